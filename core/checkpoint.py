@@ -329,7 +329,7 @@ def _identify_code() -> bytes:
 
 @runtime_checkable
 class SharedRanker(Protocol):
-    """A ranker whose fit can be divided into shares."""
+    """A ranker whose fit can be divided into shares, as that of `TreeRankForest`."""
 
     @property
     def n_pieces(self) -> int:
@@ -345,28 +345,12 @@ class SharedRanker(Protocol):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Fit the pieces from number `first` up to, without, `last`; the ranker itself stays as it was.
-
-        Raises
-        ------
-        InvalidParameter
-            0 ≤ first < last ≤ n_pieces does not hold.
-        InvalidData
-            As by `fit`.
-        """
+        """Fit the pieces from number `first` up to, without, `last`; the ranker itself stays as it was."""
 
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
     ) -> Self:
-        """Become what `fit` would have made on the same rows.
-
-        ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice.
-
-        Parameters
-        ----------
-        shares : sequence of bytes
-            From `fit_share`, in any order; each piece in one of them.
-        """
+        """Become what `fit` would have made on the same rows, by the shares of all pieces, in any order."""
 
 
 def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:

@@ -497,12 +497,5 @@ def _loading() -> Iterator[None]:
                 listener(None)
 
 
-def load_all(package: str = "") -> None:
-    """Load the kernels of the modules imported so far whose name begins so; compile those that no cache holds."""
-    for one in list(KERNELS):
-        if one.name.startswith(package):
-            one.load()
-
-
 if levels := os.environ.get(CPU):
     use_cpu_level(levels)

@@ -285,26 +285,23 @@ class Value(Field):
 class Nested(Field):
     """Another state, of the class in the annotation or the one that is known by the attribute's name.
 
-    The names of its arrays begin with `prefix`. It knows what this state does, and the sizes that are given here
-    by their names there.
+    It knows what this state does, and the sizes that are given here by their names there.
     """
 
-    def __init__(self, prefix: str = "", **sizes: str) -> None:
-        self.prefix, self.sizes = prefix, sizes
+    def __init__(self, **sizes: str) -> None:
+        self.sizes = sizes
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
         """Put the other state's fields."""
         own_arrays, own_meta = write_state(value)
-        arrays |= put_under(self.prefix, own_arrays)
-        meta |= put_under(self.prefix, own_meta)
+        arrays |= own_arrays
+        meta |= own_meta
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
         """Read the other state."""
         state_class = reader.known.get(declared.attribute, declared.type)
         sizes = {name: reader.length(term) for name, term in self.sizes.items()}
-        arrays = take_from(self.prefix, reader.arrays)
-        meta = take_from(self.prefix, reader.meta)
-        return state_class.from_arrays(arrays, {**reader.known, **sizes}, meta)
+        return state_class.from_arrays(reader.arrays, {**reader.known, **sizes}, reader.meta)
 
 
 class State:

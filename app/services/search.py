@@ -115,7 +115,7 @@ def planner_of(
             at_once=count_at_once(n_rows, n_features),
             can_repeat=spec["validation"].get("time_column") is None,
             window=window_of(objective),
-            judge=lambda held, scores: value_of(held.y, scores, held.weight, objective),
+            objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
             random_state=spec["seed"],
         )
     search = spec.get("search")

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.coding.team import Team
-from core.errors import InvalidParameter
 from core.kernel import kernel
 from core.metrics.groups import FloatArray, Rows, group_rows
 from core.metrics.window import Window
@@ -38,15 +37,6 @@ _HALF = np.uint64(32)
 _ROUNDS = 10
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-
-
-def check_draws(n_bootstrap: int, random_state: int) -> None:
-    """Refuse a number of samples below 2, and a seed that is no whole number from 0."""
-    for name, value, least in (("n_bootstrap", n_bootstrap, 2), ("random_state", random_state, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise InvalidParameter(f"{name} must be an integer, got {value!r}")
-        if value < least:
-            raise InvalidParameter(f"{name} must be at least {least}, got {value}")
 
 
 def draw_areas(

@@ -93,7 +93,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.bootstrap import check_draws
 from core.metrics.curve import check_rates, check_thresholds
 from core.metrics.groups import (
     FloatArray,
@@ -105,13 +104,13 @@ from core.metrics.groups import (
 )
 from core.metrics.intervals import (
     EPSILON,
-    METHODS,
     Areas,
     Interval,
     Method,
     area_interval,
     areas_of_units,
     bootstrap_areas,
+    check_method,
     estimate_areas,
     least_trials,
     normal_quantile,
@@ -260,15 +259,9 @@ def compare(
     >>> found.windows[0].differences[0].value
     0.3125
     """
-    checked = check_windows(windows)
-    level = check_level(level)
-    named = check_names(names, len(scores))
-    if adjust not in ADJUSTMENTS:
-        raise InvalidParameter(f"adjust must be one of {ADJUSTMENTS}, got {adjust!r}")
-    if method not in METHODS:
-        raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
-    check_draws(n_bootstrap, random_state)
-    columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
+    checked, level = check_windows(windows), check_level(level)
+    columns, named = _check_scorers(scores, names, adjust)
+    check_method(method, n_bootstrap, random_state)
     rows = check_rows(y, columns, sample_weight, group)
     if method == "bootstrap":
         areas = bootstrap_areas(rows, checked, n_bootstrap, random_state)
@@ -392,10 +385,7 @@ def cross_validated_compare(
         As `compare`.
     """
     checked, level = check_windows(windows), check_level(level)
-    named = check_names(names, len(scores))
-    if adjust not in ADJUSTMENTS:
-        raise InvalidParameter(f"adjust must be one of {ADJUSTMENTS}, got {adjust!r}")
-    columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
+    columns, named = _check_scorers(scores, names, adjust)
     areas = _estimate(y, columns, fold, checked, repeat, row, sample_weight, group)
     return compare_areas(areas, named, checked, level, adjust)
 
@@ -416,19 +406,23 @@ def check_windows(windows: Sequence[Window]) -> list[Window]:
     return checked
 
 
-def check_names(names: Sequence[str] | None, n_scorers: int) -> tuple[str, ...]:
-    """A name for each of two or more scorers, no two alike."""
-    if n_scorers < 2:
-        raise InvalidParameter(f"scores must hold at least two scorers, got {n_scorers}")
-    if names is None:
-        return tuple(f"scores[{k}]" for k in range(n_scorers))
-    if len(names) != n_scorers:
+def _check_scorers(
+    scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
+) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
+    """Two or more scorers by what errors call them, and the names that they go by, no two alike."""
+    if len(scores) < 2:
+        raise InvalidParameter(f"scores must hold at least two scorers, got {len(scores)}")
+    columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
+    named = tuple(columns) if names is None else tuple(names)
+    if len(named) != len(scores):
         raise InvalidParameter(
-            f"names must name each of the {n_scorers} scorers, got {len(names)} names"
+            f"names must name each of the {len(scores)} scorers, got {len(named)} names"
         )
-    if len(set(names)) < n_scorers:
-        raise InvalidParameter(f"names must differ from one another, got {list(names)}")
-    return tuple(names)
+    if len(set(named)) < len(named):
+        raise InvalidParameter(f"names must differ from one another, got {list(named)}")
+    if adjust not in ADJUSTMENTS:
+        raise InvalidParameter(f"adjust must be one of {ADJUSTMENTS}, got {adjust!r}")
+    return columns, named
 
 
 def compare_areas(

@@ -68,7 +68,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidParameter
 from core.kernel import kernel
-from core.metrics.bootstrap import check_draws, draw_areas
+from core.metrics.bootstrap import draw_areas
 from core.metrics.curve import (
     ClassTotals,
     RocCurve,
@@ -323,15 +323,24 @@ def partial_auc_interval(
     """
     low, high = check_window(fpr_min, fpr_max)
     level = check_level(level)
-    if method not in METHODS:
-        raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
-    check_draws(n_bootstrap, random_state)
+    check_method(method, n_bootstrap, random_state)
     rows, window = check_rows(y, {"scores": scores}, sample_weight, group), (low, high)
     if method == "bootstrap":
         return _percentiles(rows, window, level, n_bootstrap, random_state)
     if rows.unit is not None:
         return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
     return partial_auc_interval_of(tie_groups(rows), low, high, level)
+
+
+def check_method(method: Method, n_bootstrap: int, random_state: int) -> None:
+    """Refuse an unknown method, a number of samples below 2, and a seed that is no whole number from 0."""
+    if method not in METHODS:
+        raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
+    for name, value, least in (("n_bootstrap", n_bootstrap, 2), ("random_state", random_state, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise InvalidParameter(f"{name} must be an integer, got {value!r}")
+        if value < least:
+            raise InvalidParameter(f"{name} must be at least {least}, got {value}")
 
 
 def _percentiles(

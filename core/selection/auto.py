@@ -135,8 +135,8 @@ class Auto:
     window : (float, float), default=(0, 1)
         Least and greatest false positive rate: where partial areas are compared, and what the algorithms
         that have a window are told.
-    judge : callable (held, scores) -> float, optional
-        The objective, by which the mean rank is reported; None: the area over the window.
+    objective : callable (held, scores) -> float, optional
+        By which the mean rank is reported; None: the area over the window.
     at_once : int, default=1
         Trials that run at once, and members in the last fit: so many are asked for together.
     can_repeat : bool, default=True
@@ -187,7 +187,7 @@ class Auto:
         most_categories: int = 0,
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
-        judge: Callable[[HeldOut, Floats], float] | None = None,
+        objective: Callable[[HeldOut, Floats], float] | None = None,
         at_once: int = 1,
         can_repeat: bool = True,
         random_state: int = 0,
@@ -210,7 +210,7 @@ class Auto:
             )
         self._splits = range(self.n_splits * self.n_repeats)
         self._evaluator = Evaluator(window)
-        self._objective = judge
+        self._objective = objective
         self._at_once = at_once
         self._seed = random_state
         self.fraction = min(FRACTION, MOST_HELD / n_rows)

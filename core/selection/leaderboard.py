@@ -233,7 +233,7 @@ def finish(
         candidates = history.candidates
         failures = [one.failed for c in candidates for one in history.last(c.name) if one.failed]
         raise NothingFitted(
-            f"none of the {len(candidates)} candidates could be fitted and judged; "
+            f"none of the {len(candidates)} candidates could be fitted and evaluated; "
             f"the first: {failures[0] if failures else 'no time was left for any'}"
         )
     results, evaluation = evaluate_stage(history, stage, held, context.evaluator, context.n_repeats)
@@ -318,7 +318,7 @@ def _decide(
     as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
     members: list[int] = []
     left = context.work
-    # where the best still gained, the time is better spent on more rounds; where folds judge, rows are few and
+    # where the best still gained, the time is better spent on more rounds; with folds rows are few and
     # several members are steadier
     alone = results[best].may_gain and len(results[best].tried) == 1
     most = context.at_once if alone else MOST_MEMBERS

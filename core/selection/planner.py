@@ -35,7 +35,7 @@ _SALT = 1_000_003  # between the seeds of repeats
 
 
 class NothingFitted(CoreError):
-    """Not one candidate of a search could be fitted and judged."""
+    """Not one candidate of a search could be fitted and evaluated."""
 
     code = "no_candidate"
 

@@ -458,7 +458,7 @@ def conclude(
             rows.append(row)
     if not open_places:
         raise NothingFitted(
-            f"none of the {len(candidates)} candidates could be fitted and judged; "
+            f"none of the {len(candidates)} candidates could be fitted and evaluated; "
             f"the first: {rows[0].reason}"
         )
     winner = open_places[choose([rows[k].value or 0.0 for k in open_places])]

@@ -37,7 +37,9 @@ def small():
 
 
 def test_every_algorithm_comes_back_bit_for_bit(ranker):
-    again = load(save(ranker))
+    data = save(ranker)
+    again = load(data)
+    assert save(again) == data
     assert type(again) is type(ranker)
     assert again.get_params() == ranker.get_params()
     X, _ = training_table(500, seed=1)
@@ -49,18 +51,6 @@ def test_every_algorithm_comes_back_bit_for_bit(ranker):
     for name, array in arrays.items():
         assert again_arrays[name].dtype == array.dtype
         assert again_arrays[name].tobytes() == array.tobytes(), name
-
-
-def test_structured_rounds_come_back_bit_for_bit():
-    ranker = RankBoost(n_rounds=30).fit(*training_table())
-    again = load(save(ranker))
-    assert again.rounds_.dtype == ranker.rounds_.dtype
-    assert again.rounds_.tobytes() == ranker.rounds_.tobytes()
-
-
-def test_saving_what_was_loaded_gives_the_same_bytes(ranker):
-    data = save(ranker)
-    assert save(load(data)) == data
 
 
 def test_the_same_fit_gives_the_same_bytes(ranker):

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from core import load, save
 from core.errors import ArtifactError, InvalidData
 from core.metrics import auc
 from core.ranker import StopFit
@@ -136,16 +135,6 @@ def test_state_round_trip(algorithm):
     assert (again.predict(frame) == ranker.predict(frame)).all()
     assert again.structure() == ranker.structure()
     assert again.classes_.dtype == ranker.classes_.dtype
-
-
-def test_artifact_round_trip(algorithm):
-    X, y = make_table()
-    ranker = algorithm().fit(X, y)
-    again = load(save(ranker))
-    assert type(again) is algorithm
-    assert_same_state(ranker, again)
-    assert (again.score_rows(X) == ranker.score_rows(X)).all()
-    assert save(again) == save(ranker)
 
 
 def test_labels_of_any_two_values(algorithm):

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from core.kernel import kernel, load_all, when_compiling
+from core.kernel import kernel, when_compiling
 
 
 def _scaled(x, by):  # type: ignore[no-untyped-def]
@@ -68,14 +68,6 @@ def test_threads_may_call_it_first_at_once() -> None:
 def test_options_are_numbas() -> None:
     inverse = kernel(numba.float64(numba.float64), error_model="numpy")(lambda x: 1.0 / x)
     assert inverse(0.0) == np.inf
-
-
-def test_all_of_a_package_are_loaded_and_nothing_else() -> None:
-    scaled = kernel(_WIDE)(_scaled)
-    load_all("app.services")
-    assert scaled.signatures == []
-    load_all(__name__)
-    assert len(scaled.signatures) == 1
 
 
 def test_listeners_are_told_of_compilations_and_of_their_end_once() -> None:

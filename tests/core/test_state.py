@@ -54,7 +54,7 @@ class Kept(State):
     path: Annotated[Floats, Array("n_rounds + 1", name="log_path")]
     n_values: Annotated[Integers, Array("n_rounds"), Ge(1), Totals("n_all_values")]
     values: Annotated[Floats, Array("n_all_values", 2), Ge(0.0), Le(1.0)]
-    inner: Annotated[Inner, Nested("inner.")]
+    inner: Annotated[Inner, Nested()]
     older: Annotated[Floats | None, Array("n_rounds")]
     step: Annotated[int | None, Value(), Ge(1)]
     auc: Annotated[float, Value(nan_as_null=True), Le(1.0)]
@@ -88,9 +88,9 @@ KNOWN = {"n_features": 3}
 def test_what_is_written_is_read_back() -> None:
     arrays, meta = write_state(make())
     assert set(arrays) == {
-        *("cut_feature", "cut_threshold", "sign", "log_path", "n_values", "values", "inner.scale")
+        *("cut_feature", "cut_threshold", "sign", "log_path", "n_values", "values", "scale")
     }
-    assert meta == {"inner.kind": "line", "step": 3, "auc": None, "fpr_window": [0.0, 0.5]}
+    assert meta == {"kind": "line", "step": 3, "auc": None, "fpr_window": [0.0, 0.5]}
     again = Kept.from_arrays(arrays, KNOWN, meta)
     assert again.n_features == 3
     assert again.older is None
@@ -128,8 +128,8 @@ def test_the_class_of_a_nested_state_may_be_known_by_its_attribute() -> None:
         ("n_values", [1, 2**62, 2**62], r"n_values must be .*a count.*, got 4611686018427387904"),
         ("values", np.full((4, 2), 1.5), r"values must be at least 0 and at most 1, got 1.5"),
         ("values", np.full((4, 2), np.nan), r"got nan"),
-        ("inner.scale", [1.0, 0.0, 1.0], r"scale must be finite and above 0, got 0.0"),
-        ("inner.scale", [1.0, 1.0], r"scale must be float64 of shape \(3,\)"),
+        ("scale", [1.0, 0.0, 1.0], r"scale must be finite and above 0, got 0.0"),
+        ("scale", [1.0, 1.0], r"scale must be float64 of shape \(3,\)"),
     ],
 )
 def test_an_array_that_breaks_its_declaration_is_refused(
@@ -153,8 +153,8 @@ def test_an_array_that_breaks_its_declaration_is_refused(
         ({"fpr_window": [0.0, "1"]}, r"fpr_window must be"),
         ({"fpr_window": [-1.0, 0.0]}, r"fpr_window must be at least 0, got -1.0"),
         ({"fpr_window": [0.5, 0.25]}, r"fpr_window must ascend"),
-        ({"inner.kind": "cube"}, r"kind must be Literal\['line', 'wave'\], got 'cube'"),
-        ({"inner.kind": ["line"]}, r"kind must be"),
+        ({"kind": "cube"}, r"kind must be Literal\['line', 'wave'\], got 'cube'"),
+        ({"kind": ["line"]}, r"kind must be"),
     ],
 )
 def test_a_value_that_breaks_its_declaration_is_refused(
@@ -172,11 +172,11 @@ def test_what_is_missing_is_refused_by_name() -> None:
     arrays, meta = write_state(make())
     for name in arrays:
         rest = {other: array for other, array in arrays.items() if other != name}
-        with pytest.raises(ArtifactError, match=f"array {name.removeprefix('inner.')} is missing"):
+        with pytest.raises(ArtifactError, match=f"array {name} is missing"):
             Kept.from_arrays(rest, KNOWN, meta)
     for name in meta:
         rest_of_meta = {other: value for other, value in meta.items() if other != name}
-        with pytest.raises(ArtifactError, match=f"{name.removeprefix('inner.')} is missing"):
+        with pytest.raises(ArtifactError, match=f"{name} is missing"):
             Kept.from_arrays(arrays, KNOWN, rest_of_meta)
 
 

@@ -224,18 +224,6 @@ def test_the_bootstrap_agrees_with_the_analytic_interval(digits, weighted, windo
     assert bootstrap.high == pytest.approx(analytic.high, abs=0.15 * width)
 
 
-def test_the_bootstrap_depends_on_its_seed_alone():
-    y, scores = two_classes(np.random.default_rng(6), 30, 60, 1.0)
-
-    def interval(seed):
-        return partial_auc_interval(
-            y, scores, 0, 0.2, method="bootstrap", n_bootstrap=50, random_state=seed
-        )
-
-    assert interval(1) == interval(1)
-    assert interval(1) != interval(2)
-
-
 def test_the_bootstrap_of_a_perfect_ranking_is_no_point():
     y = np.repeat([1, 0], [20, 40])
     interval = partial_auc_interval(y, y.astype(float), method="bootstrap", n_bootstrap=20)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pair_reference import rankings, structural_components, windows
-from scipy.stats import f, norm
+from scipy.stats import f, norm, rankdata
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
@@ -16,6 +16,7 @@ from core.metrics import (
     compare,
     compare_auc,
     compare_partial_auc,
+    partial_auc,
     partial_auc_interval,
 )
 from core.metrics.comparison import holm, one_sided_table
@@ -223,6 +224,33 @@ def test_under_the_null_hypothesis_p_values_are_uniform(window):
     for values in (p_values, joint):
         assert np.mean(np.array(values) < 0.05) == pytest.approx(0.05, abs=0.04)
         assert np.mean(values) == pytest.approx(0.5, abs=0.06)
+
+
+def permuted_differences(y, one, other, window, n_permutations, rng):
+    """Differences of areas when either scorer may have given either rank to a row (Bandos, Rockette & Gur 2005)."""
+    ranks = np.array([rankdata(one), rankdata(other)])
+    areas = np.empty((n_permutations, 2))
+    for permutation in areas:
+        swapped = rng.random(y.size) < 0.5
+        mixed = np.where(swapped, ranks[::-1], ranks)
+        permutation[:] = [partial_auc(y, column, *window) for column in mixed]
+    return areas[:, 0] - areas[:, 1]
+
+
+@pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.3), (0.2, 0.6)])
+@pytest.mark.parametrize("gain", [0.0, 0.25])
+def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(window, gain):
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, 0], [150, 250])
+    shared = y + rng.normal(size=y.size)
+    one = np.round(shared + rng.normal(size=y.size) + gain * y, 2)
+    other = np.round(shared + rng.normal(size=y.size), 2)
+    found = compare_partial_auc(y, [one, other], *window).windows[0].differences[0]
+    null = permuted_differences(y, one, other, window, 600, rng)
+    error = (found.high - found.low) / (2 * 1.959964)
+    assert null.std() == pytest.approx(error, rel=0.15)
+    share = np.mean(np.abs(null) >= abs(found.value))
+    assert share == pytest.approx(found.p_value, abs=0.08)
 
 
 def test_many_contrasts_on_few_rows_are_left_to_holm():

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pair_reference import interpolated_pauc, rankings, repeat_rows, roc_points, windows
+from pair_reference import rankings, repeat_rows, roc_points, windows
 from sklearn import metrics as sk
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import RocCurve, roc_curve, roc_hull
+from core.metrics.curve import GuideTable
 
 
 def random_ranking(n_rows, seed=0, digits=None):
@@ -83,14 +84,6 @@ def test_dropping_collinear_points_never_loses_the_end():
         assert curve.fpr.tolist() == [0.0, 0.0, 1.0]
 
 
-@given(rankings(weighted=True), windows)
-def test_partial_area_of_a_curve_is_the_segments_sum(ranking, window):
-    y, scores, weights = ranking
-    curve = roc_curve(y, scores, weights)
-    expected = interpolated_pauc(y, scores, *window, weights)
-    assert curve.partial_area(*window) == pytest.approx(expected, abs=1e-13)
-
-
 def test_a_tiny_window_keeps_its_digits():
     y, scores = random_ranking(100)
     curve = roc_curve(y, scores)
@@ -142,6 +135,34 @@ def test_locate_refuses_nan():
         curve.locate([0.0, np.nan])
     with pytest.raises(InvalidData, match="NaN"):
         curve.locate_one(float("nan"))
+
+
+GUIDE_RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        np.array([-np.inf]),
+        np.array([-np.inf, 0.0]),
+        np.array([-np.inf, 1.0, np.nextafter(1.0, 2.0)]),
+        np.array([-np.inf, -1e308, 0.0, 1e308]),
+        np.array([-np.inf, 5e-324, 1e-323]),
+        np.array([-np.inf, 3.0, np.inf]),
+        np.r_[-np.inf, np.unique(GUIDE_RNG.normal(size=2_000))],
+        np.r_[-np.inf, np.unique(np.exp(8 * GUIDE_RNG.normal(size=2_000)))],
+        np.r_[-np.inf, np.unique(GUIDE_RNG.integers(0, 50, 500) / 7)],
+        np.r_[-np.inf, 1e9 + np.arange(300.0), 1e15],
+    ],
+)
+def test_the_guided_search_finds_what_the_plain_one_finds(points):
+    finite = points[np.isfinite(points)]
+    near = np.concatenate([np.nextafter(finite, -np.inf), finite, np.nextafter(finite, np.inf)])
+    drawn = GUIDE_RNG.choice(finite, 500) * GUIDE_RNG.normal(1, 1e-3, 500) if len(finite) else []
+    values = np.concatenate([near, drawn, [-np.inf, np.inf, 0.0, -0.0, 1e308, -1e308, 5e-324]])
+    with np.errstate(over="ignore"):
+        found = GuideTable.of(points).find(values)
+    assert np.array_equal(found, np.searchsorted(points, values, side="right"))
 
 
 # --- hull -----------------------------------------------------------------------------------------
