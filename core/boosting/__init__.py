@@ -30,27 +30,4 @@ if TYPE_CHECKING:
     from .rankboost import CoordinateRankBoost, RankBoost
     from .smooth_margin_rank import SmoothMarginRank
 
-__all__ = [
-    "AUCBoost",
-    "AdaBoost",
-    "AdaBoostMH",
-    "AdaBoostMR",
-    "CoordinateRankBoost",
-    "KomoriEguchiBoost",
-    "LogitBoost",
-    "RankBoost",
-    "SmoothMarginRank",
-]
-
-__getattr__, __dir__ = lazy_names(
-    globals(),
-    {
-        "adaboost": "AdaBoost",
-        "aucboost": "AUCBoost",
-        "komori_eguchi": "KomoriEguchiBoost",
-        "logitboost": "LogitBoost",
-        "multilabel": "AdaBoostMH AdaBoostMR",
-        "rankboost": "CoordinateRankBoost RankBoost",
-        "smooth_margin_rank": "SmoothMarginRank",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(globals())

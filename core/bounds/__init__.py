@@ -54,48 +54,4 @@ if TYPE_CHECKING:
         vc_deviation,
     )
 
-__all__ = [
-    "LEAST_THETA",
-    "BestMargin",
-    "Bound",
-    "PartialAucBound",
-    "Sample",
-    "Unsolved",
-    "WeakRankers",
-    "best_bipartite_margin",
-    "best_margin",
-    "bound_held_out",
-    "bound_misranking",
-    "bound_partial_auc",
-    "column_outputs",
-    "column_rankers",
-    "corollary_4_epsilon",
-    "corollary_4_failure",
-    "corollary_5_epsilon",
-    "corollary_5_failure",
-    "dkw_deviation",
-    "equation_2_epsilon",
-    "equation_2_least_rows",
-    "listed_pairs",
-    "log_sloppy_cover",
-    "log_uniform_cover",
-    "makes_progress",
-    "step_risk",
-    "stump_outputs",
-    "stump_rankers",
-    "two_classes",
-    "vc_deviation",
-]
-
-__getattr__, __dir__ = lazy_names(
-    globals(),
-    {
-        "game": "BestMargin Unsolved best_bipartite_margin best_margin column_outputs "
-        "makes_progress stump_outputs",
-        "generalisation": "LEAST_THETA Bound Sample WeakRankers bound_held_out bound_misranking column_rankers "
-        "listed_pairs stump_rankers two_classes corollary_4_epsilon corollary_4_failure "
-        "corollary_5_epsilon corollary_5_failure equation_2_epsilon equation_2_least_rows "
-        "log_sloppy_cover log_uniform_cover",
-        "partial_auc": "PartialAucBound bound_partial_auc dkw_deviation step_risk vc_deviation",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(globals())

@@ -10,6 +10,4 @@ from core.lazy import lazy_names
 if TYPE_CHECKING:
     from .greedy_pairs import GreedyPairs
 
-__all__ = ["GreedyPairs"]
-
-__getattr__, __dir__ = lazy_names(globals(), {"greedy_pairs": "GreedyPairs"})
+__getattr__, __dir__, __all__ = lazy_names(globals())

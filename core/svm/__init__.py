@@ -38,20 +38,4 @@ if TYPE_CHECKING:
         SupportWarning,
     )
 
-__all__ = [
-    "AUCSVM",
-    "PAUCSVM",
-    "PAUCSVMDC",
-    "AsymmetricSVM",
-    "Logistic",
-    "SupportConvergenceWarning",
-    "SupportWarning",
-]
-
-__getattr__, __dir__ = lazy_names(
-    globals(),
-    {
-        "baselines": "AsymmetricSVM Logistic",
-        "estimators": "AUCSVM PAUCSVM PAUCSVMDC SupportConvergenceWarning SupportWarning",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(globals())
