@@ -152,7 +152,7 @@ class Resumable:
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take what `get_state` gave of an object that began as this one did.
+        """Take what `get_state` gave of an object that began as this one did; arrays are written in place.
 
         ArtifactError: it is of another object; this one is then as it was.
         """
@@ -162,11 +162,12 @@ class Resumable:
             if isinstance(value, Resumable):
                 value.set_state(take_from(f"{name}.", state))
             elif _holds_arrays(value):
-                setattr(self, name, [state[f"{name}.{k}"].copy() for k in range(len(value))])
+                for k, array in enumerate(value):
+                    array[...] = state[f"{name}.{k}"]
             elif isinstance(value, list):
                 setattr(self, name, state[name].tolist())
             elif isinstance(value, np.ndarray):
-                setattr(self, name, state[name].copy())
+                value[...] = state[name]
             elif value is not None:
                 setattr(self, name, state[name].item())
 

@@ -505,10 +505,6 @@ class PairBooster(Booster):
         if push != 1.0:
             raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")
 
-    @abstractmethod
-    def _rule(self) -> RankingRule:
-        """Give the rule of this algorithm, at f = 0."""
-
 
 def _share(callback: Callback, first: int, last: int) -> Callback:
     """Tell of a fit as of a share of the whole, whose last round is 2 MOST_ROUNDS."""

@@ -392,7 +392,7 @@ class PairColumnLearner(ColumnSearch):
         self._lay_out(rule, self._items, wins + losses)
         total = float(data.weight.sum())
         self._shares = data.weight / total
-        self._weights = self._shares
+        self._weights = self._shares.copy()
         self._log_loss = self._log_total = math.log(total)
         self._f = np.zeros(len(data.rows))
 

@@ -103,4 +103,4 @@ class LogitBoost(Booster):
 
     def _rule(self) -> LogisticRule:
         rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
-        return LogisticRule(rate, self.smoothing)
+        return LogisticRule(learning_rate=rate, smoothing=self.smoothing)

@@ -439,8 +439,7 @@ class LabelLearner(WeakLearner):
     def _above(self, split: Split) -> tuple[Bools, float]:
         if split.feature < 0:
             return np.ones(len(self._share), dtype=np.bool_), -math.inf
-        column, (first, width), _ = divide(self._codes[split.feature], split)
-        rows_above = column - column.dtype.type(first) <= width  # unsigned: it wraps around
+        rows_above = divide(self._codes[split.feature], split).is_above
         if split.bins_above is not None:
             return rows_above, math.nan
         edges = self._bins.edges[split.feature]

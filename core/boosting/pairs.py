@@ -30,14 +30,24 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding import WIDTHS, Bins, Codes, Split, fit_bins, missing_code, order_bins, slot
+from core.coding import (
+    WIDTHS,
+    Bins,
+    Codes,
+    Criterion,
+    Split,
+    fit_bins,
+    missing_code,
+    order_bins,
+    slot,
+)
 from core.coding.best_split import TIE, bins_after
 from core.coding.team import shared_team, take
 from core.kernel import kernel
 from core.ranker import Floats
 from core.trees.grower import Grower
 
-from .data import Integers, ListedPairs, Rows
+from .data import Bools, Integers, ListedPairs, Rows
 from .loop import LEAST_EDGE, Path, WeakLearner
 from .rules import RankingRule
 from .stumps import Stump, StumpMaker, StumpSum, divide
@@ -155,7 +165,7 @@ class PairStumpLearner(WeakLearner):
 
     Notes
     -----
-    A round is O(n_features · n_pairs). Memory: 12 to 16 bytes a pair, and 4 kB a feature.
+    A round is O(n_features · n_pairs). Memory: 17 to 25 bytes a pair, and 4 kB a feature.
     """
 
     ensemble = StumpSum
@@ -177,6 +187,8 @@ class PairStumpLearner(WeakLearner):
         total = float(data.weight.sum())
         self._weights = data.weight / total
         self._log_loss = math.log(total)  # of F̃ = Σ w e^{-(f(better) - f(worse))}, a sum over pairs
+        # Of the last cut: which ends of each pair are above it, 2 the better, 1 the worse, 3 both; and their weights.
+        self._ends = np.zeros(0, dtype=np.uint8)
         self._cut = Cut(0.0, 0.0, 1.0)
         # The share of each bin in the pairs' items; a pair counts for both.
         mass = np.add(*data.by_item(data.weight))
@@ -197,10 +209,9 @@ class PairStumpLearner(WeakLearner):
         split = self._find_best_split()
         if split.feature < 0:
             return None
-        column, above, _ = divide(self._codes[split.feature], split)
-        pairs = self._pairs
-        sums = sum_pairs(column, pairs.better, pairs.worse, self._weights, *above)
-        right, wrong, inside, outside = sums
+        above = divide(self._codes[split.feature], split).is_above.view(np.uint8)
+        self._ends = 2 * above[self._pairs.better] + above[self._pairs.worse]
+        outside, wrong, right, inside = np.bincount(self._ends, self._weights, 4).tolist()
         total = right + wrong + inside + outside
         self._cut = Cut(right / total, wrong / total, (inside + outside) / total)
         if not self._bins.has_missing[split.feature]:
@@ -213,15 +224,11 @@ class PairStumpLearner(WeakLearner):
 
     def update(self, found: Stump, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""
-        rise, cut, pairs = alpha * found.sign, self._cut, self._pairs
-        factors = math.exp(-rise), math.exp(rise), 1.0
-        shrink = cut.right * factors[0] + cut.wrong * factors[1] + cut.tied
+        rise, cut = alpha * found.sign, self._cut
+        right, wrong = math.exp(-rise), math.exp(rise)
+        shrink = cut.right * right + cut.wrong * wrong + cut.tied
         self._log_loss += math.log(shrink)
-        right, wrong, tied = (factor / shrink for factor in factors)
-        column, above, _ = divide(self._codes[found.feature], found.split)
-        rescale_pairs(
-            column, pairs.better, pairs.worse, self._weights, *above, (right, wrong, tied)
-        )
+        self._weights *= (np.array([1.0, wrong, right, 1.0]) / shrink)[self._ends]
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
@@ -234,13 +241,13 @@ class PairStumpLearner(WeakLearner):
         self._fill(order.codes, order.n_bins)
         for j in order.features:
             order.shrink(j, self._masses[j])
-        feature, cut, missing_above, gain = find_best(
-            self._masses,
-            self._possible,
+        masses = np.where(self._possible, np.maximum(self._masses, 0.0), 0.0)
+        feature, cut, missing_above, gain = find_best_cut(
+            masses[:, :, 0],
+            masses[:, :, 1],
             order.n_bins,
             self._bins.has_missing,
-            int(self._rule.criterion),
-            TIE,
+            self._rule.criterion,
         )
         bins_above = None
         if feature in order.features:
@@ -272,12 +279,7 @@ class ListedPairLoss(PairLoss):
         The item of each of these rows.
     rule : RankingTreeRule
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows, 1), float64
-        B of the better items, then W of the worse ones.
-    log_f_plus, log_f_minus : float
-        Half the logarithm of F̃ each.
+    Its weights are B of the better items, then W of the worse ones; log_f_plus and log_f_minus half ln F̃ each.
 
     Notes
     -----
@@ -307,7 +309,7 @@ class ListedPairLoss(PairLoss):
         self._d /= shrink
         self.log_f_plus += 0.5 * math.log(shrink)
         self.log_f_minus = self.log_f_plus
-        self.weights[:, 0] = self._masses_of_roles()
+        self._weights[:, 0] = self._masses_of_roles()
         self._rescale(np.ones((2, len(values))))
 
     def _masses_of_roles(self) -> Floats:
@@ -319,30 +321,22 @@ class ListedPairLoss(PairLoss):
 class PairTreeLearner(TreeLearner):
     """The items of listed pairs, and the growth of the next tree.
 
-    Where bins are cut, and in the mean score, an item counts once for each role it has. An item's classes are its
-    roles in pairs: no share of positives that others could be judged by, so that categories are never asked by numbers.
+    Where bins are cut, and in the mean score, an item counts once for each role it has, whatever its pairs weigh. An
+    item's classes are its roles in pairs: no share of positives that others could be judged by, so that categories are
+    never asked by numbers.
     """
+
+    encodes_targets = False
 
     def __init__(self, parameters: Any, rule: RankingTreeRule, data: ListedPairs) -> None:
         better, worse = np.unique(data.better), np.unique(data.worse)
-        items = np.concatenate([better, worse]).astype(np.int64)
-        is_better = np.arange(len(items)) < len(better)
-        rows = Rows(data.X[data.rows[items]], is_better, np.ones(len(items)), data.n_categories)
-        listed = _ListedPairRule(rule, data, items)
-        super().__init__(parameters, listed, rows, target_encoding=False)
+        self._pairs, self._items = data, np.concatenate([better, worse]).astype(np.int64)
+        n_items = len(self._items)
+        X, is_better = data.X[data.rows[self._items]], np.arange(n_items) < len(better)
+        super().__init__(parameters, rule, Rows(X, is_better, np.ones(n_items), data.n_categories))
 
-
-class _ListedPairRule(NamedTuple):
-    """What trees ask of a rule."""
-
-    rule: RankingTreeRule
-    pairs: ListedPairs
-    items: Integers
-    n_weights: int = 1
-
-    def make_loss(self, grower: Grower, weight: Floats) -> ListedPairLoss:
-        """Give the loss at f = 0; every row counts once, whatever its pairs weigh."""
-        return ListedPairLoss(grower, self.pairs, self.items, self.rule)
+    def _make_loss(self, rule: RankingTreeRule, weight: Floats) -> ListedPairLoss:
+        return ListedPairLoss(self._grower, self._pairs, self._items, rule)
 
 
 # Codes of the width that a call has no use for.
@@ -428,86 +422,38 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
         j = take(queue)
 
 
-_SIDES = (
-    numba.uint8[::1],
-    numba.uint32[::1],
-    numba.uint32[::1],
-    numba.float64[::1],
-    numba.uint8,
-    numba.uint8,
-)
+def find_best_cut(
+    right: Floats, wrong: Floats, n_bins: Integers, has_missing: Bools, criterion: Criterion
+) -> tuple[int, int, bool, float]:
+    """Find the best cut of all features.
 
+    Parameters
+    ----------
+    right, wrong : ndarray of shape (n_features, 2, n_slots), float64
+        d+ and d- by [feature, missing above?, cut + 1].
+    n_bins : ndarray of shape (n_features,), int64
+        How many cuts a feature has.
+    has_missing : ndarray of shape (n_features,), bool
+    criterion : Criterion
+        YOUDEN (eq. 3) or LOSS (eq. 5).
 
-@kernel(numba.types.UniTuple(numba.float64, 4)(*_SIDES))
-def sum_pairs(column, better, worse, weights, first, width):  # type: ignore[no-untyped-def]
-    """Sum the weights of pairs by where they stand to an interval of codes, each from its own.
-
-    Returns the weight of pairs with the better item alone inside, with the worse alone inside,
-    with both inside and with neither.
+    Returns
+    -------
+    feature, cut, missing_above, gain
+        The feature is -1 where nothing has a gain. Of cuts that gain alike but for rounding the lowest feature is
+        taken, then the lowest cut, then missing below.
     """
-    right = wrong = inside = outside = 0.0
-    for p in range(len(better)):
-        a = column.dtype.type(column[better[p]] - first) <= width
-        b = column.dtype.type(column[worse[p]] - first) <= width
-        weight = weights[p]
-        if a and b:
-            inside += weight
-        elif a:
-            right += weight
-        elif b:
-            wrong += weight
-        else:
-            outside += weight
-    return right, wrong, inside, outside
-
-
-@kernel(numba.void(*_SIDES, numba.types.UniTuple(numba.float64, 3)))
-def rescale_pairs(column, better, worse, weights, first, width, factors):  # type: ignore[no-untyped-def]
-    """Multiply the weights of pairs with the better item alone inside, the worse alone, or else."""
-    right, wrong, tied = factors
-    for p in range(len(better)):
-        a = column.dtype.type(column[better[p]] - first) <= width
-        b = column.dtype.type(column[worse[p]] - first) <= width
-        weights[p] *= tied if a == b else (right if a else wrong)
-
-
-@kernel(
-    numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
-        numba.float64[:, :, :, ::1],
-        numba.boolean[:, :, :, ::1],
-        numba.int64[::1],
-        numba.boolean[::1],
-        numba.int64,
-        numba.float64,
-    )
-)
-def find_best(masses, possible, n_bins, has_missing, criterion, tie):  # type: ignore[no-untyped-def]
-    """Find the best cut of all features: feature (-1 for none), cut, missing above?, gain.
-
-    A gain is as `core.coding.Criterion` defines it.
-    `possible` tells where there is any pair to be ordered rightly or wrongly. Of those within a
-    share `tie` of the best, the lowest feature is taken, then the lowest cut, then missing below.
-    """
-    gains = np.empty((len(n_bins), 2, masses.shape[3]))
-    best = 0.0
-    for j in range(len(n_bins)):
-        for side in range(2 if has_missing[j] else 1):
-            for k in range(n_bins[j]):
-                plus = max(masses[j, side, 0, k], 0.0) if possible[j, side, 0, k] else 0.0
-                minus = max(masses[j, side, 1, k], 0.0) if possible[j, side, 1, k] else 0.0
-                if criterion == 0:
-                    gain = abs(plus - minus)
-                else:
-                    # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
-                    root = plus + minus + 2.0 * math.sqrt(plus * minus) + 1e-300
-                    gain = (plus - minus) ** 2 / root
-                gains[j, side, k] = gain
-                best = max(best, gain)
-    least = best * (1.0 - tie)
-    if least > 0.0:
-        for j in range(len(n_bins)):
-            for k in range(n_bins[j]):
-                for side in range(2 if has_missing[j] else 1):
-                    if gains[j, side, k] >= least:
-                        return j, k - 1, side == 1, gains[j, side, k]
-    return -1, -1, False, 0.0
+    if criterion is Criterion.YOUDEN:
+        gains = np.abs(right - wrong)
+    else:
+        # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
+        gains = (right - wrong) ** 2 / (right + wrong + 2.0 * np.sqrt(right * wrong) + 1e-300)
+    is_cut = np.arange(gains.shape[2]) < n_bins[:, None, None]
+    gains = np.where(is_cut & (has_missing[:, None] | [True, False])[:, :, None], gains, 0.0)
+    least = gains.max() * (1.0 - TIE)
+    if least <= 0.0:
+        return -1, -1, False, 0.0
+    by_cut = gains.swapaxes(1, 2)
+    place = np.unravel_index(np.argmax(by_cut >= least), by_cut.shape)
+    feature, cut, side = map(int, place)
+    return feature, cut - 1, side == 1, float(by_cut[place])

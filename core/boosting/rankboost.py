@@ -27,6 +27,7 @@ from core.trees.options import (
 )
 
 from .booster import PairBooster
+from .loop import Rule
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -149,14 +150,16 @@ class RankBoost(PairBooster):
                 f"smoothing must be at most 1 unless weak_ranker is 'tree', got {self.smoothing}"
             )
 
-    def _rule(self) -> RankingRule:
+    def _rule(self) -> Rule:
         learning_rate, smoothing = self.learning_rate, self.smoothing
         if learning_rate is None:
             learning_rate = LEARNING_RATE[self.weak_ranker]
         if smoothing is None:
             smoothing = SMOOTHING[self.weak_ranker]
         if self.weak_ranker == "tree":
-            return RankingTreeRule(self.leaf, learning_rate, smoothing, self.push)
+            return RankingTreeRule(
+                learning_rate=learning_rate, smoothing=smoothing, leaf=self.leaf, push=self.push
+            )
         return RankingRule(
             criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing
         )

@@ -71,6 +71,13 @@ class Sides(NamedTuple):
     above: Interval
     below: Interval
 
+    @property
+    def is_above(self) -> Bools:
+        """Whether each code is above the cut."""
+        first, width = self.above
+        is_above: Bools = self.column - self.column.dtype.type(first) <= width  # it wraps around
+        return is_above
+
 
 def divide(column: Codes, split: Split) -> Sides:
     """Give the sides of a cut; of a categorical feature and of wide codes by marks in their place."""

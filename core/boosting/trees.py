@@ -1,18 +1,19 @@
 """Trees as weak rankers: their sum, the losses that they descend, the rules of their boosters, and the learner."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
 from core.checkpoint import Resumable
-from core.coding import Bins, Criterion
+from core.coding import Bins
 from core.coding.categories import Words
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
@@ -22,7 +23,7 @@ from core.table import Categories
 from core.trees.coding import CATEGORY_ROWS, code_table
 from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.grower import MAX_LEAVES, Grower, Splits
-from core.trees.options import CATEGORY_PENALTY, MAX_CATEGORIES
+from core.trees.options import LeafForm
 from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
 from core.trees.splitting import BY_SUBSET, Objective
 from core.trees.splitting import Rule as SplitRule
@@ -31,7 +32,7 @@ from core.trees.words import describe_leaves
 
 from .data import Rows
 from .loop import NEVER_WRONG, Ensemble, LoopState, Path, Rule, WeakLearner, WeakRanker
-from .rules import RankingRule
+from .rules import RowLossRule
 
 SPLITS = np.dtype(
     [
@@ -306,13 +307,11 @@ class TreeSum(Ensemble):
             raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")
 
 
-Leaf = Literal["closed", "newton"]
-
 # What the best cut of many noisy categories gains, as a share of what they would all apart: the part
 # of a normal variable's variance that its sign explains.
 OF_SORTED_NOISE = 2.0 / math.pi
 
-# The least mass of a leaf where none is asked for: twenty rows, as is usual; of a few positives, whose
+# The least mass of a leaf where none is given: twenty rows, as is usual; of a few positives, whose
 # mean mass is great, that may be more than a table can be divided into.
 USUAL_ROWS = 20.0
 GREATEST_SHARE = 0.1
@@ -321,75 +320,87 @@ GREATEST_SHARE = 0.1
 # it was chosen on real tables with thousands of words.
 CATEGORY_SMOOTHING = 10.0
 
-# Least masses are a trifle lower than asked for: equal rows must not fail by rounding.
+# Least masses are a trifle lower than given: equal rows must not fail by rounding.
 A_TRIFLE = 1e-9
 
 
-def least_mass(min_samples_leaf: float | None, unit: float, total: float) -> float:
-    """Give the least mass of a leaf, where a row has a mean mass of `unit` and all have `total`."""
-    usual = min(USUAL_ROWS * unit, GREATEST_SHARE * total)
-    least = usual if min_samples_leaf is None else min_samples_leaf * unit
-    return least * (1.0 - A_TRIFLE)
-
-
-def _rule(
-    objective: Objective, push: float, smoothing: float, least: float, penalty: float, unit: float
-) -> SplitRule:
-    """Put together by what to choose cuts, where a row has a mean mass of `unit`."""
-    category_mass = min(CATEGORY_ROWS * unit * (1.0 - A_TRIFLE), least)
-    category_smoothing = CATEGORY_SMOOTHING * unit
-    return SplitRule(
-        int(objective), push, smoothing * unit, least, penalty, category_mass, category_smoothing
-    )
-
-
 class Leaves(NamedTuple):
-    """What a tree's leaves add to the score, and what lies in them.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_leaves,), float64
-        The full step.
-    weights : ndarray of shape (n_leaves,), float64
-        Sum of the sample weights, as numbers of rows.
-    """
+    """The full step of each leaf of a tree, and the sample weight in it, as a number of rows."""
 
     values: Floats
     weights: Floats
 
 
-class Loss(Protocol):
-    """The loss of a sum of trees.
+class TreeLoss(Resumable, ABC):
+    """The loss of a sum of trees, kept as weights of rows, which the grower holds.
+
+    It gives each row the weight (or gradient and curvature) by which the next tree is grown, says how far each leaf
+    should step, and takes the step.
+
+    Parameters
+    ----------
+    grower : Grower
+    smoothing : float
+        Rows of mean mass that are added to a leaf's own.
 
     Attributes
     ----------
+    start : float
+        The score of every row before the first tree.
     log_f_plus, log_f_minus : float
         Logarithms of what positives and negatives have part in the loss.
     """
 
+    start: float = 0.0
     log_f_plus: float
     log_f_minus: float
 
-    @property
-    def start(self) -> float:
-        """The score of every row before the first tree."""
+    def __init__(self, grower: Grower, smoothing: float) -> None:
+        self._grower = grower
+        self._smoothing = smoothing
+        self._weights = grower.weights
+        self._unit = 1.0  # a row's mean mass
+        grower.leaves.fill(0)
 
+    @abstractmethod
     def rule(self, min_samples_leaf: float | None, category_penalty: float) -> SplitRule:
         """By what to choose cuts under the present weights."""
 
+    @abstractmethod
     def best_step(self, splits: Splits) -> Leaves:
         """Find the best step of each leaf."""
 
+    @abstractmethod
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
 
+    def _split_rule(
+        self,
+        objective: Objective,
+        push: float,
+        min_samples_leaf: float | None,
+        total: float,
+        penalty: float,
+    ) -> SplitRule:
+        """Put together by what to choose cuts, where all rows have the mass `total`."""
+        unit = self._unit
+        least = min(USUAL_ROWS * unit, GREATEST_SHARE * total)
+        if min_samples_leaf is not None:
+            least = min_samples_leaf * unit
+        least *= 1.0 - A_TRIFLE
+        category_mass = min(CATEGORY_ROWS * unit * (1.0 - A_TRIFLE), least)
+        smoothing, category_smoothing = self._smoothing * unit, CATEGORY_SMOOTHING * unit
+        return SplitRule(
+            int(objective), push, smoothing, least, penalty, category_mass, category_smoothing
+        )
 
-class PairLoss(Resumable):
+
+class PairLoss(TreeLoss):
     """The exponential loss of pairs, and the p-norm push.
 
     F₊^r Σ_k w_k e^{r f(x_k)} with F₊ = Σ_i w_i e^{-f(x_i)} over positives i and negatives k. For
     r = 1 it is RankBoost's F̃, the sum over all pairs of w_i w_k e^{-(f(x_i) - f(x_k))}; a greater r
-    lets the negatives that stand highest weigh more.
+    lets the negatives that stand highest weigh more. The weights of each class sum to 1.
 
     Parameters
     ----------
@@ -406,13 +417,6 @@ class PairLoss(Resumable):
     push : float
         r, at least 1.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows, 1), float64
-        The grower's; of each class they sum to 1.
-    log_f_plus, log_f_minus : float
-        Logarithms of F₊ and of Σ_k w_k e^{r f(x_k)}.
-
     References
     ----------
     C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
@@ -420,21 +424,18 @@ class PairLoss(Resumable):
     C. Rudin, "The P-Norm Push", JMLR 10, 2009.
     """
 
-    start = 0.0
-    changing: ClassVar[tuple[str, ...]] = ("weights", "_unit", "log_f_plus", "log_f_minus")
+    changing: ClassVar[tuple[str, ...]] = ("_weights", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(
-        self, grower: Grower, weight: Floats, *, leaf: Leaf, smoothing: float, push: float
+        self, grower: Grower, weight: Floats, *, leaf: LeafForm, smoothing: float, push: float
     ) -> None:
-        self._grower = grower
+        super().__init__(grower, smoothing)
         self._leaf = leaf
-        self._smoothing = smoothing
         self._push = push
         m = grower.table.n_positives
         totals = np.array([weight[:m].sum(), weight[m:].sum()])
         self.log_f_plus, self.log_f_minus = np.log(totals).tolist()
-        self.weights = weight[:, None]
-        self._grower.leaves.fill(0)
+        self._weights[:, 0] = weight
         self._rescale(1.0 / totals[:, None])
 
     def rule(self, min_samples_leaf: float | None, category_penalty: float) -> SplitRule:
@@ -443,22 +444,13 @@ class PairLoss(Resumable):
             objective = Objective.NEWTON
         else:
             objective = Objective.CLOSED if self._push == 1.0 else Objective.PUSH
-        least = least_mass(min_samples_leaf, self._unit, 2.0)
         # Of a category of mass m in each class that means nothing, p - q has the variance 2 m unit;
-        # half the worth's second derivative there turns it into an expected gain.
+        # half the gain's second derivative there turns it into an expected gain.
         noise = 2.0 * self._unit / (1.0 + self._push)
         if self._leaf == "closed":
             noise *= 0.5 * self._push / (1.0 + self._push)
         penalty = category_penalty * OF_SORTED_NOISE * noise
-        return _rule(objective, self._push, self._smoothing, least, penalty, self._unit)
-
-    @property
-    def weights(self) -> Floats:
-        return self._grower.weights
-
-    @weights.setter
-    def weights(self, weights: Floats) -> None:
-        self._grower.weights[:] = weights
+        return self._split_rule(objective, self._push, min_samples_leaf, 2.0, penalty)
 
     def best_step(self, splits: Splits) -> Leaves:
         """Find the best step of each leaf."""
@@ -487,23 +479,17 @@ class PairLoss(Resumable):
         self._unit = 0.5 * self._grower.rescale(factors)
 
 
-class LogisticLoss(Resumable):
-    """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by Newton steps.
+class LogisticLoss(TreeLoss):
+    """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by Newton steps; it starts from the classes' log odds.
 
     Parameters
     ----------
     grower : Grower
+        Its weights are the gradient, towards higher scores, and the curvature.
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     smoothing : float
         κ: curvature added to each leaf's, in rows of mean curvature, Σh²/Σh.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows, 2), float64
-        The grower's: gradient, towards higher scores, and curvature.
-    log_f_plus, log_f_minus : float
-        Logarithms of the loss of positives and of negatives.
 
     References
     ----------
@@ -511,39 +497,21 @@ class LogisticLoss(Resumable):
     boosting", Annals of Statistics 28(2), 2000: LogitBoost (Algorithm 3).
     """
 
-    changing = ("weights", "_scores", "_curvature", "_unit", "log_f_plus", "log_f_minus")
+    changing = ("_weights", "_scores", "_curvature", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(self, grower: Grower, weight: Floats, *, smoothing: float) -> None:
-        self._grower = grower
-        self._smoothing = smoothing
+        super().__init__(grower, smoothing)
         m = grower.table.n_positives
         self.start = float(np.log(weight[:m].sum() / weight[m:].sum()))
-        self._scores = np.full(len(weight), self.start)
-        grower.leaves.fill(0)
+        self._scores = grower.scores
+        self._scores[:] = self.start
         self.update(np.zeros(1))
 
     def rule(self, min_samples_leaf: float | None, category_penalty: float) -> SplitRule:
         """By what to choose cuts under the present weights."""
-        least = least_mass(min_samples_leaf, self._unit, self._curvature)
-        # of a category that means nothing G² / H is 1 on average, the labels' variance being H
+        # Of a category that means nothing G²/H is 1 on average, the labels' variance being H.
         penalty = category_penalty * OF_SORTED_NOISE
-        return _rule(Objective.GRADIENT, 1.0, self._smoothing, least, penalty, self._unit)
-
-    @property
-    def weights(self) -> Floats:
-        return self._grower.weights
-
-    @weights.setter
-    def weights(self, weights: Floats) -> None:
-        self._grower.weights[:] = weights
-
-    @property
-    def _scores(self) -> Floats:
-        return self._grower.scores
-
-    @_scores.setter
-    def _scores(self, scores: Floats) -> None:
-        self._grower.scores[:] = scores
+        return self._split_rule(Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty)
 
     def best_step(self, splits: Splits) -> Leaves:
         """Find the best step of each leaf."""
@@ -561,41 +529,38 @@ class LogisticLoss(Resumable):
         self._unit = sum(squares) / self._curvature if self._curvature > 0.0 else 0.0
 
 
-class TreeRule(Protocol):
-    """A rule whose loss trees can descend."""
+class TreeRule(Rule):
+    """A rule whose loss trees descend: each leaf goes its best step, and the score the learning rate's share of it.
 
-    @property
-    def n_weights(self) -> int:
-        """1: the loss gives each row a weight; 2: gradient and curvature."""
-
-    def make_loss(self, grower: Grower, weight: Floats) -> Loss:
-        """Give the loss of rows, positives first, before the first tree."""
-
-
-class RankingTreeRule(RankingRule):
-    """RankBoost on trees: each leaf goes its best step, and the score a share of it.
-
-    Parameters
+    Attributes
     ----------
-    leaf : {"closed", "newton"}
-    learning_rate, smoothing, push : float
-        See `PairLoss`.
+    n_weights : int
+        1: the loss gives each row a weight; 2: gradient and curvature.
     """
 
-    n_weights = 1
+    n_weights: ClassVar[int]
 
-    def __init__(self, leaf: Leaf, learning_rate: float, smoothing: float, push: float) -> None:
-        super().__init__(criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing)
-        self.leaf = leaf
-        self.push = push
-
-    def make_loss(self, grower: Grower, weight: Floats) -> Loss:
-        """Give the loss at f = 0 of rows, positives first."""
-        return PairLoss(grower, weight, leaf=self.leaf, smoothing=self.smoothing, push=self.push)
+    @abstractmethod
+    def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
+        """Give the loss of rows, positives first, before the first tree."""
 
     def step(self, found: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""
         return self.learning_rate
+
+
+@dataclass(kw_only=True)
+class RankingTreeRule(TreeRule):
+    """RankBoost on trees; for the parameters see `PairLoss`."""
+
+    n_weights = 1
+
+    leaf: LeafForm
+    push: float
+
+    def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
+        """Give the loss at f = 0 of rows, positives first."""
+        return PairLoss(grower, weight, leaf=self.leaf, smoothing=self.smoothing, push=self.push)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
         """Give F₊^r Σ_k w_k e^{r f(x_k)}; without a push, r = 1, it is F̃."""
@@ -607,72 +572,20 @@ class RankingTreeRule(RankingRule):
         return float(log_f[0] - log_f[1]) / (1.0 + self.push)
 
 
-class LogisticRule(Rule):
-    """LogitBoost on trees; the parts of the loss stand where F₊ and F₋ do.
-
-    Parameters
-    ----------
-    learning_rate, smoothing : float
-        See `LogisticLoss`.
-    """
+class LogisticRule(TreeRule, RowLossRule):
+    """LogitBoost on trees: the classes' parts of the logistic loss stand where F₊ and F₋ do; scores are log odds."""
 
     n_weights = 2
 
-    def __init__(self, learning_rate: float, smoothing: float) -> None:
-        self.learning_rate = learning_rate
-        self.smoothing = smoothing
-
-    def make_loss(self, grower: Grower, weight: Floats) -> Loss:
+    def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
         """Give the loss of rows, positives first, all scored by the classes' log odds."""
         return LogisticLoss(grower, weight, smoothing=self.smoothing)
-
-    def step(self, found: WeakRanker, state: LoopState) -> float:
-        """Take the learning rate's share of the best step."""
-        return self.learning_rate
-
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give Σ w_i ln(1 + e^{-y_i f(x_i)})."""
-        return math.exp(log_f[0]) + math.exp(log_f[1])
-
-    def intercept(self, log_f: Floats) -> float:
-        """Give 0: scores are log odds as they are."""
-        return 0.0
-
-
-class Shape(NamedTuple):
-    """What bounds a tree, and what it is grown on; see `options` for the parameters."""
-
-    max_bins: int
-    max_depth: int
-    max_leaves: int | None
-    min_samples_leaf: float | None
-    subsample: float
-    max_features: float | None
-    random_state: int
-    category_penalty: float = CATEGORY_PENALTY
-    max_categories: int = MAX_CATEGORIES
-    target_encoding: int | None = None
-
-    @classmethod
-    def of(cls, booster: object) -> "Shape":
-        """Take the parameters of a booster; what it has none of is as it is by default."""
-        return cls(
-            **{name: getattr(booster, name) for name in cls._fields if hasattr(booster, name)}
-        )
 
 
 class TreeLearner(WeakLearner):
     """The training rows, their weights, and the growth of the next tree.
 
-    Parameters
-    ----------
-    parameters : object
-        With the fields of `Shape`.
-    rule : TreeRule
-        Whose loss is descended.
-    data : Rows
-    target_encoding : bool, default=True
-        Whether categories may be asked by numbers.
+    Its parameters are those of `core.trees.options`, its rule is a `TreeRule`.
 
     Notes
     -----
@@ -682,30 +595,37 @@ class TreeLearner(WeakLearner):
 
     ensemble = TreeSum
     changing = ("_loss", "_round")
+    encodes_targets: ClassVar[bool] = True
+    """Whether the parameter `target_encoding` has a meaning."""
 
-    def __init__(
-        self, parameters: Any, rule: TreeRule, data: Rows, *, target_encoding: bool = True
-    ) -> None:
-        X, positive, weight, n_categories = data
-        shape = Shape.of(parameters)
-        if not target_encoding:
-            shape = shape._replace(target_encoding=None)
+    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
+        X, positive, weight, self._n_categories = data
+        self._parameters = given = parameters
         rows, n_positives = positives_first(positive)
-        self._n_categories = n_categories
+        encoding = given.target_encoding if self.encodes_targets else None
+        encoded = encode(X, positive, weight, self._n_categories, encoding, given.random_state)
         self._bins: Bins
-        most = shape.max_bins, shape.max_categories
-        seed = shape.random_state
-        encoded = encode(X, positive, weight, n_categories, shape.target_encoding, seed)
         self._bins, table = code_table(
-            encoded.X, rows, n_positives, weight, most, encoded.n_categories
+            encoded.X,
+            rows,
+            n_positives,
+            weight,
+            (given.max_bins, given.max_categories),
+            encoded.n_categories,
         )
         self._encoded = encoded._replace(X=np.empty((0, 0)))
         weight = take_weights(weight, rows)
-        self._shape = shape
-        bounds = shape.max_depth, shape.max_leaves
         # the list of rows is of no more use: growth may have its memory
-        self._grower = Grower(table, weight, rule.n_weights, *bounds, rows, shape.subsample)
-        self._loss: Loss = rule.make_loss(self._grower, weight)
+        self._grower = Grower(
+            table,
+            weight,
+            rule.n_weights,
+            given.max_depth,
+            given.max_leaves,
+            rows,
+            given.subsample,
+        )
+        self._loss = self._make_loss(rule, weight)
         self._round = 0
 
     @property
@@ -715,13 +635,13 @@ class TreeLearner(WeakLearner):
 
     def scan(self) -> Tree | None:
         """Grow the next tree; None where no cut has a gain."""
-        shape, loss = self._shape, self._loss
-        draw = np.random.Generator(np.random.Philox(key=[shape.random_state, self._round]))
+        given, loss = self._parameters, self._loss
+        draw = np.random.Generator(np.random.Philox(key=[given.random_state, self._round]))
         self._round += 1
         features = self._draw_features(draw)
         key = int(draw.integers(2**63))
-        rule = loss.rule(shape.min_samples_leaf, shape.category_penalty)
-        splits = self._grower.grow(rule, features, shape.subsample, key)
+        rule = loss.rule(given.min_samples_leaf, given.category_penalty)
+        splits = self._grower.grow(rule, features, given.subsample, key)
         if not len(splits.leaf):
             return None
         leaves = loss.best_step(splits)
@@ -735,9 +655,13 @@ class TreeLearner(WeakLearner):
         """Sum up the trees of a run of the loop."""
         return TreeSum.of(path.found, path.alpha, self._loss.start, self._n_categories)
 
+    def _make_loss(self, rule: Any, weight: Floats) -> TreeLoss:
+        loss: TreeLoss = rule.make_loss(self._grower, weight)
+        return loss
+
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
         n_features = len(self._bins.edges)
-        share = 1.0 if self._shape.max_features is None else self._shape.max_features
+        share = 1.0 if self._parameters.max_features is None else self._parameters.max_features
         n_drawn = max(round(share * n_features), 1)
         features = np.zeros(n_features, dtype=np.bool_)
         features[draw.permutation(n_features)[:n_drawn]] = True
