@@ -1,8 +1,10 @@
 """AUCBoost (Long & Servedio 2007, Section 3): any weak ranker, boosted by AdaBoost."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,12 +12,19 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from sklearn.base import BaseEstimator
 
-from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
+from core.classifiers import (
+    STACKS,
+    ClassifierName,
+    Stack,
+    count_columns,
+    fit_classifier,
+    fit_estimator,
+)
 from core.coding import Criterion, count_rows, two_sided, youden_threshold
 from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Floats
-from core.state import FINITE, Arrays, Known, Records, State
+from core.state import FINITE, Arrays, Known, Nested, Records
 from core.table import Categories
 
 from .booster import WEAK_LEARNERS, Booster
@@ -69,49 +78,58 @@ def scores_of(estimator: Any, X: Floats) -> Floats:
     return np.asarray(scores, dtype=np.float64)
 
 
-class EstimatorSum(Ensemble):
-    """A weighted sum of estimators, each cut into a two-sided classifier."""
+@dataclass(frozen=True, eq=False)
+class CutSum(Ensemble):
+    """A weighted sum of estimators of one `name`, each cut into a two-sided classifier."""
 
-    type: ClassVar[str] = "estimators"
     constant = 0.0
     mean = 0.0
 
-    def __init__(
-        self, rounds: npt.NDArray[np.void], estimators: list[CutEstimator], class_name: str
-    ) -> None:
-        self.rounds = rounds
-        self._estimators = estimators
-        self._class_name = class_name
+    name: str
+    rounds: Annotated[
+        npt.NDArray[np.void],
+        Records(ROUND, "n_rounds", **dict.fromkeys(ROUND.names or (), FINITE)),
+    ]
+
+    @abstractmethod
+    def weak_rankers(self) -> list[CutEstimator]:
+        """Give the cut estimators."""
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Score rows by every estimator."""
         scores = np.full(len(X), intercept)
-        for estimator, alpha in zip(self._estimators, self.rounds["alpha"], strict=True):
+        for estimator, alpha in zip(self.weak_rankers(), self.rounds["alpha"], strict=True):
             scores += alpha * estimator.values(X)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
         """Refuse: an estimator's score has no parts per feature that we know of."""
         raise InvalidParameter(
-            f"contributions need weak_ranker 'stump', the weak rankers are {self._class_name}"
+            f"contributions need weak_ranker 'stump', the weak rankers are {self.name}"
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Say what was fitted, and how the rounds cut it."""
         names = ROUND.names or ()
-        return {
-            "estimator": self._class_name,
-            "cuts": [fields_of(row, names) for row in self.rounds],
-        }
+        return {"estimator": self.name, "cuts": [fields_of(row, names) for row in self.rounds]}
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorSum(CutSum):
+    """A sum of foreign estimators, which no artifact holds."""
+
+    type: ClassVar[str] = "estimators"
+
+    found: list[CutEstimator]
 
     def weak_rankers(self) -> list[CutEstimator]:
         """Give the cut estimators."""
-        return list(self._estimators)
+        return self.found
 
     def arrays(self) -> Arrays:
         """Refuse: an artifact holds no foreign code."""
         raise ArtifactError(
-            f"only weak rankers of our own can be saved, got estimators of class {self._class_name}"
+            f"only weak rankers of our own can be saved, got estimators of class {self.name}"
         )
 
     @classmethod
@@ -122,48 +140,25 @@ class EstimatorSum(Ensemble):
         raise ArtifactError("an artifact cannot hold estimators")
 
 
-@dataclass(frozen=True)
-class _Rounds(State):
-    """What is kept of rounds beside the classifiers."""
-
-    rounds: Annotated[
-        npt.NDArray[np.void],
-        Records(ROUND, "n_rounds", **dict.fromkeys(ROUND.names or (), FINITE)),
-    ]
-
-
-class ClassifierSum(EstimatorSum):
-    """A weighted sum of classifiers of one name, each cut into a two-sided one."""
+@dataclass(frozen=True, eq=False)
+class ClassifierSum(CutSum):
+    """A sum of classifiers with a name, which are kept in a stack."""
 
     type: ClassVar[str] = "classifiers"
 
-    def __init__(
-        self,
-        rounds: npt.NDArray[np.void],
-        found: list[CutEstimator],
-        name: ClassifierName,
-        stack: Stack,
-    ) -> None:
-        super().__init__(rounds, found, name)
-        self._stack = stack
+    stack: Annotated[Stack, Nested(n_classifiers="n_rounds")]
 
-    def arrays(self) -> Arrays:
-        """Give the fields of the rounds, and the classifiers."""
-        return _Rounds(self.rounds).arrays() | self._stack.arrays()
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
-    ) -> Self:
-        """Take what `arrays` gave; refuse any other with ArtifactError. The classifiers' `name` is known."""
-        rounds, name = _Rounds.from_arrays(arrays, known).rounds, known["name"]
-        stack = STACKS[name].read(arrays, known["n_rounds"], known["n_categories"])
+    @cached_property
+    def _found(self) -> list[CutEstimator]:
         names = ("threshold", "above", "below", "d_plus", "d_minus")
-        found = [
-            CutEstimator(stack.take(np.array([k])), **fields_of(row, names))
-            for k, row in enumerate(rounds)
+        return [
+            CutEstimator(self.stack.take(np.array([k])), **fields_of(row, names))
+            for k, row in enumerate(self.rounds)
         ]
-        return cls(rounds, found, name, stack)
+
+    def weak_rankers(self) -> list[CutEstimator]:
+        """Give the cut classifiers."""
+        return self._found
 
 
 class EstimatorLearner(WeakLearner):
@@ -218,9 +213,9 @@ class EstimatorLearner(WeakLearner):
         """Let f grow by alpha h; `found` is what `scan` gave last."""
         self._log_weights += self._sign * alpha * self._h
 
-    def collect(self, path: Path) -> EstimatorSum:
+    def collect(self, path: Path) -> CutSum:
         """Sum up the estimators of a run of the loop."""
-        return EstimatorSum(rounds_of(path, ROUND), path.found, type(self._weak_ranker).__name__)
+        return EstimatorSum(type(self._weak_ranker).__name__, rounds_of(path, ROUND), path.found)
 
 
 class ClassifierLearner(EstimatorLearner):
@@ -245,12 +240,12 @@ class ClassifierLearner(EstimatorLearner):
         name: ClassifierName = self._weak_ranker
         return fit_classifier(name, X, positive, weight, n_categories, int(draw[0]))
 
-    def collect(self, path: Path) -> ClassifierSum:
+    def collect(self, path: Path) -> CutSum:
         """Sum up the classifiers of a run of the loop."""
         name: ClassifierName = self._weak_ranker
         fitted = [found.estimator for found in path.found]
         stack = STACKS[name].join(fitted, self._data.n_categories)
-        return ClassifierSum(rounds_of(path, ROUND), path.found, name, stack)
+        return ClassifierSum(name, rounds_of(path, ROUND), stack)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -322,7 +317,11 @@ class AUCBoost(Booster):
         return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"name": self.weak_ranker}
+        if self._weak_learner() is not ClassifierLearner:
+            return super()._known()
+        name: Any = self.weak_ranker
+        n_columns = count_columns(self._n_categories())
+        return super()._known() | {"name": name, "stack": STACKS[name], "n_columns": n_columns}
 
     def _rule(self) -> "BalancedRule":
         return BalancedRule(learning_rate=self.learning_rate)

@@ -18,7 +18,7 @@ from core.errors import ArtifactError
 from core.kernel import kernel
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
-from core.state import FINITE, Array, Arrays, Index, Nested, Records, State, Value
+from core.state import FINITE, Array, Index, Nested, Records, State, Value
 
 from .smooth_pauc import SmoothArea, Smoothed
 
@@ -583,7 +583,8 @@ class KomoriEguchiBoost(Ranker):
         climb = _Climb(area, columns, self.penalty)
         with offered(climb, lambda: identify_fit(self, X, positive, weight)):
             self.stop_reason_ = climb.finish(self.n_rounds, callback)
-        self.rounds_ = np.array(climb.rounds, dtype=ROUND)
+        rounds = zip(climb.features, climb.knots, climb.alphas, strict=True)
+        self.rounds_ = np.array([*rounds], dtype=ROUND)
         self.smooth_pauc_, self.loss_ = np.array(climb.areas), np.array(climb.losses)
         function = AdditiveFunction.combine([c.pieces for c in columns], climb.theta)
         self._centre(function, X, positive, weight, balanced)
@@ -611,21 +612,13 @@ class KomoriEguchiBoost(Ranker):
             )
 
 
-@dataclass(frozen=True)
-class _Rounds(State):
-    """The rounds of an ascent, in a checkpoint."""
-
-    rounds: Annotated[npt.NDArray[np.void], Records(ROUND, "n_rounds", prefix="rounds.")]
-
-
 class _Climb(Resumable):
     """The ascent: what has been reached, and the next round from there.
 
     Attributes
     ----------
-    rounds : list of (feature, knot, alpha)
-    areas, losses : list of float
-        After each round.
+    features, knots, alphas, areas, losses : list of float
+        Of each round what it added, and what it led to.
     theta : list of ndarray
         Weights of each column's shapes.
     reached : Smoothed
@@ -634,14 +627,16 @@ class _Climb(Resumable):
         The penalty times the roughness so far.
     """
 
-    changing = ("areas", "losses", "theta", "price", "_scores")
+    changing = ("features", "knots", "alphas", "areas", "losses", "theta", "price", "_scores")
 
     def __init__(self, area: SmoothArea, columns: list[ColumnShapes], penalty: float) -> None:
         self._area = area
         self._columns = columns
         self._penalty = penalty
         self._scores = np.zeros(len(area.positive))
-        self.rounds: list[tuple[int, float, float]] = []
+        self.features: list[float] = []
+        self.knots: list[float] = []
+        self.alphas: list[float] = []
         self.areas: list[float] = []
         self.losses: list[float] = []
         self.theta = [np.zeros(len(column.variance)) for column in columns]
@@ -651,39 +646,31 @@ class _Climb(Resumable):
     def finish(self, n_rounds: int, callback: Callback) -> StopReason:
         """Take the rounds that are left; say why there are no more."""
         while not (self.areas and self.areas[-1] >= PERFECT):
-            if len(self.rounds) == n_rounds:
+            if len(self.areas) == n_rounds:
                 return "n_rounds"
-            added = self.advance()
-            if added is None:
+            if not self.advance():
                 return "no_edge"
-            self.rounds.append(added)
             self.areas.append(self.reached.value)
             self.losses.append(1.0 - self.reached.value + self.price)
             info = {"loss": self.losses[-1], "smooth_pauc": self.areas[-1]}
             try:
-                callback(len(self.rounds), n_rounds, info)
+                callback(len(self.areas), n_rounds, info)
             except StopFit:
-                if len(self.rounds) < n_rounds:
-                    warn_stopped(len(self.rounds), n_rounds, "rounds")
+                if len(self.areas) < n_rounds:
+                    warn_stopped(len(self.areas), n_rounds, "rounds")
                     return "stopped"
         return "perfect_ranker"
 
-    def get_state(self) -> Arrays:
-        """Give what the rounds have changed; see `Resumable`."""
-        return super().get_state() | _Rounds(np.array(self.rounds, dtype=ROUND)).arrays()
-
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go to where another ascent was."""
-        rounds = _Rounds.from_arrays(state, {"n_rounds": len(state["areas"])}).rounds
         super().set_state(state)
-        self.rounds = rounds.tolist()
         self.reached = self._area.at(self._scores)
 
-    def advance(self) -> tuple[int, float, float] | None:
-        """Take a round; give feature, knot and step, or None where nothing rises any more."""
+    def advance(self) -> bool:
+        """Take a round, if anything rises still."""
         found = self._find()
         if found is None:
-            return None
+            return False
         column = self._columns[found.column]
         h = column.values(found.shape)
         curve = 2.0 * self._penalty * column.pieces.penalty[found.shape, found.shape]
@@ -699,18 +686,21 @@ class _Climb(Resumable):
                 break
             tried = self._try(found, h, 0.5 * tried.alpha)
         else:
-            return None
+            return False
         while convex and 2.0 * abs(tried.alpha) <= farthest:
             further = self._try(found, h, 2.0 * tried.alpha)
             if further.rise <= tried.rise:
                 break
             tried = further
         if np.ptp(tried.scores) > GREATEST_SPREAD:
-            return None
+            return False
         self._scores, self.reached = tried.scores, tried.reached
         self.price += tried.price
         self.theta[found.column][found.shape] += tried.alpha
-        return found.column, float(column.pieces.knots[found.shape]), tried.alpha
+        self.features.append(found.column)
+        self.knots.append(float(column.pieces.knots[found.shape]))
+        self.alphas.append(tried.alpha)
+        return True
 
     def _try(self, found: _Found, h: Floats, alpha: float) -> _Tried:
         """Step along a shape, and see what it brings."""
