@@ -171,15 +171,9 @@ class ProgramRanker(ProgramParameters, Ranker):
             total += program.score(X, self.output)
         return total / len(self._programs)
 
-    @property
     @abstractmethod
-    def _n_programs(self) -> int:
-        """How many programs a fit makes."""
-
-    @property
-    @abstractmethod
-    def _n_losses(self) -> int:
-        """How many losses a fit tells."""
+    def _sizes(self) -> tuple[int, int]:
+        """Give how many programs a fit makes, and how many losses it tells."""
 
     def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
         self._programs = programs
@@ -214,11 +208,12 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     def _known(self) -> dict[str, Any]:
         is_stump = self.weak_ranker == "stump"
+        n_programs, n_losses = self._sizes()
         return super()._known() | {
-            "n_programs": self._n_programs,
-            "n_losses": self._n_losses,
+            "n_programs": n_programs,
+            "n_losses": n_losses,
             "n_rounds": self.n_rounds,
-            "n_nodes": self._n_programs * n_nodes(self.n_rounds),
+            "n_nodes": n_programs * n_nodes(self.n_rounds),
             "_kept": Programs if is_stump else AnyPrograms,
             "stack": None if is_stump else STACKS[cast(ClassifierName, self.weak_ranker)],
         }
@@ -277,13 +272,8 @@ class MartiRank(ProgramRanker):
         self._take([program], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(X, positive, weight)
 
-    @property
-    def _n_losses(self) -> int:
-        return self.n_rounds
-
-    @property
-    def _n_programs(self) -> int:
-        return 1
+    def _sizes(self) -> tuple[int, int]:
+        return 1, self.n_rounds
 
 
 def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:

@@ -412,13 +412,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
             )
         self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
 
-    @property
-    def _n_losses(self) -> int:
-        return self.n_bags
-
-    @property
-    def _n_programs(self) -> int:
-        return self.n_bags
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_bags, self.n_bags
 
     def _check_noise_rate(self, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
         rarer = min(weight[positive].sum(), weight[~positive].sum()) / weight.sum()

@@ -124,8 +124,12 @@ class Logistic(LogisticParameters, LinearClassifier):
         costs = values or (float(self.C),)
         report = _count_steps(callback, len(costs))
         for k, C in enumerate(costs):
-            found = self._solve(sample, positive, C, score, report)
+            found = minimise(
+                sample.rows, positive, sample.weight, logistic_loss, C=C, start=score, report=report
+            )
             score = found.score
+            self.objective_, self.n_iter_ = found.objective, found.n_iter
+            self._take_fit(sample, *score)
             if values:
                 self._keep_on_path()
             if found.stopped:
@@ -134,22 +138,6 @@ class Logistic(LogisticParameters, LinearClassifier):
         n_steps = MOST_STEPS * len(costs)
         with suppress(StopFit):
             callback(n_steps, n_steps, {"loss": self.objective_})
-
-    def _solve(
-        self,
-        sample: Sample,
-        positive: npt.NDArray[np.bool_],
-        C: float,
-        start: Affine | None,
-        report: Report,
-    ) -> Minimum:
-        """Minimise with one C, from a start."""
-        found = minimise(
-            sample.rows, positive, sample.weight, logistic_loss, C=C, start=start, report=report
-        )
-        self.objective_, self.n_iter_ = found.objective, found.n_iter
-        self._take_fit(sample, *found.score)
-        return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

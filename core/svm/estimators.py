@@ -34,7 +34,7 @@ from .feature_maps import (
     fit_fourier,
     fit_nystroem,
 )
-from .selection import PATH, PLAIN_COST, Fitted, Objective, Selection
+from .selection import PATH, PLAIN_COST, Fitted, Selection
 from .solvers import (
     WHOLE,
     ConvexSolver,
@@ -228,7 +228,10 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         for C in values or (given,):
             selection = Selection(
                 sample,
-                Objective(self._window(), C, self._anchor(), self._costs()),
+                self._window(),
+                C,
+                self._anchor(),
+                self._costs(),
                 make,
                 lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
             )

@@ -6,6 +6,7 @@ ours.
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -29,32 +30,6 @@ LEAST_RISE = 1e-9
 
 # Values of C in a row that do worse than the best, after which no more are tried.
 PATIENCE = 3
-
-
-class Objective(NamedTuple):
-    """What is asked for; C is None where it is to be chosen from the path, which rises."""
-
-    window: tuple[float, float]
-    C: float | None
-    anchor: float | Literal["auto"] | None
-    path: tuple[float, ...]
-
-    @property
-    def plain_cost(self) -> float:
-        """The C where none can be chosen."""
-        return PLAIN_COST if self.C is None else self.C
-
-    @property
-    def costs(self) -> tuple[float, ...]:
-        """The C to try."""
-        return self.path if self.C is None else (self.C,)
-
-    @property
-    def anchored_costs(self) -> tuple[float, ...]:
-        """The C to try for a program that is anchored: up to that which is given."""
-        if self.C is None:
-            return self.path
-        return (*(cost for cost in self.path if cost < self.C), self.C)
 
 
 class Fitted(NamedTuple):
@@ -90,55 +65,62 @@ def choose(
     return best
 
 
+@dataclass
 class Selection:
-    """Chooses C and the program, and solves it, by solvers that are made of a sample and a window.
+    """Chooses C and the program of a window, and solves it, by solvers that are made of a sample and a window.
 
-    `hold` draws the rows to hold out, None where there are too few. `solver` is that of the window on all rows,
-    `collapsed` whether w = 0 is the optimum for them whatever C; of a risk that is not convex, whether `run` found
-    nothing better.
+    C is None where it is to be chosen from the path, which rises. `hold` draws the rows to hold out, None where there
+    are too few. `solver` is that of the window on all rows, `collapsed` whether w = 0 is the optimum for them whatever
+    C; of a risk that is not convex, whether `run` found nothing better.
     """
 
-    def __init__(
-        self,
-        sample: Sample,
-        objective: Objective,
-        make: Callable[[Sample, tuple[float, float]], Solver],
-        hold: Callable[[], npt.NDArray[np.bool_] | None],
-    ) -> None:
-        self._sample, self._asked, self._make, self._hold = sample, objective, make, hold
-        self.solver = make(sample, objective.window)
+    sample: Sample
+    window: tuple[float, float]
+    C: float | None
+    anchor: float | Literal["auto"] | None
+    path: tuple[float, ...]
+    make: Callable[[Sample, tuple[float, float]], Solver]
+    hold: Callable[[], npt.NDArray[np.bool_] | None]
+
+    def __post_init__(self) -> None:
+        self.solver = self.make(self.sample, self.window)
         self.collapsed = self.solver.collapsed
+        self._plain_cost = PLAIN_COST if self.C is None else self.C  # where none can be chosen
+        self._costs, self._anchored_costs = self.path, self.path
+        if self.C is not None:  # an anchored program is tried with lesser C, too
+            self._costs = (self.C,)
+            self._anchored_costs = (*(cost for cost in self.path if cost < self.C), self.C)
 
     @cached_property
     def _held(self) -> npt.NDArray[np.bool_] | None:
-        return self._hold()
+        return self.hold()
 
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
         assert self._held is not None
-        return self._sample.validation_pauc(self._held, self._asked.window)
+        return self.sample.validation_pauc(self._held, self.window)
 
     @cached_property
     def _training(self) -> Sample:
         assert self._held is not None
-        return self._sample.without(self._held)
+        return self.sample.without(self._held)
 
     @cached_property
     def _auc_solver(self) -> Solver:
-        return self._make(self._sample, WHOLE)
+        return self.make(self.sample, WHOLE)
 
     def count(self) -> int:
         """Count the programs that are to be solved, as far as can be told beforehand."""
-        if self.collapsed and self._asked.anchor is not None:
-            return 2 + len(self._asked.costs) + len(self._asked.anchored_costs)
-        return (2 if self._asked.anchor is not None else 1) + len(self._asked.costs)
+        if self.collapsed and self.anchor is not None:
+            return 2 + len(self._costs) + len(self._anchored_costs)
+        return (2 if self.anchor is not None else 1) + len(self._costs)
 
     def run(self) -> Fitted | None:
         """Solve; None where only w = 0 is left."""
         found = None
-        if not self.collapsed and self._asked.anchor in (None, "auto"):
+        if not self.collapsed and self.anchor in (None, "auto"):
             found = self._fit_free()
-        if found is None and self._asked.anchor is not None:
+        if found is None and self.anchor is not None:
             found = self._fit_anchored()
         if found is None and not self.solver.convex:
             self.collapsed = True
@@ -150,12 +132,12 @@ class Selection:
         None where nothing but w = 0 comes of it, or where, as rows held out say, the machine for the whole AUC does
         better and there may be an anchor.
         """
-        cost, start = self._asked.plain_cost, None
-        if self._asked.C is None and self._held is not None:
-            part = self._make(self._training, self._asked.window)
+        cost, start = self._plain_cost, None
+        if self.C is None and self._held is not None:
+            part = self.make(self._training, self.window)
             chosen = None
             if not part.collapsed:
-                chosen = choose(self._asked.costs, part.free(self._asked.costs), self._pauc)
+                chosen = choose(self._costs, part.free(self._costs), self._pauc)
             if self._is_worse_than_auc(chosen):
                 return None
             if chosen is not None:
@@ -172,9 +154,9 @@ class Selection:
 
     def _is_worse_than_auc(self, chosen: Choice | None) -> bool:
         """Whether the machine for the whole AUC does better on rows held out; None: constant scores, whatever C."""
-        if self._asked.anchor is None or self._asked.window == WHOLE:
+        if self.anchor is None or self.window == WHOLE:
             return False
-        auc = self._make(self._training, WHOLE)
+        auc = self.make(self._training, WHOLE)
         if auc.collapsed:
             return False
         if chosen is None:
@@ -188,19 +170,19 @@ class Selection:
         auc = self._auc_solver
         if auc.collapsed:
             return None
-        kappa = 1.0 if self._asked.anchor == "auto" else float(self._asked.anchor or 0.0)
-        cost, start = self._asked.plain_cost, None
-        pull = self._asked.path[0] if self._asked.anchor == "auto" else cost
-        if self._asked.anchor == "auto" or self._asked.C is None:
+        kappa = 1.0 if self.anchor == "auto" else float(self.anchor or 0.0)
+        cost, start = self._plain_cost, None
+        pull = self.path[0] if self.anchor == "auto" else cost
+        if self.anchor == "auto" or self.C is None:
             chosen = self._choose_anchored(kappa)
             if chosen is not None:
                 (cost, start), pull = chosen
         of_auc = next(auc.free((cost,), start))
         anchor = of_auc.point.w
-        while pull >= 0.5 * self._asked.path[0]:
+        while pull >= 0.5 * self.path[0]:
             for solution in self.solver.anchored((pull,), kappa * anchor):
                 return Fitted(solution, pull, cost)
-            if self._asked.anchor != "auto":
+            if self.anchor != "auto":
                 return None
             pull /= 10.0
         # So short a v that any pull ends at 0: without one, v itself, which ranks whatever its length.
@@ -210,15 +192,13 @@ class Selection:
         """Choose C of the anchor, then that of the program anchored at it."""
         if self._held is None:
             return None
-        auc = self._make(self._training, WHOLE)
-        base = (
-            None
-            if auc.collapsed
-            else choose(self._asked.costs, auc.free(self._asked.costs), self._pauc)
-        )
+        auc = self.make(self._training, WHOLE)
+        if auc.collapsed:
+            return None
+        base = choose(self._costs, auc.free(self._costs), self._pauc)
         if base is None:
             return None
-        windowed = self._make(self._training, self._asked.window)
-        solutions = windowed.anchored(self._asked.anchored_costs, kappa * base.w)
-        chosen = choose(self._asked.anchored_costs, solutions, self._pauc)
-        return base, self._asked.path[0] if chosen is None else chosen.C
+        windowed = self.make(self._training, self.window)
+        solutions = windowed.anchored(self._anchored_costs, kappa * base.w)
+        chosen = choose(self._anchored_costs, solutions, self._pauc)
+        return base, self.path[0] if chosen is None else chosen.C

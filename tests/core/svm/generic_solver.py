@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 
 
 def epigraph_rows(Xp, Xn, low, high, top):
-    """Rows A, b with A x >= b over x = (w, h_i, t_r, e_rj): h_i >= the worth of the run of r, for every r.
+    """Rows A, b with A x >= b over x = (w, h_i, t_r, e_rj): h_i >= the gain of the run of r, for every r.
 
     The sum of the r highest of z is the least of r t + Σ (z_j - t)₊ over t.
     """

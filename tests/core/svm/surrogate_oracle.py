@@ -53,6 +53,6 @@ def by_runs(s, z, low, high, top):
     z = np.sort(z)[::-1]
     total = 0.0
     for score in s:
-        worth = [(z[:r] - score).sum() + min(max(r - low, 0), high - low) for r in range(top + 1)]
-        total += max(worth)
+        gains = [(z[:r] - score).sum() + min(max(r - low, 0), high - low) for r in range(top + 1)]
+        total += max(gains)
     return total / (len(s) * (high - low))

@@ -27,8 +27,8 @@ def words(n=1500, seed=0):
             "size": kind % 5 + rng.normal(size=n),
         }
     )
-    worth = rng.normal(size=kind.max() + 1)[kind]
-    return table, worth + 0.3 * table["size"] + rng.normal(size=n) > 1.0
+    effect = rng.normal(size=kind.max() + 1)[kind]
+    return table, effect + 0.3 * table["size"] + rng.normal(size=n) > 1.0
 
 
 def all_rows():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core import PAUCSVM, load, save
-from core.errors import ArtifactError, InvalidParameter
+from core.errors import ArtifactError
 from core.linear.design import Sample, fit_design
 from core.metrics import partial_auc
 from core.svm import SupportWarning
@@ -208,10 +208,3 @@ def test_few_iterations_are_told():
     X, y = table()
     with pytest.warns(SupportWarning, match="stopped after max_iter = 1 iterations$"):
         PAUCSVM(surrogate="sigmoid", C=1000.0, max_iter=1, fpr_max=0.5).fit(X, y)
-
-
-def test_an_unknown_surrogate_is_refused():
-    with pytest.raises(
-        InvalidParameter, match="surrogate must be one of 'tight', 'naive', 'sigmoid'"
-    ):
-        PAUCSVM(surrogate="hinge").fit(*table(20))

@@ -205,8 +205,8 @@ def test_missing_values_categories_and_parts(algorithm):
         ("colour", "red"),
         ("colour", "blue"),
     }
-    worth = {t["is"]: t["weight"] for t in terms if t["feature"] == "colour"}
-    assert worth["red"] > worth["green"] > worth["blue"]
+    weights = {t["is"]: t["weight"] for t in terms if t["feature"] == "colour"}
+    assert weights["red"] > weights["green"] > weights["blue"]
     again = load(save(ranker))
     assert (again.decision_function(table) == ranker.decision_function(table)).all()
     assert again.structure() == ranker.structure()
