@@ -220,15 +220,12 @@ class Checkpoints:
         It takes a hash of the training rows, and copies of what it holds: for boosting 8 to 24 bytes a row and some
         hundred a round.
 
+        Returns bytes or None: None where the fit has nothing to go on from, or more than may be kept.
+
         Parameters
         ----------
         most_bytes : float
             Of the arrays that it holds.
-
-        Returns
-        -------
-        bytes or None
-            None where the fit has nothing to go on from, or more than may be kept.
         """
         if self._offer is None:
             return None
@@ -364,17 +361,15 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
 
     ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice.
 
+    Returns list of (int, dict of str to ndarray): of each share, in the order of the pieces, how many it holds, and its
+    arrays.
+
     Parameters
     ----------
     shares : sequence of bytes
         In any order.
     fit : bytes
         From `identify_fit`.
-
-    Returns
-    -------
-    list of (int, dict of str to ndarray)
-        Of each share, in the order of the pieces, how many it holds, and its arrays.
     """
     opened = sorted((_open(share, fit) for share in shares), key=lambda share: share[:2])
     expected = 0

@@ -77,14 +77,11 @@ class Ranks(State):
     def of(self, scores: Floats) -> Floats:
         """Give the rank of each score: between knots on a line, beyond them towards 0 and 1 without end.
 
+        Returns ndarray of shape (n_rows,), float64: in [0, 1]. A greater score never has a lesser rank.
+
         Parameters
         ----------
         scores : ndarray of shape (n_rows,), float64
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-            In [0, 1]. A greater score never has a lesser rank.
         """
         low, high = self.scores[0], self.scores[-1]
         unit = high - low if high > low else 1.0
@@ -422,6 +419,8 @@ def fit_together(
 ) -> list[Result]:
     """Make several fits, some of them at once.
 
+    Returns list of Result: in the order of the fits; the same whatever at_once is.
+
     Parameters
     ----------
     fits : sequence of callable (callback) -> Result
@@ -429,11 +428,6 @@ def fit_together(
     tell : callable (number, step, of, info) -> None
         Told of every step of every fit, by one thread at a time. What it raises stops all fits, each at its
         next step, and reaches the caller, be it `StopFit`.
-
-    Returns
-    -------
-    list of Result
-        In the order of the fits; the same whatever at_once is.
     """
     shared = _Shared(tell)
     if at_once == 1 or len(fits) == 1:

@@ -60,17 +60,14 @@ def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
 
     ValueError: for a name that is none of the levels.
 
+    Returns str or None: the level; None where none fits: then kernels are compiled for this very processor.
+
     Parameters
     ----------
     levels : str
         Names of `CPU_LEVELS` with commas between them.
     must_run : bool
         Whether this processor must be able to run the level. An image is built for others than its builder's.
-
-    Returns
-    -------
-    str or None
-        The level; None where none fits: then kernels are compiled for this very processor.
     """
     features = llvmlite.binding.get_host_cpu_features()
     fitting = levels_that_fit(

@@ -48,17 +48,14 @@ def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]
 
     ValueError: for a name that is none of the levels.
 
+    Returns list of str: the levels, in the order in which they are named.
+
     Parameters
     ----------
     levels : str
         Names of `CPU_LEVELS` with commas between them.
     has : callable or None
         Whether the processor has the feature of this name, as LLVM calls it; None where that does not matter.
-
-    Returns
-    -------
-    list of str
-        The levels, in the order in which they are named.
     """
     fitting = []
     for name in filter(None, (part.strip() for part in levels.split(","))):

@@ -58,10 +58,7 @@ def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
 
     TypeError: a parameter has no annotation, no `Doc` or no default: a mistake in the estimator.
 
-    Returns
-    -------
-    tuple of Parameter
-        In the order of the signature.
+    Returns tuple of Parameter: in the order of the signature.
     """
     initialiser: Any = inspect.getattr_static(estimator_class, "__init__")
     annotations = get_type_hints(initialiser, include_extras=True)

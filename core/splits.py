@@ -27,6 +27,9 @@ def hold_out(
 
     O(n_rows · n_features + n_rows log n_rows).
 
+    Returns ndarray of shape (n_rows,), bool, or None: which rows are held out; None where a class has less than two
+    distinct rows.
+
     Parameters
     ----------
     X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
@@ -35,11 +38,6 @@ def hold_out(
         Above 0.
     fraction : float
         Of each class's weight as much is held out, or a little less; at least one distinct row.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), bool, or None
-        Which rows are held out; None where a class has less than two distinct rows.
     """
     drawn = scramble_keys(row_keys(X, positive, weight), seed)
     held = np.zeros(len(drawn), dtype=np.bool_)
@@ -78,6 +76,8 @@ def split_rows(
 ) -> list[npt.NDArray[np.bool_]]:
     """Part the rows into folds, or hold one part out; stratified, with what belongs together on one side.
 
+    Returns list of ndarray of shape (n_rows,), bool: which rows each split holds out.
+
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
@@ -90,11 +90,6 @@ def split_rows(
         Share of the rows that is held out where n_splits is 1.
     group : ndarray of shape (n_rows,), uint64, optional
         Rows with equal values are never parted. Without groups, equal rows are not.
-
-    Returns
-    -------
-    list of ndarray of shape (n_rows,), bool
-        Which rows each split holds out.
 
     Raises
     ------
@@ -140,14 +135,11 @@ def split_rows(
 def draw_folds(positive: npt.NDArray[np.bool_], n_folds: int, seed: int) -> Integers:
     """Deal the rows of each class out to folds of equal size, at random.
 
+    Returns ndarray of shape (n_rows,), int64: the fold of each row.
+
     Parameters
     ----------
     positive : ndarray of shape (n_rows,), bool
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), int64
-        The fold of each row.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     fold = np.empty(len(positive), dtype=np.int64)
@@ -161,16 +153,13 @@ def draw_part(
 ) -> npt.NDArray[np.bool_] | None:
     """Draw a share of the rows of each class; of all rows together where they have several labels.
 
+    Returns ndarray of shape (n_rows,), bool, or None: which rows are drawn; None where a class has one row only.
+
     Parameters
     ----------
     positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
     fraction : float
         At least one row is drawn, and not all.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), bool, or None
-        Which rows are drawn; None where a class has one row only.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
@@ -191,17 +180,14 @@ def draw_share(rows: Integers, fraction: float, rng: np.random.Generator) -> Int
 def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
     """Give each row a key that follows from its values: equal rows have equal keys.
 
+    Returns ndarray of shape (n_rows,), uint64: the same with rows and columns in any order.
+
     Parameters
     ----------
     X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Above 0.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), uint64
-        The same with rows and columns in any order.
     """
     return _add_sparse(X) if sparse.issparse(X) else _add_columns(X, positive, weight)
 
@@ -214,17 +200,15 @@ def scramble_keys(keys: _Words, seed: int) -> _Words:
 def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
     """Give each column a key that follows from its values: equal columns have equal keys.
 
+    Returns ndarray of shape (n_features,), uint64: the same with rows and columns in any order; for a sparse matrix a
+    column's key is its place.
+
     Parameters
     ----------
     X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Above 0.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), uint64
-        The same with rows and columns in any order; for a sparse matrix a column's key is its place.
     """
     if sparse.issparse(X):
         return _scramble(np.arange(X.shape[1], dtype=np.uint64))

@@ -81,12 +81,6 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
         If M is not a finite matrix, or holds more than `MOST_CELLS` numbers.
     Unsolved
         If the solver gives up.
-
-    Examples
-    --------
-    >>> best = best_margin([[1, -1], [-1, 1]])
-    >>> abs(best.rho) < 1e-9
-    True
     """
     matrix = _checked("M", M)
     _check_size(matrix.size)
@@ -130,6 +124,9 @@ def stump_outputs(
 ) -> npt.NDArray[np.bool_] | None:
     """Tabulate every stump that a booster can choose from, once per distinct column of outputs.
 
+    Returns ndarray of shape (n_rows, n_stumps), bool, or None: None where there are too many. A categorical feature
+    gives a stump per set of its bins, the missing being one: any set may come to be the best.
+
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
@@ -140,12 +137,6 @@ def stump_outputs(
         Give up beyond that many outputs.
     n_categories : ndarray of shape (n_features,), int64, or None
         0 for a numeric feature; None: all are.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_stumps), bool, or None
-        None where there are too many. A categorical feature gives a stump per set of its bins, the
-        missing being one: any set may come to be the best.
     """
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     n_edges = np.where(bins.is_categorical, 0, bins.n_bins - 1)
@@ -177,14 +168,11 @@ def stump_outputs(
 def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
     """Tabulate columns of 0 and 1 and their reverses; a missing value is 0.
 
+    Returns ndarray of shape (n_rows, 2 * n_features), bool, or None: None where some column holds another value.
+
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 2 * n_features), bool, or None
-        None where some column holds another value.
     """
     values = np.where(np.isnan(X), 0.0, X)
     if not np.isin(values, (0.0, 1.0)).all():
@@ -203,14 +191,12 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
 
     InvalidData, if the shapes differ.
 
+    Returns ndarray of shape (n_rounds,), bool.
+
     Parameters
     ----------
     d_plus, d_minus : array_like of float, shape (n_rounds,), in [0, 1]
         Masses of the pairs that the round's weak ranker orders rightly and wrongly.
-
-    Returns
-    -------
-    ndarray of shape (n_rounds,), bool
 
     References
     ----------

@@ -117,17 +117,14 @@ class Bound:
 def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sample:
     """Describe rows whose crucial pairs are all of a positive and a negative.
 
+    Returns Sample: with E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
+
     Parameters
     ----------
     positives, negatives : int
         Rows of each class, at least one.
     weighted : bool
         Whether rows of one class weigh unequally.
-
-    Returns
-    -------
-    Sample
-        With E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
     """
     rows = positives + negatives
     share = positives * negatives / (rows * (rows - 1))
@@ -137,17 +134,14 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
 def listed_pairs(items: int, pairs: int) -> Sample:
     """Describe items whose crucial pairs were listed.
 
+    Returns Sample: to which no theorem applies: its crucial pairs are not all there are among rows drawn at random.
+
     Parameters
     ----------
     items : int
         At least 2.
     pairs : int
         At least 1.
-
-    Returns
-    -------
-    Sample
-        To which no theorem applies: its crucial pairs are not all there are among rows drawn at random.
     """
     share = min(0.5, pairs / (items * (items - 1)))
     return Sample(items, share, (_LISTED,))
@@ -162,6 +156,8 @@ def stump_rankers(
 ) -> WeakRankers:
     """Count stumps, at most: both directions of every threshold, every set, the missing on either side.
 
+    Returns WeakRankers: of size 2^62 at most, beyond which sizes are not told apart.
+
     Parameters
     ----------
     n_thresholds : int
@@ -173,11 +169,6 @@ def stump_rankers(
         beforehand; else thresholds are bin edges, chosen from the rows.
     n_categories : sequence of int
         How many categories each categorical feature has.
-
-    Returns
-    -------
-    WeakRankers
-        Of size 2^62 at most, beyond which sizes are not told apart.
 
     Notes
     -----
@@ -218,6 +209,8 @@ def bound_misranking(
     assumed. Where a bound does not apply its number is given all the same: it shows what the theorem would say, no
     more.
 
+    Returns tuple of Bound: theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
+
     Parameters
     ----------
     margins : MarginDistribution
@@ -227,11 +220,6 @@ def bound_misranking(
     theta : float in [1e-6, 1]
         Chosen before the margins are looked at: who tries k of them must give each δ/k.
     delta : float in (0, 1)
-
-    Returns
-    -------
-    tuple of Bound
-        theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
     """
     if not LEAST_THETA <= theta <= 1:
         raise InvalidParameter(f"theta must be from {LEAST_THETA:g} to 1, got {theta}")

@@ -99,15 +99,13 @@ def bound_partial_auc(
 def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
     """Give the ε within which all cuts of a class are at their true shares, but with probability δ.
 
+    Returns float: √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n where there are not so
+    many rows.
+
     Parameters
     ----------
     vc_dimension : int
         At least 1.
-
-    Returns
-    -------
-    float
-        √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n where there are not so many rows.
     """
     if vc_dimension < 1:
         raise InvalidParameter(f"vc_dimension must be at least 1, got {vc_dimension}")
@@ -127,10 +125,7 @@ def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
 
     InvalidParameter: the window is empty or leaves [0, 1].
 
-    Returns
-    -------
-    float in [0, 1]
-        Between two points the curve is at the height of the left one. Where points on a slant were left out it is
-        below the sample's own steps, and the risk not too small.
+    Returns float in [0, 1]: between two points the curve is at the height of the left one. Where points on a slant were
+    left out it is below the sample's own steps, and the risk not too small.
     """
     return 1.0 - strict_share(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

@@ -69,16 +69,13 @@ NO_SPREAD = Spread(0.0, 0.0)
 def count_rows(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Say for how many rows each row stands: a weight k counts as k rows.
 
+    Returns ndarray of shape (n_rows,), float64: the weights; where their mean is below 1, and they cannot be meant as
+    numbers of rows, the weights divided by their mean.
+
     Parameters
     ----------
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), float64
-        The weights; where their mean is below 1, and they cannot be meant as numbers of rows, the
-        weights divided by their mean.
     """
     return np.asarray(weight / min(float(weight.mean()), 1.0))
 

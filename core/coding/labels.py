@@ -161,6 +161,8 @@ def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
 def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
     """Mix the sums of each bin with the mean of all, as far as chance explains that they differ.
 
+    Returns ndarray of shape (n_bins, n_labels), float64.
+
     Parameters
     ----------
     sums : ndarray of shape (n_bins, n_labels), float64
@@ -168,10 +170,6 @@ def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
         Above 0.
     chance : float
         Scatter that chance gives to bins of one unit of mass in all.
-
-    Returns
-    -------
-    ndarray of shape (n_bins, n_labels), float64
     """
     means = masses[:, None] * (sums.sum(axis=0) / masses.sum())
     scatter = float(((sums - means) ** 2).sum())

@@ -74,17 +74,14 @@ def youden_threshold(
 
     O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it.
 
+    Returns Threshold or None: None where all scores are equal. The value is a score of the data.
+
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Both classes have some.
-
-    Returns
-    -------
-    Threshold or None
-        None where all scores are equal. The value is a score of the data.
     """
     if (weight == weight[0]).all():  # sorted apart, the classes need no order of rows
         ends = np.sort(scores[positive]), np.sort(scores[~positive])

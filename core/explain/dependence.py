@@ -249,6 +249,8 @@ def score_grid(
 ) -> Floats:
     """Average the scores of the rows at every point of a grid.
 
+    Returns ndarray of shape (n_points of the first axis, ...[, n_labels]), float64.
+
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,) or (n, n_labels)
@@ -258,10 +260,6 @@ def score_grid(
         Not all 0.
     axes : sequence of Axis
         Features all different.
-
-    Returns
-    -------
-    ndarray of shape (n_points of the first axis, ...[, n_labels]), float64
     """
     points = np.array(list(product(*(axis.values for axis in axes))))
     scores = score_points(score, rows, weight, [axis.feature for axis in axes], points)
@@ -353,17 +351,15 @@ def _find_feature(ranker: Ranker, feature: int | str) -> int:
 def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
     """Average the size of each feature's part of the score.
 
+    Returns ndarray of shape (n_features,) or (n_features, n_labels), float64: in units of the score; 0 for a feature
+    that the ranker does not use.
+
     Parameters
     ----------
     contributions : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_labels), float64
         Parts that add up to each row's score, less the mean score.
     weight : ndarray of shape (n_rows,), float64
         Not all 0.
-
-    Returns
-    -------
-    ndarray of shape (n_features,) or (n_features, n_labels), float64
-        In units of the score; 0 for a feature that the ranker does not use.
     """
     sizes: Floats = np.average(np.abs(contributions), axis=0, weights=weight)
     return sizes
@@ -382,6 +378,9 @@ def permutation_importance(
 
     O(n_features · n_repeats · n_rows) scores.
 
+    Returns ndarray of shape (n_features,), float64: AUC less the mean AUC with the feature permuted. Of two features
+    that say the same each may have 0, since the ranker has the other left; below 0 is noise.
+
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,)
@@ -395,12 +394,6 @@ def permutation_importance(
         Permutations per feature, averaged.
     random_state : int, default=0
         Key of the permutations; with the feature's number and the repeat's it names each of them.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
-        AUC less the mean AUC with the feature permuted. Of two features that say the same each may
-        have 0, since the ranker has the other left; below 0 is noise.
 
     References
     ----------

@@ -46,9 +46,7 @@ def draw_areas(
 
     O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory for each thread.
 
-    Returns
-    -------
-    ndarray of float64, shape (n_bootstrap, n_scorers, n_windows)
+    Returns ndarray of float64, shape (n_bootstrap, n_scorers, n_windows).
     """
     n_scorers = len(rows.scores)
     first = group_rows(rows, 0)[1]  # rows in the order of one scorer are read one after the other

@@ -251,13 +251,6 @@ def compare(
         If lengths differ, a value is not finite, or a class is empty or without weight.
     InvalidParameter
         If there are fewer than two scorers or no window, or a parameter is out of range.
-
-    Examples
-    --------
-    >>> y = [1, 1, 1, 1, 0, 0, 0, 0]
-    >>> found = compare(y, [[8, 7, 6, 4, 5, 3, 2, 1], [4, 8, 2, 6, 7, 1, 5, 3]], names=["new", "old"])
-    >>> found.windows[0].differences[0].value
-    0.3125
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = _check_scorers(scores, names, adjust)

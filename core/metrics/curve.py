@@ -238,12 +238,6 @@ def roc_curve(
     drop_collinear : bool
         Leave out the points inside straight stretches. The line is the same, but `RocCurve.locate` can then find
         only the thresholds that are left.
-
-    Examples
-    --------
-    >>> curve = roc_curve([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
-    >>> curve.tpr.tolist()
-    [0.0, 0.5, 0.5, 1.0, 1.0]
     """
     return curve_of(group_by_score(y, scores, sample_weight), drop_collinear=drop_collinear)
 
@@ -331,11 +325,6 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
     Returns
     -------
     float in [0, 1]
-
-    Examples
-    --------
-    >>> auc([1, 0, 1, 0, 1, 0], [3, 3, 2, 2, 1, 1])
-    0.5
     """
     return auc_of(group_by_score(y, scores, sample_weight))
 
@@ -363,11 +352,6 @@ def misrank_fraction(
     ----------
     Rudin & Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost",
     Journal of Machine Learning Research 10 (2009), §2.
-
-    Examples
-    --------
-    >>> misrank_fraction([1, 0, 1, 0, 1, 0], [3, 3, 2, 2, 1, 1])
-    0.6666666666666666
     """
     return misrank_fraction_of(group_by_score(y, scores, sample_weight))
 

@@ -142,15 +142,12 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
     InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
     it, and that is what keeps the smooth margin below the margin (eq. 6).
 
+    Returns float, finite, however far the scores have gone.
+
     Parameters
     ----------
     y, scores, sample_weight
         As `auc`; scores are not divided by ‖λ‖₁.
-
-    Returns
-    -------
-    float
-        Finite, however far the scores have gone.
     """
     groups = group_by_score(y, scores, sample_weight)
     log_f = 0.0

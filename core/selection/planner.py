@@ -171,6 +171,8 @@ class Planner(Protocol):
 
         NothingFitted: all candidates failed.
 
+        Returns sequence of Trial, or Chosen: the same for the same arguments.
+
         Parameters
         ----------
         tried : sequence of TrialResult
@@ -180,11 +182,6 @@ class Planner(Protocol):
         elapsed : float
             Seconds since the search began. Nothing else comes from a clock. `CHOOSE_NOW`: the search ends, with one of
             those that were tried; at least one was, and did not fail.
-
-        Returns
-        -------
-        sequence of Trial, or Chosen
-            The same for the same arguments.
         """
 
 

@@ -223,6 +223,9 @@ def walk_path(
 
     One pass over the steps: O(n_steps · n_samples) for stumps.
 
+    Returns list of float: in ascending order of the values. Where the fit has ended before one of them, a fit of so
+    many steps would have ended there too, and the last step counts.
+
     Parameters
     ----------
     ranker : Ranker
@@ -234,12 +237,6 @@ def walk_path(
         Distinct; numbers of steps are at least 1.
     metric : callable (scores) -> float
         Called with the scores of those rows, once for each ranker; higher is better.
-
-    Returns
-    -------
-    list of float
-        In ascending order of the values. Where the fit has ended before one of them, a fit of so many
-        steps would have ended there too, and the last step counts.
     """
     wanted = sorted(values)
     if isinstance(ranker, FollowingFit):
@@ -275,17 +272,14 @@ def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[
 
     O(n_rows log n_rows).
 
+    Returns ndarray of shape (n_drawn,), intp, ascending.
+
     Parameters
     ----------
     strata : ndarray of shape (n_rows,)
         What each row counts as, such as its label.
     share : float in (0, 1]
         Of each stratum as much is drawn, rounded up; two rows at least where it has so many.
-
-    Returns
-    -------
-    ndarray of shape (n_drawn,), intp
-        Ascending.
     """
     if share >= 1.0:
         return np.arange(len(strata))
