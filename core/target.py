@@ -29,11 +29,23 @@ def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[
         raise InvalidData(str(error)) from error
     if len(labels) != n_samples:
         raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
-    if labels.dtype.kind not in "biufUO":
+    if labels.dtype.kind == "S":  # no artifact keeps them
+        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
+    return two_classes(labels)
+
+
+def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Give the two values of a vector of labels in order, and where the greater one stands; refuse any other vector."""
+    if labels.dtype.kind not in "biufUSO":
         raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
     missing = _missing_labels(labels)
     if missing.any():
         raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
+    if labels.dtype.kind in "biuf":  # two values are told without a sort
+        classes = np.array([labels.min(), labels.max()])
+        positive = np.asarray(labels == classes[1])
+        if classes[0] != classes[1] and np.all(positive | (labels == classes[0])):
+            return classes, positive
     try:
         classes = np.unique(labels)
     except TypeError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import isnan
 from typing import Any, NamedTuple
 
 import numba
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
 from core.kernel import kernel
-from core.target import check_range
+from core.target import check_range, two_classes
 
 FloatArray = NDArray[np.float64]
 
@@ -161,7 +160,7 @@ def check_rows(
 
     InvalidData: as `group_by_score`, and if `group` is no such vector.
     """
-    positive = _binary_labels(y)
+    _, positive = two_classes(_vector("y", y))
     values = [finite_vector(name, vector, positive.size) for name, vector in scores.items()]
     weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
     unit = None if group is None else number_units("group", group, positive.size)
@@ -253,7 +252,8 @@ def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
             f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
         )
     if vector.dtype.kind == "f":
-        _refuse_nan(name, vector)
+        if (nan := np.isnan(vector)).any():
+            raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
     elif vector.dtype.kind not in "biuUSO":
         raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
     elif vector.dtype.kind == "O" and not all(isinstance(v, str | int) for v in vector):
@@ -262,46 +262,6 @@ def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
         return np.unique(vector, return_inverse=True)[1].astype(np.intp, copy=False)
     except TypeError as error:
         raise InvalidData(f"{name} must hold values that can be ordered") from error
-
-
-def _binary_labels(y: ArrayLike) -> NDArray[np.bool_]:
-    """Which rows are positive: those with the greater of exactly two values."""
-    labels = _vector("y", y)
-    if labels.dtype.kind == "O":
-        return _object_labels(labels)
-    if labels.dtype.kind not in "biufUS":
-        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
-    if labels.dtype.kind == "f":
-        _refuse_nan("y", labels)
-    if labels.dtype.kind in "US":
-        values = np.unique(labels)
-        _check_classes(values.tolist())
-        return np.asarray(labels == values[-1])
-    low, high = labels.min(), labels.max()
-    positive = np.asarray(labels == high)
-    if low == high or not np.all(positive | (labels == low)):
-        _check_classes(np.unique(labels).tolist())
-    return positive
-
-
-def _object_labels(labels: NDArray[np.object_]) -> NDArray[np.bool_]:
-    try:
-        values = set(labels.tolist())
-        if any(isinstance(value, float) and isnan(value) for value in values):
-            raise InvalidData("y must not hold NaN")
-        _check_classes(list(values))
-        high = max(values)
-    except TypeError as error:
-        raise InvalidData("y must hold two values that can be ordered") from error
-    return np.fromiter((label == high for label in labels), dtype=bool, count=labels.size)
-
-
-def _check_classes(values: list[Any]) -> None:
-    if len(values) == 1:
-        raise InvalidData(f"y must hold two classes, got one class only: {values[0]!r}")
-    if len(values) > 2:
-        shown = ", ".join(repr(value) for value in values[:3])
-        raise InvalidData(f"y must hold two classes, got {len(values)}: {shown}, …"[:300])
 
 
 def _vector(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -340,12 +300,6 @@ def check_weights(sample_weight: ArrayLike, length: int) -> FloatArray:
     if not weight.any():
         raise InvalidData("sample_weight must leave some row a weight, got 0 for every row")
     return weight
-
-
-def _refuse_nan(name: str, vector: NDArray[Any]) -> None:
-    nan = np.isnan(vector)
-    if nan.any():
-        raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
 
 
 @kernel(

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import InvalidParameter
-from core.parameters import check_values
 from core.registry import ALGORITHMS
 from core.trees.options import MAX_CATEGORIES
 
@@ -322,13 +320,8 @@ def others(window: tuple[float, float]) -> list[Candidate]:
 
 def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:
     """Give the parameters, with the seed where the algorithm draws at random."""
-    algorithm = ALGORITHMS[candidate.algorithm]
-    parameters = dict(candidate.parameters)
-    try:
-        check_values(algorithm, {"random_state": seed})
-    except InvalidParameter:
-        return parameters
-    return {**parameters, "random_state": seed}
+    draws = "random_state" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
+    return {**candidate.parameters, **({"random_state": seed} if draws else {})}
 
 
 def best_rounds(tried: Sequence[TrialResult]) -> float:
