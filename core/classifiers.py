@@ -352,12 +352,12 @@ def fit_classifier(
 
 def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
     """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
-    from core.linear.design import DenseRows, plain_coordinates
+    from core.linear.design import DenseRows, identity_coordinates
     from core.linear.newton import CLOSE_ENOUGH, logistic_loss, minimise, squared_hinge_loss
 
     loss = logistic_loss if name == "logistic" else squared_hinge_loss
     points = np.nan_to_num(rows.columns, nan=0.0)
-    table = DenseRows(points, plain_coordinates(points.shape[1]))
+    table = DenseRows(points, identity_coordinates(points.shape[1]))
     w, b = minimise(table, rows.positive, rows.weight, loss, tol=CLOSE_ENOUGH).score
     return LinearStack(
         rows.n_categories,

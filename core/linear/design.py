@@ -317,14 +317,11 @@ class DenseRows(TableRows):
 
     def take(self, rows: Ints) -> "StoredRows":
         """Take some rows, and store them."""
-        c, X = self.coordinates, self._X[rows]
-        if c.n_categories.any():
-            return store_table(X, c, np.zeros(len(c.unit), np.bool_))
-        gone = np.isnan(X)
-        points = np.clip(X - c.center, -FARTHEST, FARTHEST) * c.unit
-        points[gone] = 0.0
-        points = np.hstack([points, gone[:, c.has_missing]])
-        return StoredRows(points, np.zeros(len(c.unit)), c)
+        c = self.coordinates
+        stored = store_table(self._X[rows], c, np.zeros(len(c.unit), np.bool_))
+        if not c.n_categories.any():  # hardly a coordinate is 0
+            stored.points = stored.points.toarray()
+        return stored
 
 
 class StoredRows(TableRows):
@@ -463,13 +460,13 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
     return StoredRows(points, np.where(plain, c.center * c.unit, 0.0), c)
 
 
-def store_plain(points: Any) -> StoredRows:
+def store_points(points: Any) -> StoredRows:
     """Take the rows of an array or a CSR matrix as points."""
     n_columns = points.shape[1]
-    return StoredRows(points, np.zeros(n_columns), plain_coordinates(n_columns))
+    return StoredRows(points, np.zeros(n_columns), identity_coordinates(n_columns))
 
 
-def plain_coordinates(n_columns: int) -> Coordinates:
+def identity_coordinates(n_columns: int) -> Coordinates:
     """Give the coordinates of columns that are coordinates as they are."""
     zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
     return Coordinates(none, zeros, np.ones(n_columns), none > 0)
@@ -655,12 +652,12 @@ def _moments(
 
 
 @kernel(numba.boolean(_FLOATS), inner=True, _nrt=False)
-def _is_plain(row):  # type: ignore[no-untyped-def]
+def _is_sane(row):  # type: ignore[no-untyped-def]
     """Whether no value is missing or beyond SANE."""
-    plain = True
+    sane = True
     for j in range(len(row)):
-        plain &= abs(row[j]) <= SANE
-    return plain
+        sane &= abs(row[j]) <= SANE
+    return sane
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
@@ -716,7 +713,7 @@ def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignor
         if weight == 0.0:
             continue
         row = X[i]
-        if len(table) == 0 and _is_plain(row):
+        if len(table) == 0 and _is_sane(row):
             for j in range(p):
                 sums[j] += weight * ((row[j] - center[j]) * unit[j])
             continue
@@ -736,7 +733,7 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
     p = X.shape[1]
     for i in range(len(X)):
         row, w = X[i], weight[i]
-        if _is_plain(row):
+        if _is_sane(row):
             for j in range(p):
                 mass[j] += w
                 low[j] = min(low[j], row[j])
@@ -760,9 +757,9 @@ def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyp
     p = X.shape[1]
     for i in range(len(X)):
         row, w = X[i], weight[i]
-        plain = _is_plain(row)
+        sane = _is_sane(row)
         for j in range(p):
             measure = (0.5 * row[j] - 0.5 * center[j]) * scale[j]
             term = w * (measure if order == 1 else measure * measure)
-            if plain or not np.isnan(term):
+            if sane or not np.isnan(term):
                 sums[j] += term

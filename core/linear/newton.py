@@ -220,9 +220,9 @@ class _RegularisedLoss:
         return self.penalty * half_square + float((self.cost * at.value).sum())
 
     def _gradient(self, score: Affine, at: Loss) -> Affine:
-        return self._pull(score, self.cost * self.sign * at.slope)
+        return self._transposed(score, self.cost * self.sign * at.slope)
 
-    def _pull(self, score: Affine, share: Floats) -> Affine:
+    def _transposed(self, score: Affine, share: Floats) -> Affine:
         """Give penalty · w + Σ share_i x_i, and Σ share_i."""
         return Affine(self.penalty * score.w + self.rows.weighted_sum(share), float(share.sum()))
 
@@ -237,11 +237,11 @@ class _RegularisedLoss:
         n_directions = 0
         while n_directions < MOST_DIRECTIONS:
             n_directions += 1
-            image = self._pull(direction, curvature * self._scores(direction))
-            bend = direction.dot(image)
-            if not bend > 0.0:  # flat: only b can be, once no row is short of its margin
+            image = self._transposed(direction, curvature * self._scores(direction))
+            curved = direction.dot(image)
+            if not curved > 0.0:  # flat: only b can be, once no row is short of its margin
                 break
-            t = square / bend
+            t = square / curved
             step, rest = step.moved(t, direction), rest.moved(-t, image)
             onward = preconditioner.solve(rest)
             before, square = square, rest.dot(onward)

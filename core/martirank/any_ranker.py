@@ -25,12 +25,12 @@ from .program import (
     Mass,
     Noise,
     Output,
-    alike,
     check_nodes,
     cut_node,
     describe_layers,
     layer,
     n_nodes,
+    uniform_node,
 )
 
 Positive = npt.NDArray[np.bool_]
@@ -221,26 +221,10 @@ def grow(
     draw: Draw | None,
     report: Report,
 ) -> AnyProgram:
-    """Grow a program, a weak ranker fitted to the rows at each node by their mass there.
+    """Grow a program, each layer on the rows that are drawn for it, or on all, and a weak ranker fitted at each node.
 
-    Parameters
-    ----------
-    rankers : WeakRankers
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Weak rankers take a row of weight k for k rows, and one that is at a node in part for a part of a row.
-    n_layers : int
-    balance_classes : bool
-        Whether both classes weigh the same in each fit; else by their mass at the node, as in the paper (§5).
-    noise : Noise
-    draw : callable, optional
-        None: each layer is grown on all rows.
-    report : callable
-
-    Returns
-    -------
-    AnyProgram
+    Weak rankers take a row of weight k for k rows, and one that is at a node in part for a part of a row. In each fit
+    both classes weigh the same if they are to be balanced, else their mass at the node, as in the paper (§5).
     """
     weight = count_rows(weight)
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
@@ -287,13 +271,13 @@ def _grow_node(
     balanced = mass[there] * half / np.where(positive[there], *labelled)
     labels = positive[there]
     if labels.all() or not labels.any():
-        return alike(0.5, share), False
+        return uniform_node(0.5, share), False
     rankers.fit(X[there], labels, balanced if balance_classes else mass[there])
     scores = rankers.score(rankers.n_fitted - 1, X[there])
     cut = youden_threshold(scores, labels, balanced)
     if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
         rankers.drop()
-        return alike(0.5, share), False
+        return uniform_node(0.5, share), False
     p, n = labelled
     above = Mass(p * (1.0 - cut.p_plus), n * cut.p_minus)
     below = Mass(p * cut.p_plus, n * (1.0 - cut.p_minus))

@@ -42,10 +42,10 @@ from .program import (
     Mass,
     Noise,
     Program,
-    alike,
     cut_node,
     layer,
     n_nodes,
+    uniform_node,
 )
 
 POSITIONS = 4  # in a block: the doubles of a vector register
@@ -374,7 +374,7 @@ class Growth:
             spread=Spread(*(squares / np.square(labelled))),
         )
         if split.feature < 0 or split.gain < LEAST_EDGE:
-            return alike(0.5, share), np.full(N_CODES, 0.5)
+            return uniform_node(0.5, share), np.full(N_CODES, 0.5)
         above = codes_above(split)
         positive, negative = histogram[split.feature]
         threshold, word = self._note_cut(split)

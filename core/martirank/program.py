@@ -114,7 +114,7 @@ def _rise(expected: float) -> float:
     return 0.5 * (1.0 + expected)
 
 
-def alike(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[np.void]:
+def uniform_node(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[np.void]:
     """Make a node that treats every row alike."""
     return np.array(
         (-1, 0.0, False, -1, rise, rise, mass.positive, mass.negative, np.nan, frozen), dtype=NODE
@@ -156,7 +156,7 @@ class Noise(NamedTuple):
         if min(share) > max(self.least_share, LEAST_SHARE):
             return share, None
         rise = 1.0 if share.positive > share.negative else 0.0
-        return share, alike(rise, share, frozen=self.least_share > 0.0)
+        return share, uniform_node(rise, share, frozen=self.least_share > 0.0)
 
 
 NO_NOISE = Noise()

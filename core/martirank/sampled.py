@@ -40,9 +40,7 @@ class NoiseBound(NamedTuple):
     upper: float
 
 
-def least_noisy_share(
-    scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats
-) -> NoiseBound:
+def bound_noise_rate(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> NoiseBound:
     """Bound the noise rate by the end of a ranking whose labels agree most.
 
     If labels are flipped at rate η, every set of rows holds at least a share η of the rarer label, and just η only if
@@ -448,7 +446,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         checked = np.ascontiguousarray(X[held_out])
         labels, weights = positive[held_out], weight[held_out]
         plain = grow(0.0, 0).score(checked, self.output)
-        bound = least_noisy_share(plain, labels, weights)
+        bound = bound_noise_rate(plain, labels, weights)
         # a rate that leaves either class some rows
         least = min(weight[rest & own].sum() for own in (positive, ~positive)) / weight[rest].sum()
         tried = [(0.0, auc(labels, plain, weights))]

@@ -36,7 +36,7 @@ from core.splits import hold_out
 from core.state import Value
 
 from .estimators import Cost, HeldFraction, Seed, Standardize
-from .selection import LEAST_RISE, PLAIN_COST
+from .selection import DEFAULT_COST, LEAST_RISE
 
 LogisticCost = Annotated[
     float, Gt(0), Le(1e6), Doc("Weight of the sum of losses beside ½‖w‖², as in scikit-learn.")
@@ -203,7 +203,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         asymmetries = ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
         costs = COSTS if self.C == "auto" else (float(self.C),)
         pairs = [(skew, C) for skew in asymmetries for C in costs]
-        chosen, start = (asymmetries[0], PLAIN_COST if self.C == "auto" else float(self.C)), None
+        chosen, start = (asymmetries[0], DEFAULT_COST if self.C == "auto" else float(self.C)), None
         n_tried = len(pairs)
         if len(pairs) > 1:
             held = hold_out(X, positive, sample.weight, self.validation_fraction, self.random_state)

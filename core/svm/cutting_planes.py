@@ -394,7 +394,7 @@ def find_descent_direction(
     """
     problem = planes.problem
     corners = Planes(problem.size)
-    violations = problem.at(problem.nothing())
+    violations = problem.at(problem.zero_scores())
     corners.add(problem.plane(violations))
     risk, gradient = violations.value, corners.gradients[0]
     longest = corners.gram[0, 0]
@@ -430,7 +430,7 @@ def _least_step(planes: CuttingPlanes, scores: Scores) -> float:
 def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> Point:
     """Go from w = 0 along a direction of descent, as far as the objective with this C falls."""
     problem = planes.problem
-    start = Point(np.zeros(problem.size), problem.nothing(), descent.risk, descent.gradient)
+    start = Point(np.zeros(problem.size), problem.zero_scores(), descent.risk, descent.gradient)
     slope = -float((descent.gradient * descent.direction).sum())
     length = min(C * slope / float((descent.direction * descent.direction).sum()), 1.0 / slope)
     far = descent.scores.scaled(length)

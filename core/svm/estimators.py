@@ -34,7 +34,7 @@ from .feature_maps import (
     fit_fourier,
     fit_nystroem,
 )
-from .selection import PATH, PLAIN_COST, Fitted, Selection
+from .selection import DEFAULT_COST, PATH, Fitted, Selection
 from .solvers import (
     WHOLE,
     ConvexSolver,
@@ -254,7 +254,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         `is_proven` says whether a collapse is proven, or is that nothing better was found.
         """
         if found is None:
-            self.C_, self.anchor_cost_ = PLAIN_COST if C is None else C, None
+            self.C_, self.anchor_cost_ = DEFAULT_COST if C is None else C, None
             w, self.objective_, gap, self.n_iter_ = np.zeros(sample.rows.size), self.C_, 0.0, 0
         else:
             solution, self.C_, self.anchor_cost_ = found

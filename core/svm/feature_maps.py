@@ -47,8 +47,8 @@ from core.linear.design import (
     Ints,
     Rows,
     StoredRows,
-    plain_coordinates,
-    store_plain,
+    identity_coordinates,
+    store_points,
 )
 from core.ranker import Floats
 from core.splits import column_keys, row_keys, scramble_keys
@@ -103,7 +103,7 @@ class DenseMapRows(Rows):
         size = feature_map.size
         self.size, self.n_rows = size, X.shape[0]
         self._map, self._X = feature_map, X
-        self._plain = plain_coordinates(size)
+        self._identity = identity_coordinates(size)
         kept = keep and 8 * self.n_rows * size <= MOST_BYTES
         self._kept = feature_map.features(X) if kept else None
 
@@ -125,7 +125,7 @@ class DenseMapRows(Rows):
         """Take some rows, and store them."""
         kept = self._kept
         some = self._map.features(self._X[rows]) if kept is None else kept[rows]
-        return store_plain(some)
+        return store_points(some)
 
     def _blocks(self, share: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
         """Give the rows in blocks; those of which all have a share of 0 are left out."""
@@ -134,7 +134,7 @@ class DenseMapRows(Rows):
                 continue
             kept = self._kept
             block = self._map.features(self._X[rows]) if kept is None else kept[rows]
-            yield rows, DenseRows(block, self._plain)
+            yield rows, DenseRows(block, self._identity)
 
 
 def lay_dense(X: Any, rows: slice) -> Floats:
@@ -299,7 +299,7 @@ class BinnedRows(Rows):
         places = (self._map.first[:, None] + self._codes[:, rows]).T
         n, p = places.shape
         starts = np.arange(0, n * p + 1, p)
-        return store_plain(
+        return store_points(
             sparse.csr_array((np.ones(n * p), places.ravel(), starts), (n, self.size))
         )
 
@@ -589,7 +589,7 @@ class MixedRows(Rows):
 
     def take(self, rows: Ints) -> StoredRows:
         """Take some rows, and store them."""
-        return store_plain(self._rows.take(rows).points @ self._mix)
+        return store_points(self._rows.take(rows).points @ self._mix)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
         """Give the coefficients of the features."""

@@ -109,7 +109,7 @@ class Problem:
         above = float(np.average(scores.positive, weights=self.surrogate.weights[0])) - mean
         return max(own, LEAST_DEVIATION * abs(above))
 
-    def nothing(self) -> Scores:
+    def zero_scores(self) -> Scores:
         """Give the scores of w = 0."""
         return Scores(np.zeros(len(self.positives)), np.zeros(len(self.negatives)))
 

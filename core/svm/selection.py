@@ -20,7 +20,7 @@ from .cutting_planes import Solution
 from .solvers import WHOLE, Solver
 
 # C where none is given and no rows can be held out to choose one.
-PLAIN_COST = 1.0
+DEFAULT_COST = 1.0
 
 # The C to choose from.
 PATH = tuple(10.0**power for power in range(-5, 5))
@@ -85,7 +85,7 @@ class Selection:
     def __post_init__(self) -> None:
         self.solver = self.make(self.sample, self.window)
         self.collapsed = self.solver.collapsed
-        self._plain_cost = PLAIN_COST if self.C is None else self.C  # where none can be chosen
+        self._default_cost = DEFAULT_COST if self.C is None else self.C  # where none can be chosen
         self._costs, self._anchored_costs = self.path, self.path
         if self.C is not None:  # an anchored program is tried with lesser C, too
             self._costs = (self.C,)
@@ -132,7 +132,7 @@ class Selection:
         None where nothing but w = 0 comes of it, or where, as rows held out say, the machine for the whole AUC does
         better and there may be an anchor.
         """
-        cost, start = self._plain_cost, None
+        cost, start = self._default_cost, None
         if self.C is None and self._held is not None:
             part = self.make(self._training, self.window)
             chosen = None
@@ -171,7 +171,7 @@ class Selection:
         if auc.collapsed:
             return None
         kappa = 1.0 if self.anchor == "auto" else float(self.anchor or 0.0)
-        cost, start = self._plain_cost, None
+        cost, start = self._default_cost, None
         pull = self.path[0] if self.anchor == "auto" else cost
         if self.anchor == "auto" or self.C is None:
             chosen = self._choose_anchored(kappa)

@@ -7,7 +7,7 @@ from core import load, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.martirank import SampledMartiRank
 from core.martirank.program import Mass, split
-from core.martirank.sampled import least_noisy_share
+from core.martirank.sampled import bound_noise_rate
 from core.metrics import auc
 
 
@@ -132,7 +132,7 @@ def test_the_bound_is_the_purest_end():
     scores = np.arange(1_000.0)
     positive = np.arange(1_000) >= 500
     positive[995] = False  # one of the hundred at the top
-    bound = least_noisy_share(scores, positive, np.ones(1_000))
+    bound = bound_noise_rate(scores, positive, np.ones(1_000))
     assert bound.share == 0.0  # the bottom is pure
     assert 0.0 < bound.upper < 0.05
 
