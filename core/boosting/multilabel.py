@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
@@ -19,7 +18,6 @@ from core.coding.best_split import categories_above
 from core.coding.bins import MaxBins
 from core.coding.categories import Words
 from core.errors import ArtifactError, InvalidData
-from core.kernel import kernel
 from core.ranker import Floats
 from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
@@ -88,11 +86,18 @@ class LabelStump:
         return np.where(above[:, None] == (self.votes > 0), self.high, self.low)
 
 
-class VoteSides(NamedTuple):
-    """Where a weak ranker is high: above the cut for the labels whose vote is 1, else below it."""
+class Sorts(NamedTuple):
+    """The (row, label) pairs under a weak ranker: 0 had and high, 1 had and low, 2 not had and high, 3 not had and low.
 
-    is_above: Bools
-    votes: npt.NDArray[np.int8]
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_rows, n_labels), uint8
+    sums : ndarray of shape (4,), float64
+        The weight of each sort.
+    """
+
+    numbers: npt.NDArray[np.uint8]
+    sums: Floats
 
 
 class LabelWeights(Resumable):
@@ -110,6 +115,7 @@ class LabelWeights(Resumable):
 
     def __init__(self, has: Bools, weight: Floats) -> None:
         self.has = np.ascontiguousarray(has)
+        self._sorts = np.where(self.has, 0, 2).astype(np.uint8)
         spread = np.repeat(weight[:, None], has.shape[1], axis=1)
         totals = spread[has].sum(), spread[~has].sum()
         self.v: Floats = np.ascontiguousarray(spread / np.where(has, *totals))
@@ -125,20 +131,21 @@ class LabelWeights(Resumable):
         """F₊'s share of F₊ + F₋."""
         return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
-    def sums(self, sides: VoteSides) -> tuple[float, float, float, float]:
-        """Sum the weights that are had and high, had and low, not had and high, not had and low."""
-        had_high, had_low, other_high, other_low = sum_sorts(self.v, self.has, *sides).tolist()
-        return had_high, had_low, other_high, other_low
+    def sort(self, is_above: Bools, votes: npt.NDArray[np.int8]) -> Sorts:
+        """Sort the pairs under a cut: a label is high above it where its vote is 1, else below it."""
+        sorts = self._sorts + (is_above[:, None] != (votes > 0))
+        sums = np.bincount(sorts.ravel(), self.v.ravel(), 4)
+        return Sorts(sorts, sums.astype(np.float64, copy=False))
 
-    def grow(self, sides: VoteSides, rise_high: float, rise_low: float) -> None:
+    def grow(self, sorts: Sorts, rise_high: float, rise_low: float) -> None:
         """Let f grow by one amount where a weak ranker is high, by another where it is low."""
         rises = np.array([-rise_high, -rise_low, rise_high, rise_low])
         factors = np.exp(rises)
-        products = factors * self.sums(sides)
+        products = factors * sorts.sums
         totals = float(products[:2].sum()), float(products[2:].sum())
         factors[:2] /= totals[0]
         factors[2:] /= totals[1]
-        rescale_sorts(self.v, self.has, *sides, factors)
+        self.v *= factors[sorts.numbers]
         self._log_f_plus += math.log(totals[0])
         self._log_f_minus += math.log(totals[1])
 
@@ -183,13 +190,13 @@ class ExampleWeights(LabelWeights):
         partners = np.where(self.has, not_had[:, None], -had[:, None])
         return 0.5 * self.v * partners * scale
 
-    def weigh(self, sides: VoteSides) -> tuple[float, float]:
+    def weigh(self, sorts: Sorts) -> tuple[float, float]:
         """Give the weight of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
-        has, is_high = self.has, sides.is_above[:, None] == (sides.votes > 0)
-        scale = self._scale(self._sum(has) * self._sum(~has))
-        right = self._sum(has & is_high) * self._sum(~has & ~is_high)
-        wrong = self._sum(has & ~is_high) * self._sum(~has & is_high)
-        return dot(right, scale), dot(wrong, scale)
+        scale = self._scale(self._sum(self.has) * self._sum(~self.has))
+        had_high, had_low, other_high, other_low = (
+            self._sum(sorts.numbers == sort) for sort in range(4)
+        )
+        return dot(had_high * other_low, scale), dot(had_low * other_high, scale)
 
     def _sum(self, cells: Bools) -> Floats:
         return np.asarray(np.where(cells, self.v, 0.0).sum(axis=1))
@@ -219,8 +226,8 @@ class LabelRule(Rule):
         """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
 
     @abstractmethod
-    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
-        """Give d+ and d- of the weak ranker that is high there."""
+    def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
+        """Give d+ and d- of a weak ranker by the sort of each pair; see `LabelWeights`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,7 +390,7 @@ class LabelLearner(WeakLearner):
         self._share = weight / weight.sum()
         self._weights = rule.start(has, weight)
         self._n_labels = has.shape[1]
-        self._sides = VoteSides(np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.int8))
+        self._sorts = Sorts(np.empty((0, 0), dtype=np.uint8), np.empty(0))  # of the last stump
 
     @property
     def log_f(self) -> tuple[float, float]:
@@ -405,9 +412,10 @@ class LabelLearner(WeakLearner):
         if split.gain < LEAST_EDGE:
             return None
         rows_above, threshold = self._above(split)
-        votes = np.where(sum_edges(signed, rows_above) >= 0, 1, -1).astype(np.int8)
-        self._sides = VoteSides(rows_above, votes)
-        d_plus, d_minus = rule.weigh(self._weights, self._sides)
+        edges = np.einsum("i,ij->j", np.where(rows_above, 1.0, -1.0), signed)
+        votes = np.where(edges >= 0, 1, -1).astype(np.int8)
+        self._sorts = self._weights.sort(rows_above, votes)
+        d_plus, d_minus = rule.weigh(self._weights, self._sorts)
         if d_plus - d_minus < LEAST_EDGE:
             return None
         return LabelStump(
@@ -425,7 +433,7 @@ class LabelLearner(WeakLearner):
 
     def update(self, found: LabelStump, alpha: float) -> None:
         """Let f grow by alpha h; `found` is what `scan` gave last."""
-        self._weights.grow(self._sides, alpha * found.high, alpha * found.low)
+        self._weights.grow(self._sorts, alpha * found.high, alpha * found.low)
 
     def collect(self, path: Path) -> LabelSum:
         """Sum up the stumps of a run of the loop."""
@@ -444,44 +452,6 @@ class LabelLearner(WeakLearner):
             return rows_above, math.nan
         edges = self._bins.edges[split.feature]
         return rows_above, float(edges[split.cut]) if split.cut >= 0 else -math.inf
-
-
-# Passes over the (row, label) pairs of a cut with votes. A label's weak ranker is high where `is_above` is what its
-# vote says: above where it is 1, below where it is -1. Pairs are of four sorts: had and high, had and low, not had and
-# high, not had and low; sums and factors come in that order.
-_CELLS = numba.types.Array(numba.boolean, 2, "C")
-_SIDES = (numba.boolean[::1], numba.int8[::1])
-
-
-@kernel(numba.float64[::1](numba.float64[:, ::1], _CELLS, *_SIDES))
-def sum_sorts(v, has, is_above, votes):  # type: ignore[no-untyped-def]
-    """Sum the weights of each sort."""
-    sums = np.zeros(4)
-    for i in range(v.shape[0]):
-        for k in range(v.shape[1]):
-            is_high = is_above[i] == (votes[k] > 0)
-            sums[(0 if has[i, k] else 2) + (0 if is_high else 1)] += v[i, k]
-    return sums
-
-
-@kernel(numba.void(numba.float64[:, ::1], _CELLS, *_SIDES, numba.float64[::1]))
-def rescale_sorts(v, has, is_above, votes, factors):  # type: ignore[no-untyped-def]
-    """Multiply the weights of each sort by its factor."""
-    for i in range(v.shape[0]):
-        for k in range(v.shape[1]):
-            is_high = is_above[i] == (votes[k] > 0)
-            v[i, k] *= factors[(0 if has[i, k] else 2) + (0 if is_high else 1)]
-
-
-@kernel(numba.float64[::1](numba.float64[:, ::1], numba.boolean[::1]))
-def sum_edges(signed, is_above):  # type: ignore[no-untyped-def]
-    """Give per label the signed mass above the cut less that below it."""
-    edges = np.zeros(signed.shape[1])
-    for i in range(signed.shape[0]):
-        sign = 1.0 if is_above[i] else -1.0
-        for k in range(signed.shape[1]):
-            edges[k] += sign * signed[i, k]
-    return edges
 
 
 class MultilabelBooster(Booster):
@@ -669,9 +639,9 @@ class HammingRule(RowLossRule, LabelRule):
         share = weights.share_p
         return weights.v * np.where(weights.has, share, share - 1.0)
 
-    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
         """Give the weight classified rightly and wrongly."""
-        had_high, had_low, other_high, other_low = weights.sums(sides)
+        had_high, had_low, other_high, other_low = sorts.sums.tolist()
         share_p, share_n = weights.share_p, 1.0 - weights.share_p
         return share_p * had_high + share_n * other_low, share_p * had_low + share_n * other_high
 
@@ -685,9 +655,9 @@ class GlobalRankingRule(PairLossRule, LabelRule):
         """Give ±½ v: the edge of votes on them is d+ - d- = P - N."""
         return weights.v * np.where(weights.has, 0.5, -0.5)
 
-    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
         """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
-        had_high, had_low, other_high, other_low = weights.sums(sides)
+        had_high, had_low, other_high, other_low = sorts.sums.tolist()
         return had_high * other_low, other_high * had_low
 
 
@@ -703,7 +673,7 @@ class ExampleRankingRule(GlobalRankingRule):
         assert isinstance(weights, ExampleWeights)
         return weights.signed()
 
-    def weigh(self, weights: LabelWeights, sides: VoteSides) -> tuple[float, float]:
+    def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
         """Give d+ and d-."""
         assert isinstance(weights, ExampleWeights)
-        return weights.weigh(sides)
+        return weights.weigh(sorts)
