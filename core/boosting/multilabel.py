@@ -13,7 +13,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.checkpoint import Resumable
-from core.coding import Split, count_rows, find_best_label_split, fit_bins
+from core.coding import count_rows, find_best_label_split, fit_bins
 from core.coding.best_split import categories_above
 from core.coding.bins import MaxBins
 from core.coding.categories import Words
@@ -21,13 +21,13 @@ from core.errors import ArtifactError, InvalidData
 from core.ranker import Floats
 from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
-from core.trees.cuts import Integers, Sets, is_above, members_of
+from core.trees.cuts import Integers, is_above, members_of
 
 from . import stumps
 from .booster import Booster
 from .columns import dot
 from .data import Bools, Rows
-from .loop import LEAST_EDGE, Ensemble, Path, Rule, WeakLearner, fields_of, rounds_of
+from .loop import LEAST_EDGE, Ensemble, Path, Rule, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -38,7 +38,6 @@ from .options import (
     ValidationFraction,
 )
 from .rules import PairLossRule, RowLossRule
-from .stumps import divide
 
 MAX_LABELS = 10_000
 
@@ -411,7 +410,10 @@ class LabelLearner(WeakLearner):
         )
         if split.gain < LEAST_EDGE:
             return None
-        rows_above, threshold = self._above(split)
+        if split.feature < 0:
+            rows_above = np.ones(len(self._share), dtype=np.bool_)
+        else:
+            rows_above = stumps.divide(self._codes[split.feature], split).is_above
         edges = np.einsum("i,ij->j", np.where(rows_above, 1.0, -1.0), signed)
         votes = np.where(edges >= 0, 1, -1).astype(np.int8)
         self._sorts = self._weights.sort(rows_above, votes)
@@ -420,7 +422,7 @@ class LabelLearner(WeakLearner):
             return None
         return LabelStump(
             split.feature,
-            threshold,
+            stumps.threshold_of(bins, split),
             split.missing_above,
             d_plus,
             d_minus,
@@ -437,21 +439,11 @@ class LabelLearner(WeakLearner):
 
     def collect(self, path: Path) -> LabelSum:
         """Sum up the stumps of a run of the loop."""
-        rounds, sets = rounds_of(path, ROUND), Sets()
-        rounds["set"] = [sets.add(stump.feature, stump.members) for stump in path.found]
+        rounds, sets = stumps.rounds_of_cuts(path, ROUND)
         votes = np.empty((len(path.found), self._n_labels), dtype=np.int8)
         for t, stump in enumerate(path.found):
             votes[t] = stump.votes
-        return LabelSum(self._n_categories, votes, rounds, self._bins.has_missing, sets.words)
-
-    def _above(self, split: Split) -> tuple[Bools, float]:
-        if split.feature < 0:
-            return np.ones(len(self._share), dtype=np.bool_), -math.inf
-        rows_above = divide(self._codes[split.feature], split).is_above
-        if split.bins_above is not None:
-            return rows_above, math.nan
-        edges = self._bins.edges[split.feature]
-        return rows_above, float(edges[split.cut]) if split.cut >= 0 else -math.inf
+        return LabelSum(self._n_categories, votes, rounds, self._bins.has_missing, sets)
 
 
 class MultilabelBooster(Booster):

@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.checkpoint import Resumable
 from core.coding import (
     NO_SPREAD,
     Bins,
     Codes,
     Split,
-    Spread,
     change_histograms,
     count_rows,
     fill_histograms,
@@ -152,164 +150,6 @@ def rescale_and_list(column, first, width, factor, weights, start, rows, changes
         changes[listed] = rescaled - weight
         listed += np.uint64(1) if is_inside else np.uint64(0)
     return np.int64(listed)
-
-
-class PairWeights(Resumable):
-    """The weights of all crucial pairs of bipartite data, and the loss they come from.
-
-    With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{f(x_k)} on negatives, each class
-    summing to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. A step multiplies each
-    side of a cut by a factor of its own. As only ratios within a class matter, one side may stay
-    as it is: on large data the rows of the smaller side are changed and listed, and only they are
-    added to the histograms. Totals are brought back to 1 before they leave their range, so that no
-    class underflows, however far the scores have gone.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows), uint8 or uint16
-        Positives first.
-    weight : ndarray of shape (n_rows,), float64
-        Sample weights, above 0.
-    n_positives : int
-    n_slots : int
-        Length of a histogram.
-    counts : ndarray of shape (n_rows,), float64, or None
-        For how many rows each stands; None where no feature is categorical.
-
-    Attributes
-    ----------
-    histograms : ndarray of shape (n_features, 2, n_slots), float64
-        Mass per class and code under the present weights; a class's total may not be 1.
-    log_f_plus, log_f_minus : float
-        Logarithms of F₊ = Σ w_i e^{-f(x_i)} over positives and F₋ = Σ w_k e^{f(x_k)} over negatives.
-    """
-
-    changing = ("_weights", "histograms", "_changed_since_fill", "log_f_plus", "log_f_minus")
-
-    def __init__(
-        self,
-        codes: Codes,
-        weight: Floats,
-        n_positives: int,
-        n_slots: int,
-        counts: Floats | None,
-    ) -> None:
-        self._codes = codes
-        self._counts = counts
-        self._n_positives = n_positives
-        total_p = float(weight[:n_positives].sum())
-        total_n = float(weight[n_positives:].sum())
-        self._weights = weight.copy()
-        self._weights[:n_positives] /= total_p
-        self._weights[n_positives:] /= total_n
-        self.log_f_plus = math.log(total_p)
-        self.log_f_minus = math.log(total_n)
-        self.histograms = np.empty((len(codes), 2, n_slots))
-        self._fill()
-        n_listed = len(weight) // 2 + 1 if codes.size >= LISTED_CELLS else 0
-        self._rows = np.empty(n_listed, dtype=np.uint32)
-        self._changes = np.empty(n_listed)
-
-    @property
-    def share_p(self) -> float:
-        """The positives' share F₊/(F₊ + F₋) of all rows' weight."""
-        return 1.0 / (1.0 + math.exp(min(self.log_f_minus - self.log_f_plus, 700.0)))
-
-    def bin_shares(self) -> Floats:
-        """Give the share of all rows' weight in each bin: (n_features, n_slots).
-
-        Before any step these are the shares of the sample weights.
-        """
-        positive, negative = self.histograms[:, 0], self.histograms[:, 1]
-        return self.share_p * positive + (1.0 - self.share_p) * negative
-
-    def spread(self) -> Spread:
-        """Say how finely the present weights are divided; see `core.coding.categories`."""
-        if self._counts is None:
-            return NO_SPREAD
-        return measure_spread(self._weights, self._counts, self._n_positives)
-
-    def masses(self, split: Split) -> Masses:
-        """Add up both sides of a cut under the present weights."""
-        m = self._n_positives
-        column, above, _ = divide(self._codes[split.feature], split)
-        above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
-        above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
-        total_p, total_n = above_p + below_p, above_n + below_n
-        return Masses(
-            above_p / total_p,
-            below_p / total_p,
-            above_n / total_n,
-            below_n / total_n,
-            total_p,
-            total_n,
-            rows_p + rows_n,
-        )
-
-    def shift(self, rise: float) -> None:
-        """Let f grow by one amount everywhere, which changes no ratio within a class."""
-        self.log_f_plus -= rise
-        self.log_f_minus += rise
-
-    def update(self, split: Split, masses: Masses, rise_above: float, rise_below: float) -> None:
-        """Let f grow by one amount above the cut and by another below it.
-
-        Parameters
-        ----------
-        split : Split
-        masses : Masses
-            Of that cut, under the present weights.
-        rise_above, rise_below : float
-        """
-        shrink_p = masses.above_p * math.exp(-rise_above) + masses.below_p * math.exp(-rise_below)
-        shrink_n = masses.above_n * math.exp(rise_above) + masses.below_n * math.exp(rise_below)
-        self.log_f_plus += math.log(shrink_p)
-        self.log_f_minus += math.log(shrink_n)
-        # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
-        column, above, below = divide(self._codes[split.feature], split)
-        if 2 * masses.rows_above <= len(self._weights):
-            smaller, rise, common = above, rise_above - rise_below, rise_below
-        else:
-            smaller, rise, common = below, rise_below - rise_above, rise_above
-        total_p = masses.total_p * shrink_p * math.exp(common)
-        total_n = masses.total_n * shrink_n * math.exp(-common)
-        low, high = TOTALS
-        in_range = low < total_p < high and low < total_n < high
-        if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
-            self._change(column, smaller, rise)
-        else:
-            self._rescale(column, smaller, rise, total_p, total_n)
-            self._fill()
-
-    def _fill(self) -> None:
-        fill_histograms(self._codes, self._weights, self._n_positives, self.histograms)
-        self._changed_since_fill = 0
-
-    def _rescale(
-        self,
-        column: Codes,
-        side: Interval,
-        rise: float,
-        total_p: float,
-        total_n: float,
-    ) -> None:
-        """Let f grow by `rise` on one side, and bring both totals back to 1."""
-        m = self._n_positives
-        rescale_sides(column[:m], *side, math.exp(-rise) / total_p, 1 / total_p, self._weights[:m])
-        rescale_sides(column[m:], *side, math.exp(rise) / total_n, 1 / total_n, self._weights[m:])
-
-    def _change(self, column: Codes, side: Interval, rise: float) -> None:
-        """Let f grow by `rise` on one side, the smaller, and carry it to the histograms."""
-        m, rows, changes = self._n_positives, self._rows, self._changes
-        n_p = rescale_and_list(
-            column[:m], *side, math.exp(-rise), self._weights[:m], 0, rows, changes
-        )
-        n_n = rescale_and_list(
-            column[m:], *side, math.exp(rise), self._weights[m:], m, rows[n_p:], changes[n_p:]
-        )
-        n = n_p + n_n
-        change_histograms(self._codes, rows[:n], changes[:n], n_p, self.histograms)
-        self._changed_since_fill += 1
 
 
 ROUND = np.dtype(
@@ -629,17 +469,16 @@ class StumpMaker:
 
     def make(self, split: Split, masses: Masses | None, hypothesis: Hypothesis) -> Stump:
         """Make a stump of a cut."""
-        edges, shares = self.bins.edges[split.feature], self._shares[split.feature]
+        shares = self._shares[split.feature]
         if split.bins_above is not None:
-            threshold, above = math.nan, shares[: len(split.bins_above)][split.bins_above].sum()
+            above = shares[: len(split.bins_above)][split.bins_above].sum()
         else:
-            threshold = float(edges[split.cut]) if split.cut >= 0 else -math.inf
             above = self._above[split.feature, split.cut + 1]
         above += shares[-1] if split.missing_above else 0.0
         coverage = float(above if hypothesis.sign > 0 else 1.0 - above)
         return Stump(
             split.feature,
-            threshold,
+            threshold_of(self.bins, split),
             split.missing_above,
             *hypothesis,
             coverage=min(max(coverage, 0.0), 1.0),
@@ -650,13 +489,19 @@ class StumpMaker:
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
-        rounds, sets = rounds_of(path, ROUND), Sets()
-        rounds["set"] = [sets.add(stump.feature, stump.members) for stump in path.found]
-        return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets.words)
+        rounds, sets = rounds_of_cuts(path, ROUND)
+        return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets)
 
 
 class StumpLearner(WeakLearner):
-    """The training rows, their weights, and the scan for the best stump.
+    """The training rows with the weights of all crucial pairs, kept as one weight per row, and the scan for a stump.
+
+    With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{f(x_k)} on negatives, each class
+    summing to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. A step multiplies each
+    side of a cut by a factor of its own. As only ratios within a class matter, one side may stay
+    as it is: on large data the rows of the smaller side are changed and listed, and only they are
+    added to the histograms. Totals are brought back to 1 before they leave their range, so that no
+    class underflows, however far the scores have gone.
 
     Its rule is a `rules.StumpRule`.
 
@@ -666,43 +511,63 @@ class StumpLearner(WeakLearner):
     """
 
     ensemble = StumpSum
-    changing = ("_weights",)
+    changing = ("_weights", "_histograms", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
     def __init__(self, parameters: Any, rule: StumpRule, data: Rows) -> None:
-        rows, n_positives = positives_first(data.positive)
+        rows, m = positives_first(data.positive)
         max_bins, n_categories = parameters.max_bins, data.n_categories
-        bins = learn_bins(data.X, np.sort(rows), data.weight, max_bins, n_categories)
-        codes = code_columns(data.X, rows, bins)
-        weight = take_weights(data.weight, rows)
         self._rule = rule
-        self._bins, self._n_bins = bins, bins.n_bins
-        self._is_categorical = bins.is_categorical
-        counts = count_rows(weight) if self._is_categorical.any() else None
-        self._weights = PairWeights(codes, weight, n_positives, bins.n_slots, counts)
-        self._maker = StumpMaker(bins, n_categories, self._weights.bin_shares())
+        self._bins = bins = learn_bins(data.X, np.sort(rows), data.weight, max_bins, n_categories)
+        self._codes = code_columns(data.X, rows, bins)
+        weight = take_weights(data.weight, rows)
+        self._counts = count_rows(weight) if bins.is_categorical.any() else None
+        self._n_positives = m
+        totals = float(weight[:m].sum()), float(weight[m:].sum())
+        self._log_f_plus, self._log_f_minus = map(math.log, totals)
+        self._weights = weight.copy()
+        self._weights[:m] /= totals[0]
+        self._weights[m:] /= totals[1]
+        self._histograms = np.empty(
+            (len(self._codes), 2, bins.n_slots)
+        )  # a class's total may not be 1
+        self._fill()
+        share_p = self._share_p
+        shares = share_p * self._histograms[:, 0] + (1.0 - share_p) * self._histograms[:, 1]
+        self._maker = StumpMaker(bins, n_categories, shares)
+        n_listed = len(weight) // 2 + 1 if self._codes.size >= LISTED_CELLS else 0
+        self._rows = np.empty(n_listed, dtype=np.uint32)
+        self._changes = np.empty(n_listed)
 
     @property
     def log_f(self) -> tuple[float, float]:
         """Logarithms of F₊ and F₋."""
-        return self._weights.log_f_plus, self._weights.log_f_minus
+        return self._log_f_plus, self._log_f_minus
+
+    @property
+    def _share_p(self) -> float:
+        """The positives' share F₊/(F₊ + F₋) of all rows' weight."""
+        return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
-        weights, rule = self._weights, self._rule
+        rule, share_p = self._rule, self._share_p
+        spread = NO_SPREAD
+        if self._counts is not None:
+            spread = measure_spread(self._weights, self._counts, self._n_positives)
         split = find_best_split(
-            weights.histograms,
-            self._n_bins,
+            self._histograms,
+            self._bins.n_bins,
             self._bins.has_missing,
             rule.criterion,
-            weights.share_p,
-            self._is_categorical,
-            weights.spread(),
+            share_p,
+            self._bins.is_categorical,
+            spread,
         )
         best = None
         if split.feature >= 0:
-            masses = weights.masses(split)
-            best = self._maker.make(split, masses, rule.hypothesis(masses, weights.share_p))
-        constant = rule.constant_hypothesis(weights.share_p)
+            masses = self._sum_masses(split)
+            best = self._maker.make(split, masses, rule.hypothesis(masses, share_p))
+        constant = rule.constant_hypothesis(share_p)
         if constant is not None and (best is None or constant.d_plus > best.d_plus):
             best = Stump(-1, -math.inf, False, *constant, coverage=1.0)
         if best is None or best.d_plus - best.d_minus < LEAST_EDGE:
@@ -711,15 +576,83 @@ class StumpLearner(WeakLearner):
 
     def update(self, found: Stump, alpha: float) -> None:
         """Let f grow by alpha h."""
-        above, below = found.above_below
-        if found.masses is None:
-            self._weights.shift(alpha * above)
+        rise_above, rise_below = (alpha * value for value in found.above_below)
+        masses = found.masses
+        if masses is None:  # a constant changes no ratio within a class
+            self._log_f_plus -= rise_above
+            self._log_f_minus += rise_above
+            return
+        shrink_p = masses.above_p * math.exp(-rise_above) + masses.below_p * math.exp(-rise_below)
+        shrink_n = masses.above_n * math.exp(rise_above) + masses.below_n * math.exp(rise_below)
+        self._log_f_plus += math.log(shrink_p)
+        self._log_f_minus += math.log(shrink_n)
+        # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
+        column, above, below = divide(self._codes[found.feature], found.split)
+        if 2 * masses.rows_above <= len(self._weights):
+            smaller, rise, common = above, rise_above - rise_below, rise_below
         else:
-            self._weights.update(found.split, found.masses, alpha * above, alpha * below)
+            smaller, rise, common = below, rise_below - rise_above, rise_above
+        total_p = masses.total_p * shrink_p * math.exp(common)
+        total_n = masses.total_n * shrink_n * math.exp(-common)
+        low, high = TOTALS
+        in_range = low < total_p < high and low < total_n < high
+        if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
+            self._change(column, smaller, rise)
+            return
+        m, weights = self._n_positives, self._weights
+        rescale_sides(column[:m], *smaller, math.exp(-rise) / total_p, 1 / total_p, weights[:m])
+        rescale_sides(column[m:], *smaller, math.exp(rise) / total_n, 1 / total_n, weights[m:])
+        self._fill()
 
     def collect(self, path: Path) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
         return self._maker.collect(path)
+
+    def _sum_masses(self, split: Split) -> Masses:
+        """Add up both sides of a cut under the present weights."""
+        m = self._n_positives
+        column, above, _ = divide(self._codes[split.feature], split)
+        above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
+        above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
+        total_p, total_n = above_p + below_p, above_n + below_n
+        return Masses(
+            above_p / total_p,
+            below_p / total_p,
+            above_n / total_n,
+            below_n / total_n,
+            total_p,
+            total_n,
+            rows_p + rows_n,
+        )
+
+    def _fill(self) -> None:
+        fill_histograms(self._codes, self._weights, self._n_positives, self._histograms)
+        self._changed_since_fill = 0
+
+    def _change(self, column: Codes, side: Interval, rise: float) -> None:
+        """Let f grow by `rise` on one side, the smaller, and carry it to the histograms."""
+        m, weights, rows, changes = self._n_positives, self._weights, self._rows, self._changes
+        n_p = rescale_and_list(column[:m], *side, math.exp(-rise), weights[:m], 0, rows, changes)
+        n_n = rescale_and_list(
+            column[m:], *side, math.exp(rise), weights[m:], m, rows[n_p:], changes[n_p:]
+        )
+        n = n_p + n_n
+        change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
+        self._changed_since_fill += 1
+
+
+def threshold_of(bins: Bins, split: Split) -> float:
+    """Give the threshold of a cut: -inf where it sets the missing apart, NaN for a set of categories."""
+    if split.bins_above is not None:
+        return math.nan
+    return float(bins.edges[split.feature][split.cut]) if split.cut >= 0 else -math.inf
+
+
+def rounds_of_cuts(path: Path, dtype: np.dtype[Any]) -> tuple[npt.NDArray[np.void], Words]:
+    """Write rounds of cuts as a structured array, and their sets of categories."""
+    rounds, sets = rounds_of(path, dtype), Sets()
+    rounds["set"] = [sets.add(stump.feature, stump.members) for stump in path.found]
+    return rounds, sets.words
 
 
 def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
