@@ -124,32 +124,32 @@ class Booster(Ranker):
         sample_weight: Any = None,
         *,
         X_valid: Any,
-        judge: Callable[[Floats], float],
+        metric: Callable[[Floats], float],
         patience: int | None = None,
         every: int | None = None,
         callback: Callback | None = None,
     ) -> Floats:
-        """Fit, and judge the scores of other rows along the way; keep the best number of rounds.
+        """Fit, and evaluate the scores of other rows along the way; keep the best number of rounds.
 
         Parameters
         ----------
         X, y, sample_weight, callback
-            As for `fit`. The callback hears of the figure as "judged". No part of X is held out:
+            As for `fit`. The callback hears of its value as "metric". No part of X is held out:
             `early_stopping_rounds` and `validation_fraction` say nothing here.
         X_valid : array or table of shape (n_valid, n_features)
             Rows that it does not learn from.
-        judge : callable (scores) -> float
+        metric : callable (scores) -> float
             Given the scores of these rows, up to a constant that all have in common; higher is better.
         patience : int, optional
-            Rounds without a higher figure before the fit ends, at least 1; None: all rounds are taken.
+            Rounds without a higher value before the fit ends, at least 1; None: all rounds are taken.
         every : int, optional
-            Rounds from one figure to the next, at least 1; the last round has one too. None: 1, more
-            where there are more than 50,000 rows.
+            Rounds from one evaluation to the next, at least 1; the last round has one too. None: 1,
+            more where there are more than 50,000 rows.
 
         Returns
         -------
         ndarray of shape (n_tried,), float64
-            The figure after each round that was tried, NaN where it was not asked for. The ranker keeps
+            The metric after each round that was tried, NaN where it was not computed. The ranker keeps
             the rounds up to the highest, the first among equals.
 
         Raises
@@ -169,28 +169,28 @@ class Booster(Ranker):
             chooses = self._chooses(rows)
             bounded = self._bounded(rows) if chooses else self
             bounded = bounded._with(n_rounds=MOST_ROUNDS if chooses else USUAL_ROUNDS)
-            figures = bounded.fit_watched(
+            values = bounded.fit_watched(
                 X,
                 y,
                 sample_weight,
                 X_valid=X_valid,
-                judge=judge,
+                metric=metric,
                 patience=patience or (PATIENCE if chooses else None),
                 every=every,
                 callback=callback,
             )
             self._adopt(bounded)
-            return figures
+            return values
         held = np.ascontiguousarray(self._matrix(X_valid, reset=False))
         shape = (len(held), *rows.positive.shape[1:])
 
-        def figure(scores: Floats) -> float:
-            return float(judge(scores.copy()))  # nobody is to change the scores that are followed
+        def evaluate(scores: Floats) -> float:
+            return float(metric(scores.copy()))  # nobody is to change the scores that are followed
 
-        evaluation = Evaluation(held, shape, len(held), figure, "judged")
-        figures = self._boost(rows, evaluation, callback or ignore, patience, every)
-        self.validation_auc_ = np.empty(0)  # a figure of the judge's need not be an AUC
-        return figures
+        evaluation = Evaluation(held, shape, len(held), evaluate, "metric")
+        values = self._boost(rows, evaluation, callback or ignore, patience, every)
+        self.validation_auc_ = np.empty(0)  # the metric need not be an AUC
+        return values
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -363,15 +363,16 @@ class Booster(Ranker):
         patience: int | None,
         every: int | None = None,
     ) -> Floats:
-        """Take the rounds, and keep the best; give the validation figure of each that was tried."""
+        """Take the rounds, and keep the best; give the validation metric of each that was tried."""
         self._before_rounds(data)
         rule = self._rule()
         on_pairs = isinstance(data, ListedPairs)
         start = PAIR_LEARNERS[self.weak_ranker] if on_pairs else self._weak_learner()
         learner = start(self, rule, data)
         n_rounds = USUAL_ROUNDS if self.n_rounds is None else self.n_rounds
+        path = Path.start(n_rounds, learner.log_f)
         monitor = Monitor(
-            n_rounds,
+            path,
             callback,
             partial(rule.loss, start=np.array(learner.log_f)),
             data.sample,
@@ -380,10 +381,10 @@ class Booster(Ranker):
             patience or n_rounds,
             every,
         )
-        run = Boosting(learner, rule, n_rounds, monitor, self._read)
+        run = Boosting(learner, rule, path, monitor, self._read)
 
         def identify() -> bytes:
-            """Hash what determines the fit but for a judge, which is code."""
+            """Hash what determines the fit but for a metric, which is code."""
             steps = np.array([patience or 0, every or 0])
             held = () if validation is None else (validation.X, steps)
             return identify_fit(self, *data, *held)

@@ -1,4 +1,4 @@
-"""What a booster learns from, rows of two classes or listed pairs; what is held out, and how scores are judged."""
+"""What a booster learns from, rows of two classes or listed pairs; what is held out, and how scores are evaluated."""
 
 import math
 import warnings
@@ -34,18 +34,18 @@ class Evaluation(NamedTuple):
     shape : tuple of int
         Of their scores: (n_rows,), or (n_rows, n_labels).
     size : int
-        What a figure costs: the number of rows, or of pairs.
-    auc : callable scores -> float
-        The AUC, or another figure that is higher for a better ranking.
-    figure : str
+        What an evaluation costs: the number of rows, or of pairs.
+    metric : callable scores -> float
+        The AUC, or another number that is higher for a better ranking.
+    name : str
         What the callback hears it called.
     """
 
     X: Floats
     shape: tuple[int, ...]
     size: int
-    auc: Callable[[Floats], float]
-    figure: str = "validation_auc"
+    metric: Callable[[Floats], float]
+    name: str = "validation_auc"
 
 
 class Rows(NamedTuple):
@@ -244,8 +244,8 @@ class ListedPairs(NamedTuple):
         rng = np.random.Generator(np.random.Philox(seed))
         ends, n_items = self._ends(), len(self.rows)
         better_held, worse_held = _hold(n_items, fraction, rng)[ends].T
-        teaches, judges = ~(better_held | worse_held), better_held & worse_held
-        if min(teaches.sum(), judges.sum()) < LEAST_PAIRS:
+        training, held = ~(better_held | worse_held), better_held & worse_held
+        if min(training.sum(), held.sum()) < LEAST_PAIRS:
             units, number = np.unique(
                 ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
             )
@@ -257,9 +257,9 @@ class ListedPairs(NamedTuple):
                 UserWarning,
                 stacklevel=4,
             )
-            judges = _hold(len(units), fraction, rng)[number]
-            teaches = ~judges
-        return self._take(teaches), self._take(judges)
+            held = _hold(len(units), fraction, rng)[number]
+            training = ~held
+        return self._take(training), self._take(held)
 
     def _ends(self) -> Integers:
         return np.stack([self.better, self.worse], axis=1).astype(np.int64)

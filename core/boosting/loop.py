@@ -3,7 +3,7 @@
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -69,6 +69,13 @@ class Path(NamedTuple):
     alpha: list[float]
     log_f: Floats
     stop_reason: StopReason
+
+    @classmethod
+    def start(cls, n_rounds: int, log_f: tuple[float, float]) -> "Path":
+        """Make room for rounds."""
+        path = cls([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
+        path.log_f[0] = log_f
+        return path
 
     def cut(self, n_rounds: int) -> "Path":
         """Keep the first rounds only."""
@@ -290,8 +297,10 @@ class Boosting(Resumable):
     learner : WeakLearner
         At f = 0; changed in place.
     rule : Rule
-    n_rounds : int
+    path : Path
+        Without rounds; filled in place.
     monitor : Monitor
+        Of the same path.
     read : callable (arrays, n_rounds) -> Ensemble
         The reader of the learner's ensemble.
     """
@@ -299,14 +308,13 @@ class Boosting(Resumable):
     changing = ("learner", "_monitor")
 
     def __init__(
-        self, learner: WeakLearner, rule: Rule, n_rounds: int, monitor: "Monitor", read: Read
+        self, learner: WeakLearner, rule: Rule, path: Path, monitor: "Monitor", read: Read
     ) -> None:
         self.learner = learner
         self._rule = rule
         self._monitor = monitor
         self._read = read
-        self._path = Path([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
-        self._path.log_f[0] = learner.log_f
+        self._path = path
 
     def run(self) -> Path:
         """Take the rounds that are left."""
@@ -329,7 +337,7 @@ class Boosting(Resumable):
             path.found.append(found)
             path.alpha.append(alpha)
             path.log_f[taken + 1] = learner.log_f
-            reason = self._monitor(taken + 1, found, alpha, path.log_f[taken + 1]) or self._end()
+            reason = self._monitor(taken + 1) or self._end()
         return path.ended(reason)
 
     def get_state(self) -> Arrays:
@@ -358,7 +366,6 @@ class Boosting(Resumable):
         super().set_state(rest)
         self._path.found[:], self._path.alpha[:] = found, alpha.tolist()
         self._path.log_f[: len(log_f)] = log_f
-        self._monitor.go_on_from(self._path)
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Refuse what is no state of learner and monitor."""
@@ -379,13 +386,14 @@ class Monitor(Resumable):
 
     Parameters
     ----------
-    n_rounds : int
+    path : Path
+        That the run fills.
     callback : callable (step, of, info) -> None
         Called after each round with the loss and, on a sample of the data, the training AUC, both found if it reads
         them, and the validation AUC when it was computed.
     loss : callable (log_f) -> float
     sample : callable () -> Evaluation
-        Gives the sample, if it is asked for.
+        Gives the sample, if there is a callback.
     collect : callable Path -> Ensemble
         Sums rounds up, to score the sample by.
     validation : Evaluation or None
@@ -409,7 +417,7 @@ class Monitor(Resumable):
 
     def __init__(
         self,
-        n_rounds: int,
+        path: Path,
         callback: Callback,
         loss: Callable[[Floats], float],
         sample: Callable[[], Evaluation],
@@ -418,10 +426,11 @@ class Monitor(Resumable):
         patience: int,
         every: int | None = None,
     ) -> None:
-        self._n_rounds = n_rounds
+        self._path = path
+        self._n_rounds = len(path.log_f) - 1
         self._callback = callback
         self._loss = loss
-        self._sample = None if callback is ignore else SampleScores(sample(), collect)
+        self._sample = None if callback is ignore else SampleScores(path, sample(), collect)
         self._validation = validation
         self._scores: Floats | None = None  # of the validation part
         self._patience = patience
@@ -434,14 +443,11 @@ class Monitor(Resumable):
         self.best_round = 0
         self.ended = False
 
-    def __call__(
-        self, taken: int, found: WeakRanker, alpha: float, log_f: Floats
-    ) -> StopReason | None:
+    def __call__(self, taken: int) -> StopReason | None:
         """Take note of a round, when learner and path are up to it; say why the run should end, if it should."""
-        figures: Figures = {"loss": partial(self._loss, log_f)}
-        self.ended = self._validate(taken, found, alpha, figures)
+        figures: Figures = {"loss": partial(self._loss, self._path.log_f[taken])}
+        self.ended = self._validate(taken, figures)
         if self._sample is not None:
-            self._sample.note([(found, alpha)])
             figures["training_auc"] = partial(self._sample.auc, taken)
             try:
                 self._callback(taken, self._n_rounds, RoundFigures(figures))
@@ -451,20 +457,16 @@ class Monitor(Resumable):
                     return "stopped"
         return "validation" if self.ended else None
 
-    def go_on_from(self, path: Path) -> None:
-        """Take note of the rounds that were taken before a checkpoint."""
-        if self._sample is not None:
-            self._sample.note(zip(path.found, path.alpha, strict=True))
-
-    def _validate(self, taken: int, found: WeakRanker, alpha: float, figures: Figures) -> bool:
+    def _validate(self, taken: int, figures: Figures) -> bool:
         """Follow the validation scores; say whether they have not become better for long."""
         if self._validation is None or self._scores is None:
             return False
+        found, alpha = self._path.found[taken - 1], self._path.alpha[taken - 1]
         self._scores += alpha * found.values(self._validation.X)
         if taken % self._every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False
-        now = figures[self._validation.figure] = self._validation.auc(self._scores)
+        now = figures[self._validation.name] = self._validation.metric(self._scores)
         self.validation_auc.append(now)
         if now > self._best + LEAST_RISE:
             self._best, self.best_round = now, taken
@@ -472,42 +474,36 @@ class Monitor(Resumable):
 
 
 class SampleScores:
-    """The rounds so far, and the AUC of a sample after any number of them.
-
-    The rounds since the last answer are summed up and scored at once, when somebody asks. Any number of threads may
-    ask, while the fit goes on.
+    """The AUC of a sample after any number of rounds, scored when somebody asks: any number of threads, during the fit.
 
     Parameters
     ----------
+    path : Path
+        That the run fills.
     sample : Evaluation
     collect : callable Path -> Ensemble
         Sums rounds up.
     """
 
-    def __init__(self, sample: Evaluation, collect: Callable[[Path], Ensemble]) -> None:
+    def __init__(self, path: Path, sample: Evaluation, collect: Callable[[Path], Ensemble]) -> None:
+        self._path = path
         self._sample = sample
         self._collect = collect
-        self._rounds: list[tuple[Any, float]] = []
         self._taken = 0
         self._scores = np.zeros(sample.shape)
         self._lock = threading.Lock()  # an answer changes what the next one starts from
-
-    def note(self, rounds: Iterable[tuple[Any, float]]) -> None:
-        """Remember weak rankers and their steps."""
-        with self._lock:
-            self._rounds.extend(rounds)
 
     def auc(self, taken: int) -> float:
         """Give the AUC after so many rounds."""
         with self._lock:
             if taken < self._taken:
                 self._taken, self._scores = 0, np.zeros(self._sample.shape)
-            if new := self._rounds[self._taken : taken]:
-                found, alpha = zip(*new, strict=True)
-                path = Path([*found], [*alpha], np.empty((0, 2)), "n_rounds")
+            if taken > self._taken:
+                new = slice(self._taken, taken)
+                path = self._path._replace(found=self._path.found[new], alpha=self._path.alpha[new])
                 self._scores += self._collect(path).score(self._sample.X, 0.0)
                 self._taken = taken
-            return self._sample.auc(self._scores)
+            return self._sample.metric(self._scores)
 
 
 class RoundFigures(Mapping[str, float]):

@@ -318,7 +318,7 @@ class _Watched:
         n_held = len(held_out.matrix if isinstance(held_out, CodedTable) else held_out)
         self._watch = {
             "X_valid": held_out,
-            "judge": metric,
+            "metric": metric,
             "patience": trial.patience,
             "every": math.ceil(n_held / ROWS_A_ROUND),
         }

@@ -281,7 +281,7 @@ def test_the_scale_of_weights_does_not_matter(scale):
     assert other.decision_function(X) == pytest.approx(one.decision_function(X))
 
 
-def judge_of(y):
+def auc_of(y):
     return lambda scores: auc(y, scores)
 
 
@@ -292,12 +292,12 @@ def test_a_watched_fit_keeps_the_best_rounds_on_the_rows_given(algorithm):
     told = []
     ranker = algorithm(n_rounds=25)
     figures = ranker.fit_watched(
-        X, y, X_valid=X_valid, judge=judge_of(y_valid), callback=lambda *step: told.append(step)
+        X, y, X_valid=X_valid, metric=auc_of(y_valid), callback=lambda *step: told.append(step)
     )
     plain = algorithm(n_rounds=25).fit(X, y)
     stages = [auc(y_valid, scores) for scores in plain.staged_decision_function(X_valid)]
     assert figures == pytest.approx(stages, abs=1e-9)
-    assert [info["judged"] for *_, info in told] == figures.tolist()
+    assert [info["metric"] for *_, info in told] == figures.tolist()
     best = int(np.argmax(figures > figures.max() - 1e-9)) + 1
     assert len(ranker.rounds_) == best
     fewer = algorithm(n_rounds=best).fit(X, y)
@@ -307,10 +307,10 @@ def test_a_watched_fit_keeps_the_best_rounds_on_the_rows_given(algorithm):
     assert (again.decision_function(X) == ranker.decision_function(X)).all()
 
 
-def test_a_watched_fit_ends_when_its_patience_does_and_is_judged_now_and_then():
+def test_a_watched_fit_ends_when_its_patience_does_and_is_evaluated_now_and_then():
     X, y = noisy_table()
     X_valid, y_valid = noisy_table(seed=1)
-    fit = {"X_valid": X_valid, "judge": judge_of(y_valid)}
+    fit = {"X_valid": X_valid, "metric": auc_of(y_valid)}
     each = RankBoost(n_rounds=200).fit_watched(X, y, **fit, patience=8)
     ranker = RankBoost(n_rounds=200)
     some = ranker.fit_watched(X, y, **fit, patience=8, every=5)
@@ -325,10 +325,10 @@ def test_a_watched_fit_ends_when_its_patience_does_and_is_judged_now_and_then():
     assert np.isnan(last).tolist() == [True] * 4 + [False, True, False]
 
 
-def test_a_judge_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
+def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
     X, y = noisy_table()
 
-    def judge(scores):
+    def metric(scores):
         figure = auc(y, scores)
         scores[:] = 0.0
         return figure
@@ -339,7 +339,7 @@ def test_a_judge_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
 
     ranker = RankBoost(n_rounds=50)
     with pytest.warns(UserWarning, match="^stopped after 6 of 50 rounds$"):
-        figures = ranker.fit_watched(X, y, X_valid=X, judge=judge, callback=stop)
+        figures = ranker.fit_watched(X, y, X_valid=X, metric=metric, callback=stop)
     expected = [auc(y, s) for s in RankBoost(n_rounds=6).fit(X, y).staged_decision_function(X)]
     assert figures == pytest.approx(expected, abs=1e-9)
 
@@ -349,10 +349,10 @@ def test_a_judge_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
 def test_bad_steps_of_a_watched_fit_are_refused(name, bad):
     X, y = noisy_table()
     with pytest.raises(InvalidParameter, match=f"{name} must be an integer of at least 1, or None"):
-        RankBoost().fit_watched(X, y, X_valid=X, judge=judge_of(y), **{name: bad})
+        RankBoost().fit_watched(X, y, X_valid=X, metric=auc_of(y), **{name: bad})
 
 
 def test_rows_to_be_watched_that_do_not_fit_are_refused():
     X, y = noisy_table()
     with pytest.raises(InvalidData, match="features"):
-        RankBoost().fit_watched(X, y, X_valid=X[:, 1:], judge=judge_of(y))
+        RankBoost().fit_watched(X, y, X_valid=X[:, 1:], metric=auc_of(y))
