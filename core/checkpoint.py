@@ -359,10 +359,8 @@ def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
 def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
     """Open shares that together are all pieces of one fit.
 
-    ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice.
-
-    Returns list of (int, dict of str to ndarray): of each share, in the order of the pieces, how many it holds, and its
-    arrays.
+    ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice. Returns list of (int,
+    dict of str to ndarray): of each share, in the order of the pieces, how many it holds, and its arrays.
 
     Parameters
     ----------

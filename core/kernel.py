@@ -58,9 +58,8 @@ _PACKAGES = ("core", "app", "workers")
 def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
     """Have numba compile for the first of these levels that this machine can run, in place of its own processor.
 
-    ValueError: for a name that is none of the levels.
-
-    Returns str or None: the level; None where none fits: then kernels are compiled for this very processor.
+    ValueError: for a name that is none of the levels. Returns str or None: the level; None where none fits: then
+    kernels are compiled for this very processor.
 
     Parameters
     ----------

@@ -46,9 +46,8 @@ CPU_LEVELS = {
 def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]:
     """Choose among levels those of this machine's family, and that it can run by what its processor `has`.
 
-    ValueError: for a name that is none of the levels.
-
-    Returns list of str: the levels, in the order in which they are named.
+    ValueError: for a name that is none of the levels. Returns list of str: the levels, in the order in which they are
+    named.
 
     Parameters
     ----------

@@ -56,9 +56,8 @@ class Parameter:
 def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
     """Read the parameters of an estimator from its `__init__` signature.
 
-    TypeError: a parameter has no annotation, no `Doc` or no default: a mistake in the estimator.
-
-    Returns tuple of Parameter: in the order of the signature.
+    TypeError: a parameter has no annotation, no `Doc` or no default: a mistake in the estimator. Returns tuple of
+    Parameter: in the order of the signature.
     """
     initialiser: Any = inspect.getattr_static(estimator_class, "__init__")
     annotations = get_type_hints(initialiser, include_extras=True)

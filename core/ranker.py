@@ -97,6 +97,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         What draws rows (forests, subsamples, `SampledMartiRank`, rows held out) draws a row of weight k whole, or
         leaves it out whole: there k rows are another draw.
 
+        InvalidParameter: a parameter breaks its rule. InvalidData: X, y or sample_weight break one of the rules above.
+
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
@@ -111,13 +113,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             Called after each step, counted from 1, with figures such as the loss; boosting finds its own when
             they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller;
             `StopFit` stops it and keeps what there is.
-
-        Raises
-        ------
-        InvalidParameter
-            A parameter breaks its rule.
-        InvalidData
-            X, y or sample_weight break one of the rules above.
         """
         self._fit(*self._take_rows(X, y, sample_weight), callback or ignore)
         return self
@@ -165,6 +160,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Rebuild a fitted ranker from `get_parameters()` and `get_state()`.
 
+        ArtifactError: something is absent, of the wrong shape or type, or out of its range. InvalidParameter: a
+        parameter breaks its rule.
+
         Parameters
         ----------
         arrays : mapping of str to ndarray
@@ -173,13 +171,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         -------
         Ranker
             Scores every row as the original does, bit for bit.
-
-        Raises
-        ------
-        ArtifactError
-            Something is absent, of the wrong shape or type, or out of its range.
-        InvalidParameter
-            A parameter breaks its rule.
         """
         check_values(cls, params)
         ranker = cls(**params)

@@ -25,10 +25,8 @@ def hold_out(
     A row's place in the draw follows from its values, with rows and columns in any order, and the
     seed; in a sparse matrix from its stored values and their columns.
 
-    O(n_rows · n_features + n_rows log n_rows).
-
-    Returns ndarray of shape (n_rows,), bool, or None: which rows are held out; None where a class has less than two
-    distinct rows.
+    O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), bool, or None: which rows are held
+    out; None where a class has less than two distinct rows.
 
     Parameters
     ----------
@@ -76,7 +74,8 @@ def split_rows(
 ) -> list[npt.NDArray[np.bool_]]:
     """Part the rows into folds, or hold one part out; stratified, with what belongs together on one side.
 
-    Returns list of ndarray of shape (n_rows,), bool: which rows each split holds out.
+    InvalidData: a split would leave a side without one of the classes. InvalidParameter: n_splits is below 1, or
+    fraction is not between 0 and 1. Returns list of ndarray of shape (n_rows,), bool: which rows each split holds out.
 
     Parameters
     ----------
@@ -90,13 +89,6 @@ def split_rows(
         Share of the rows that is held out where n_splits is 1.
     group : ndarray of shape (n_rows,), uint64, optional
         Rows with equal values are never parted. Without groups, equal rows are not.
-
-    Raises
-    ------
-    InvalidData
-        A split would leave a side without one of the classes.
-    InvalidParameter
-        n_splits is below 1, or fraction is not between 0 and 1.
 
     Notes
     -----

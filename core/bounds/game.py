@@ -70,17 +70,12 @@ class BestMargin:
 def best_margin(M: npt.ArrayLike) -> BestMargin:
     """Find ρ for an explicit matrix of pairs.
 
+    InvalidData, if M is not a finite matrix, or holds more than `MOST_CELLS` numbers. Unsolved, if the solver gives up.
+
     Parameters
     ----------
     M : array_like of float, shape (n_pairs, n_weak_rankers)
         h_j(better) - h_j(worse).
-
-    Raises
-    ------
-    InvalidData
-        If M is not a finite matrix, or holds more than `MOST_CELLS` numbers.
-    Unsolved
-        If the solver gives up.
     """
     matrix = _checked("M", M)
     _check_size(matrix.size)
@@ -92,18 +87,14 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
 def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
     """Find ρ over all pairs of a positive and a negative, without listing them.
 
+    InvalidData, if the two are not finite matrices of one width, or hold more than `MOST_CELLS` numbers. Unsolved, if
+    the solver gives up.
+
     Parameters
     ----------
     positives : array_like, shape (n_positives, n_weak_rankers)
         h_j(x_i).
     negatives : array_like, shape (n_negatives, n_weak_rankers)
-
-    Raises
-    ------
-    InvalidData
-        If the two are not finite matrices of one width, or hold more than `MOST_CELLS` numbers.
-    Unsolved
-        If the solver gives up.
     """
     H_p, H_n = _checked("positives", positives), _checked("negatives", negatives)
     if H_p.shape[1] != H_n.shape[1]:
@@ -189,9 +180,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     theorem is silent: the smooth margin still never falls (Lemma 22). Stumps tie most pairs, so it
     fails in most rounds.
 
-    InvalidData, if the shapes differ.
-
-    Returns ndarray of shape (n_rounds,), bool.
+    InvalidData, if the shapes differ. Returns ndarray of shape (n_rounds,), bool.
 
     Parameters
     ----------

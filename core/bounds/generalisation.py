@@ -207,9 +207,7 @@ def bound_misranking(
 
     InvalidParameter, if theta or delta is out of range. That rows were drawn independently cannot be checked, and is
     assumed. Where a bound does not apply its number is given all the same: it shows what the theorem would say, no
-    more.
-
-    Returns tuple of Bound: theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
+    more. Returns tuple of Bound: theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
 
     Parameters
     ----------

@@ -123,9 +123,8 @@ def dkw_deviation(n_rows: int, delta: float) -> float:
 def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
     """Give 1 - pAUC of a sample whose curve is taken as steps, as the bounds take it.
 
-    InvalidParameter: the window is empty or leaves [0, 1].
-
-    Returns float in [0, 1]: between two points the curve is at the height of the left one. Where points on a slant were
-    left out it is below the sample's own steps, and the risk not too small.
+    InvalidParameter: the window is empty or leaves [0, 1]. Returns float in [0, 1]: between two points the curve is at
+    the height of the left one. Where points on a slant were left out it is below the sample's own steps, and the risk
+    not too small.
     """
     return 1.0 - strict_share(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

@@ -72,9 +72,8 @@ def youden_threshold(
 ) -> Threshold | None:
     """Find the cut of greatest TPR - FPR; of several, the one whose errors differ least.
 
-    O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it.
-
-    Returns Threshold or None: None where all scores are equal. The value is a score of the data.
+    O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it. Returns Threshold or None:
+    None where all scores are equal. The value is a score of the data.
 
     Parameters
     ----------

@@ -86,6 +86,9 @@ def partial_dependence(
 ) -> PartialDependence:
     """Average the scores of rows that are alike but for one or two features, set to values on a grid.
 
+    InvalidData: X or sample_weight break a rule above. InvalidParameter: there are three features, one comes twice or
+    is unknown, or n_points is below 2.
+
     Parameters
     ----------
     ranker : Ranker
@@ -101,13 +104,6 @@ def partial_dependence(
         values or fewer is set to each of them, any other to weighted quantiles from the least to the
         greatest value. A category is a point of its own, however many there are, and so is missing
         where a row of the background misses the feature.
-
-    Raises
-    ------
-    InvalidData
-        X or sample_weight break a rule above.
-    InvalidParameter
-        There are three features, one comes twice or is unknown, or n_points is below 2.
 
     Notes
     -----
@@ -152,6 +148,9 @@ def variable_dependence(
 
     Partial dependence is taken at the rows' own values. O(n_rows²) scores for each feature and each pair of them.
 
+    InvalidData: X or sample_weight break a rule above, or the ranker has a score per label. InvalidParameter: a feature
+    is unknown or comes twice, or n_rows is below 2.
+
     Parameters
     ----------
     ranker : Ranker
@@ -165,13 +164,6 @@ def variable_dependence(
         Of more rows so many are drawn, of weight above 0; at least 2.
     random_state : int, default=0
         Key of the draw.
-
-    Raises
-    ------
-    InvalidData
-        X or sample_weight break a rule above, or the ranker has a score per label.
-    InvalidParameter
-        A feature is unknown or comes twice, or n_rows is below 2.
 
     References
     ----------
@@ -376,10 +368,9 @@ def permutation_importance(
 ) -> Floats:
     """Measure how much AUC is lost when a feature's values are permuted among the rows.
 
-    O(n_features · n_repeats · n_rows) scores.
-
-    Returns ndarray of shape (n_features,), float64: AUC less the mean AUC with the feature permuted. Of two features
-    that say the same each may have 0, since the ranker has the other left; below 0 is noise.
+    O(n_features · n_repeats · n_rows) scores. Returns ndarray of shape (n_features,), float64: AUC less the mean AUC
+    with the feature permuted. Of two features that say the same each may have 0, since the ranker has the other left;
+    below 0 is noise.
 
     Parameters
     ----------

@@ -89,6 +89,8 @@ def roc_band(
 ) -> RocBand:
     """A confidence band of the ROC curve of scores.
 
+    InvalidData: as `auc`. InvalidParameter, if a rate, the kind or the level is out of range.
+
     Parameters
     ----------
     y, scores
@@ -103,13 +105,6 @@ def roc_band(
         Non-negative. The classes then count with their effective numbers of rows, to first order.
     group : array_like, shape (n_samples,), optional
         Rows of one value were drawn together, such as those of a patient. The band then counts groups.
-
-    Raises
-    ------
-    InvalidData
-        As `auc`.
-    InvalidParameter
-        If a rate, the kind or the level is out of range.
 
     Notes
     -----

@@ -44,9 +44,8 @@ def draw_areas(
 ) -> FloatArray:
     """Areas of samples, each divided by its window's width.
 
-    O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory for each thread.
-
-    Returns ndarray of float64, shape (n_bootstrap, n_scorers, n_windows).
+    O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory for each thread. Returns ndarray
+    of float64, shape (n_bootstrap, n_scorers, n_windows).
     """
     n_scorers = len(rows.scores)
     first = group_rows(rows, 0)[1]  # rows in the order of one scorer are read one after the other

@@ -217,8 +217,9 @@ def compare(
 ) -> Comparison:
     """Compare the areas of two or more scorers on the same rows, over one or several windows.
 
-    O(k n log n + k² n m) time and O(k n m) memory for k scorers and m windows; the bootstrap adds O(k n m) for each
-    sample.
+    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. InvalidParameter, if
+    there are fewer than two scorers or no window, or a parameter is out of range. O(k n log n + k² n m) time and O(k n
+    m) memory for k scorers and m windows; the bootstrap adds O(k n m) for each sample.
 
     Parameters
     ----------
@@ -244,13 +245,6 @@ def compare(
         Seed of the samples, not negative.
     adjust : {"holm", "none"}
         How p-values are adjusted, over all pairs and windows.
-
-    Raises
-    ------
-    InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
-    InvalidParameter
-        If there are fewer than two scorers or no window, or a parameter is out of range.
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = _check_scorers(scores, names, adjust)
@@ -308,7 +302,9 @@ def cross_validated_areas(
 ) -> tuple[Interval, ...]:
     """The mean of the folds' areas over each window, with an interval.
 
-    O(n log n + n · n_windows) for n out-of-fold rows.
+    InvalidData, if lengths differ, a value is not finite, or no fold has rows of both classes. InvalidParameter, if a
+    parameter is out of range, or there are repeats and neither `row` nor `group`. O(n log n + n · n_windows) for n
+    out-of-fold rows.
 
     Parameters
     ----------
@@ -336,13 +332,6 @@ def cross_validated_areas(
     -------
     tuple of Interval
         One per window, on the logit scale; Wilson's where the sample shows no variance, as `partial_auc_interval`.
-
-    Raises
-    ------
-    InvalidData
-        If lengths differ, a value is not finite, or no fold has rows of both classes.
-    InvalidParameter
-        If a parameter is out of range, or there are repeats and neither `row` nor `group`.
     """
     checked, level = check_windows(windows), check_level(level)
     areas = _estimate(y, {"scores": scores}, fold, checked, repeat, row, sample_weight, group)
@@ -671,12 +660,7 @@ class ScoreSample(NamedTuple):
 def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     """Compare two estimates of one thing from independent samples, each with its interval at `level`, by MOVER's eq. 5.
 
-    Raises
-    ------
-    InvalidData
-        If an interval does not hold its value.
-    InvalidParameter
-        If `level` is not strictly between 0 and 1.
+    InvalidData, if an interval does not hold its value. InvalidParameter, if `level` is not strictly between 0 and 1.
     """
     level = check_level(level)
     for name, (value, low, high) in (("before", before), ("after", after)):

@@ -380,7 +380,8 @@ def partial_auc(
 ) -> float:
     """Area under the ROC curve between two false positive rates, divided by their distance.
 
-    O(n log n).
+    InvalidData: as `auc`. InvalidParameter, if the window is empty or leaves [0, 1], or the definition is unknown. O(n
+    log n).
 
     Parameters
     ----------
@@ -404,13 +405,6 @@ def partial_auc(
     -------
     float
         In [0, 1]; a standardised value can be as low as ½ − ½·c/(1 − c), c the middle of the window.
-
-    Raises
-    ------
-    InvalidData
-        As `auc`.
-    InvalidParameter
-        If the window is empty or leaves [0, 1], or the definition is unknown.
 
     References
     ----------

@@ -245,7 +245,8 @@ def auc_interval(
 ) -> Interval:
     """The AUC with DeLong's variance and an interval on the logit scale.
 
-    O(n log n).
+    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. InvalidParameter, if
+    `level` is not strictly between 0 and 1. O(n log n).
 
     Parameters
     ----------
@@ -264,13 +265,6 @@ def auc_interval(
     Interval
         0 ≤ low ≤ value ≤ high ≤ 1. Where the sample cannot show its variance (see the module), Wilson's interval for
         the greatest possible variance.
-
-    Raises
-    ------
-    InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
-    InvalidParameter
-        If `level` is not strictly between 0 and 1.
     """
     return partial_auc_interval(y, scores, level=level, sample_weight=sample_weight, group=group)
 
@@ -290,8 +284,10 @@ def partial_auc_interval(
 ) -> Interval:
     """The partial AUC (interpolated, divided by the window's width) with an interval.
 
-    O(n log n), with the bootstrap O(n log n + n · n_bootstrap). At level 0.95 the analytic interval covered 92.5 to
-    97.5 % of simulated samples, tied or not, and 91 to 95 % where a window held only two to five negatives.
+    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. InvalidParameter, if a
+    parameter is out of range. O(n log n), with the bootstrap O(n log n + n · n_bootstrap). At level 0.95 the analytic
+    interval covered 92.5 to 97.5 % of simulated samples, tied or not, and 91 to 95 % where a window held only two to
+    five negatives.
 
     Parameters
     ----------
@@ -313,13 +309,6 @@ def partial_auc_interval(
     -------
     Interval
         As `auc_interval`.
-
-    Raises
-    ------
-    InvalidData
-        If lengths differ, a value is not finite, or a class is empty or without weight.
-    InvalidParameter
-        If a parameter is out of range.
     """
     low, high = check_window(fpr_min, fpr_max)
     level = check_level(level)

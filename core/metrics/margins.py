@@ -105,12 +105,7 @@ def listed_margin_distribution(
 
     `margins`, shape (n_pairs,), are finite and at least one; weights are above 0.
 
-    Raises
-    ------
-    InvalidData
-        If there are no pairs, or a margin is not finite.
-    InvalidParameter
-        If n_thetas is below 2.
+    InvalidData, if there are no pairs, or a margin is not finite. InvalidParameter, if n_thetas is below 2.
     """
     values = np.asarray(margins, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
@@ -140,9 +135,8 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
     """ln F̃, with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs, the least pair weight scaled to 1.
 
     InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
-    it, and that is what keeps the smooth margin below the margin (eq. 6).
-
-    Returns float, finite, however far the scores have gone.
+    it, and that is what keeps the smooth margin below the margin (eq. 6). Returns float, finite, however far the scores
+    have gone.
 
     Parameters
     ----------

@@ -147,6 +147,9 @@ def operating_point(
 ) -> OperatingPoint:
     """The best cut at a false positive rate, at a true positive rate or for given costs, or the cut at a threshold.
 
+    InvalidData: as `auc`. InvalidParameter, if not exactly one of `fpr`, `tpr` and `threshold` is given and no `costs`
+    either, or one is out of range.
+
     Parameters
     ----------
     y, scores
@@ -168,13 +171,6 @@ def operating_point(
         Non-negative.
     group : array_like, shape (n_samples,), optional
         Rows of one value were drawn together, such as those of a patient. The intervals then count groups.
-
-    Raises
-    ------
-    InvalidData
-        As `auc`.
-    InvalidParameter
-        If not exactly one of `fpr`, `tpr` and `threshold` is given and no `costs` either, or one is out of range.
 
     Notes
     -----

@@ -169,9 +169,7 @@ class Planner(Protocol):
     ) -> Sequence[Trial] | Chosen:
         """Ask for more trials, at least one, or end the search.
 
-        NothingFitted: all candidates failed.
-
-        Returns sequence of Trial, or Chosen: the same for the same arguments.
+        NothingFitted: all candidates failed. Returns sequence of Trial, or Chosen: the same for the same arguments.
 
         Parameters
         ----------
@@ -265,6 +263,9 @@ def search_ranker(
 ) -> Searched:
     """Search as a planner says, and fit what it chooses on all rows.
 
+    InvalidData: X, y, sample_weight or group break a rule, or a class has too few rows to be split. NothingFitted: all
+    candidates failed.
+
     Parameters
     ----------
     X : array or table of shape (n_samples, n_features)
@@ -282,13 +283,6 @@ def search_ranker(
         Of the splits and of the rows that a share has.
     callback : callable (step, of, info) -> None, optional
         Told of the steps of each fit, one after the other; what it raises ends the search.
-
-    Raises
-    ------
-    InvalidData
-        X, y, sample_weight or group break a rule, or a class has too few rows to be split.
-    NothingFitted
-        All candidates failed.
     """
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)

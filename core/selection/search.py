@@ -213,19 +213,14 @@ class RandomSearch(CandidateSearch):
     Of a path parameter, n_rounds or C, every candidate's fit is evaluated at all values of its list, or at ten of its
     range: they cost one fit. Of lists alone no combination comes twice.
 
+    InvalidSpace: see `read_space`. InvalidParameter: n_candidates is not from 1 to 1000.
+
     Parameters
     ----------
     algorithm, parameters
         As `GridSearch`.
     space : mapping of str to list or mapping
         By parameter a list of values, or a range; see `read_space`.
-
-    Raises
-    ------
-    InvalidSpace
-        See `read_space`.
-    InvalidParameter
-        n_candidates is not from 1 to 1000.
 
     References
     ----------
@@ -257,6 +252,9 @@ class Rung(NamedTuple):
 class SuccessiveHalving(CandidateSearch):
     """Spend on candidates in rungs: the best 1/eta of each rung get eta times as much on the next.
 
+    InvalidSpace: see `read_space`. InvalidParameter: another parameter breaks its rule, or the algorithm has no rounds
+    to give a share of.
+
     Parameters
     ----------
     algorithm : str
@@ -271,13 +269,6 @@ class SuccessiveHalving(CandidateSearch):
         What a rung has a share of: the rows that are learnt from, or n_rounds.
     least_share : float, default=1/27
         Of the resource, on the first rung at least.
-
-    Raises
-    ------
-    InvalidSpace
-        See `read_space`.
-    InvalidParameter
-        Another parameter breaks its rule, or the algorithm has no rounds to give a share of.
 
     Notes
     -----
@@ -365,6 +356,8 @@ def read_space(
 ) -> Space:
     """Check what a caller wants searched, against the signature of the estimator.
 
+    InvalidSpace: an entry breaks a rule; its pointer says which. InvalidParameter: so does one of `parameters`.
+
     Parameters
     ----------
     algorithm : str
@@ -375,13 +368,6 @@ def read_space(
         By parameter: a list of values, or a range as {"low": 0.01, "high": 1, "log": true, "integer": false}.
     ranges : bool, default=True
         Whether ranges are allowed.
-
-    Raises
-    ------
-    InvalidSpace
-        An entry breaks a rule; its pointer says which.
-    InvalidParameter
-        So does one of `parameters`.
     """
     if algorithm not in ALGORITHMS:
         raise InvalidParameter(

@@ -270,9 +270,7 @@ def choose(values: Sequence[float]) -> int:
 def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:
     """Draw a share of the rows of each stratum; a greater share holds all rows of a lesser one.
 
-    O(n_rows log n_rows).
-
-    Returns ndarray of shape (n_drawn,), intp, ascending.
+    O(n_rows log n_rows). Returns ndarray of shape (n_drawn,), intp, ascending.
 
     Parameters
     ----------
