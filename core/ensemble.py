@@ -349,13 +349,8 @@ class RankAverage(Ranker):
         templates = [templates[k] for k in kept]
         if type(meta["intercept"]) is not float or not -1.0 <= meta["intercept"] <= 0.0:
             raise ArtifactError(f"intercept must be from -1 to 0, got {meta['intercept']!r}")
-        names = getattr(self, "feature_names_in_", None)
-        common = {
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": None if names is None else names.tolist(),
-            "categories": self._get_categories(),
-            "classes": {"dtype": "bool", "values": [False, True]},
-        }
+        common = {name: meta[name] for name in _COMMON}
+        common["classes"] = {"dtype": "bool", "values": [False, True]}
         self.members_, self._ranks = [], []
         for k, (template, state) in enumerate(zip(templates, states, strict=True)):
             own = take_from(f"member.{k}.", arrays)

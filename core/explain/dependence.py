@@ -91,8 +91,6 @@ def partial_dependence(
 
     Parameters
     ----------
-    ranker : Ranker
-        Any fitted one.
     X : array or table of shape (n_samples, n_features)
         The background: rows over which the other features vary.
     features : sequence of one or two int or str
@@ -107,10 +105,9 @@ def partial_dependence(
 
     Notes
     -----
-    O(n_points ** n_features · n_samples) scores. This is the definition itself, the average over the
-    rows of X. Friedman's shortcut for trees goes down both sides of a split of another feature, each
-    weighted by the training rows that took it: rows that the splits above have chosen. With
-    dependent features it averages over another distribution, and gives another figure.
+    O(n_points ** n_features · n_samples) scores. This is the definition itself, the average over the rows of X.
+    Friedman's shortcut for trees weighs both sides of a split by the training rows that came so far, and gives another
+    figure where features depend on one another.
 
     References
     ----------
@@ -122,9 +119,7 @@ def partial_dependence(
         raise InvalidData("X must hold at least one row, got none")
     if n_points < 2:
         raise InvalidParameter(f"n_points must be at least 2, got {n_points}")
-    weight = np.ones(len(rows))
-    if sample_weight is not None:
-        weight = check_weights(sample_weight, len(rows))
+    weight = check_weights(sample_weight, len(rows))
     numbers = find_features(ranker, features)
     if len(numbers) > MOST_FEATURES:
         raise InvalidParameter(f"features must be one or two columns, got {len(numbers)}")
@@ -153,8 +148,6 @@ def variable_dependence(
 
     Parameters
     ----------
-    ranker : Ranker
-        Any fitted one with one score a row.
     X : array or table of shape (n_samples, n_features)
     features : sequence of int or str, optional
         Columns, by number or name. None: all of them.
@@ -177,9 +170,7 @@ def variable_dependence(
         raise InvalidParameter(f"n_rows must be at least 2, got {n_rows}")
     asked = range(rows.shape[1]) if features is None else features
     columns = find_features(ranker, list(asked))
-    weight = np.ones(len(rows))
-    if sample_weight is not None:
-        weight = check_weights(sample_weight, len(rows))
+    weight = check_weights(sample_weight, len(rows))
     generator = np.random.Generator(np.random.Philox(key=random_state))
     drawn = generator.permutation(np.flatnonzero(weight > 0))[:n_rows]
     rows, weight = np.ascontiguousarray(rows[drawn]), weight[drawn]

@@ -293,8 +293,10 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
     return vector
 
 
-def check_weights(sample_weight: ArrayLike, length: int) -> FloatArray:
-    """Give finite weights, not negative and not all 0; refuse any other."""
+def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
+    """Give finite weights, not negative and not all 0, ones where there are none; refuse any other."""
+    if sample_weight is None:
+        return np.ones(length)
     weight = finite_vector("sample_weight", sample_weight, length)
     check_range("sample_weight", weight, "at index")
     if not weight.any():
