@@ -237,7 +237,7 @@ def grow(
         if draw is not None and position == t:
             rows = order[draw(t)[0]]
             seen, labels, weights = X[rows], positive[rows], weight[rows]
-        total = noise.total(_mass_of(labels, weights))
+        total = noise.total(Mass.by_label(weights, labels))
         nodes[node], has_ranker = _grow_node(
             rankers, seen, labels, here[rows] * weights, total, balance_classes, noise
         )
@@ -246,10 +246,6 @@ def grow(
         if position == 0:
             report(t + 1, nodes[layer(t)])
     return program
-
-
-def _mass_of(positive: Positive, weight: Floats) -> Mass:
-    return Mass(float(weight[positive].sum()), float(weight[~positive].sum()))
 
 
 def _grow_node(
@@ -262,7 +258,7 @@ def _grow_node(
     noise: Noise,
 ) -> tuple[npt.NDArray[np.void], bool]:
     """Make a node, with a weak ranker fitted to the rows that are there; say whether it has one."""
-    labelled = _mass_of(positive, mass)
+    labelled = Mass.by_label(mass, positive)
     share, end = noise.end(labelled, total)
     if end is not None:
         return end, False

@@ -152,18 +152,23 @@ def take_step(first, step, n_pieces, codes, features, rises, masses):  # type: i
 
 
 class CodedRows(NamedTuple):
-    """Coded rows, positives first: their shares of all weight, and for how many rows each counts."""
+    """Coded rows, (n_features, n_rows) and positives first, their weights, and for how many rows each counts."""
 
     bins: Bins
     codes: Codes
-    shares: Floats
+    weight: Floats
     n_positives: int
     counts: Floats
+
+    @property
+    def mass(self) -> Mass:
+        """The weight of each class."""
+        return Mass.of(self.weight, self.n_positives)
 
     def take(self, rows: Integers, n_positives: int) -> "CodedRows":
         """Give some of the rows, positives first."""
         codes = np.ascontiguousarray(self.codes[:, rows])
-        return CodedRows(self.bins, codes, self.shares[rows], n_positives, self.counts[rows])
+        return CodedRows(self.bins, codes, self.weight[rows], n_positives, self.counts[rows])
 
 
 def code_rows(
@@ -209,17 +214,16 @@ def grow(
 ) -> Program:
     """Grow a program of stumps, each layer on the rows that are drawn for it, or on all."""
     growth = Growth(table.bins, n_layers, noise)
-    masses = growth.start(table.shares)
+    masses = growth.start(table.weight)
     shown, here = table, masses
     for t in range(n_layers):
         if t > 0:
-            growth.take_step(table.codes, masses)
+            growth.step(t - 1, table.codes, masses)
         if draw is not None:
             rows, n_positives = draw(t)
             shown = table.take(rows, n_positives)
             here = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
-        growth.add(shown.codes, here, shown.n_positives, shown.counts)
-        growth.count(Mass.of(shown.shares, shown.n_positives))
+        growth.add(shown, here)
         report(t + 1, growth.close_layer())
     return growth.program()
 
@@ -228,7 +232,7 @@ class Growth:
     """A program under construction.
 
     A layer takes rows, in one piece or in many; what it keeps of them is a histogram per node. When it is closed, its
-    nodes are read off the histograms, and the next layer takes rows: the same ones, moved one step on (`take_step`), or
+    nodes are read off the histograms, and the next layer takes rows: the same ones, moved one step on (`step`), or
     others, moved down from the root (`descend`).
 
     Parameters
@@ -261,13 +265,10 @@ class Growth:
     def descend(self, codes: Codes, masses: Floats) -> None:
         """Move rows from the root to the layer that is open."""
         for t in range(self.n_closed):
-            self._step(t, codes, masses)
+            self.step(t, codes, masses)
 
-    def take_step(self, codes: Codes, masses: Floats) -> None:
-        """Move rows from the layer closed last to the one that is open."""
-        self._step(self.n_closed - 1, codes, masses)
-
-    def _step(self, t: int, codes: Codes, masses: Floats) -> None:
+    def step(self, t: int, codes: Codes, masses: Floats) -> None:
+        """Move rows from layer t, counted from 0, to the next."""
         nodes, rises = self.nodes[layer(t)], self._rises[layer(t)]
         for position in np.flatnonzero(nodes["frozen"]):  # rows that froze go no further
             masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
@@ -275,35 +276,21 @@ class Growth:
         n_pieces = -(-codes.shape[1] // ROWS)
         Team(codes.shape[1] * (t + 1)).run(take_step, n_pieces, codes, features, rises, masses)
 
-    def add(self, codes: Codes, masses: Floats, n_positives: int, rows: Floats) -> None:
-        """Add rows to the histograms of the open layer.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_features, n_rows), uint8
-            Positives first.
-        masses : ndarray of shape (n_blocks, 4 * n_rows), float64
-            In the open layer.
-        n_positives : int
-        rows : ndarray of shape (n_rows,), float64
-            For how many rows each stands; see `core.coding.count_rows`.
-        """
-        n_features = len(codes)
+    def add(self, rows: CodedRows, masses: Floats) -> None:
+        """Add rows, whose masses are those in the open layer, to its histograms."""
+        codes, n_positives = rows.codes, rows.n_positives
         used = masses[: n_blocks(self.n_closed + 1)]
         Team(codes.size * len(used)).run(
-            add_layer, n_features, codes, used, n_positives, self._histograms
+            add_layer, len(codes), codes, used, n_positives, self._histograms
         )
         if self._bins.is_categorical.any():
             # whose shares are shrunk the more the fewer the rows are
             for position in range(self.n_closed + 1):
                 mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
-                squares = mass * mass / rows
+                squares = mass * mass / rows.counts
                 self._squares[position, 0] += squares[:n_positives].sum()
                 self._squares[position, 1] += squares[n_positives:].sum()
-
-    def count(self, mass: Mass) -> None:
-        """Note the weight of rows that the open layer was shown, those that froze before it too."""
-        self._shown = self._shown.plus(mass)
+        self._shown = self._shown.plus(rows.mass)  # those that froze before this layer, too
 
     def is_satisfied(self, least: float, most: float) -> bool:
         """Whether the open layer has seen enough rows.

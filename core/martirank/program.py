@@ -70,6 +70,16 @@ class Mass(NamedTuple):
         """Sum the weight of rows, positives first."""
         return cls(float(weight[:n_positives].sum()), float(weight[n_positives:].sum()))
 
+    @classmethod
+    def by_label(cls, weight: Floats, positive: npt.NDArray[np.bool_]) -> "Mass":
+        """Sum the weight of rows in any order."""
+        return cls(float(weight[positive].sum()), float(weight[~positive].sum()))
+
+    @property
+    def share(self) -> float:
+        """The positives' share."""
+        return self.positive / (self.positive + self.negative)
+
     def without_noise(self, noise_rate: float) -> "Mass":
         """Undo labels flipped with some probability: (M_b - η M)/(1 - 2η), 0 where that is negative (§5, p^b_{i,t})."""
         flipped = noise_rate * (self.positive + self.negative)

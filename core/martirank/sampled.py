@@ -12,7 +12,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
-from core.coding import Bins, Codes, count_rows, fit_bins
+from core.coding import Bins, count_rows, fit_bins
 from core.coding.bins import code_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
@@ -22,7 +22,7 @@ from core.splits import hold_out, row_keys
 from core.state import Value
 from core.target import check_weights
 
-from .growth import Growth, draw_rows, positives_first
+from .growth import CodedRows, Growth, draw_rows, positives_first
 from .martirank import ProgramParameters, ProgramRanker
 from .program import NO_MASS, Mass, Noise, Program, mean_error
 
@@ -57,7 +57,7 @@ def bound_noise_rate(scores: Floats, positive: npt.NDArray[np.bool_], weight: Fl
     return min(ends, key=lambda end: end.upper)
 
 
-SLICE_ROWS = 1 << 14  # that are coded and walked together: memory does not grow with a batch
+SLICE_ROWS = 1 << 14  # that are coded together: memory does not grow with a batch
 
 
 class Demand(NamedTuple):
@@ -141,21 +141,18 @@ class Stream:
             growth = growing[self.turn % len(growing)]
             self.turn += 1
             n_positives = int(positive[rows].sum())
-            codes = code_columns(X, rows, self.bins)
-            self._show(growth, codes, weight[rows], n_positives)
+            codes, own = code_columns(X, rows, self.bins), weight[rows]
+            self._show(growth, CodedRows(self.bins, codes, own, n_positives, count_rows(own)))
 
-    def _show(self, growth: Growth, codes: Codes, weight: Floats, n_positives: int) -> None:
-        masses = growth.start(weight)
-        growth.descend(codes, masses)
-        growth.add(codes, masses, n_positives, count_rows(weight))
-        mass = Mass.of(weight, n_positives)
-        growth.count(mass)
-        self.seen = self.seen.plus(mass)
+    def _show(self, growth: Growth, rows: CodedRows) -> None:
+        masses = growth.start(rows.weight)
+        growth.descend(rows.codes, masses)
+        growth.add(rows, masses)
+        self.seen = self.seen.plus(rows.mass)
         true = self.seen.without_noise(self.noise_rate)
         if min(true) <= 0.0:
             return
-        prior = true.positive / (true.positive + true.negative)
-        most = draws_needed(self.n_layers, self.epsilon, prior, self.noise_rate, self.demand)
+        most = draws_needed(self.n_layers, self.epsilon, true.share, self.noise_rate, self.demand)
         most = min(most, self.demand.layer_rows)
         if growth.is_satisfied(self.demand.least_examples, most):
             growth.close_layer()
@@ -365,8 +362,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     ) -> None:
         grow = self._bagged(X, positive, weight)
         self.__dict__.pop("_stream", None)
-        shares = weight / weight.sum()
-        mass = Mass(float(shares[positive].sum()), float(shares[~positive].sum()))
+        mass = Mass.by_label(weight / weight.sum(), positive)
         if self.noise_rate is None:
             self._guess_noise_rate(X, positive, weight, mass)
         else:
@@ -432,7 +428,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.noise_rate_ = float(rate)
         self.noise_rate_range_ = (float(rate),) * 2 if high is None else (0.0, high)
         self._noise_rate_auc = tried
-        self.class_prior_ = self.class_prior or _share(mass.without_noise(rate))
+        self.class_prior_ = self.class_prior or mass.without_noise(rate).share
 
     def _guess_noise_rate(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, mass: Mass
@@ -479,10 +475,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
             return grower(self._noise(noise_rate), draw, lambda t, nodes: None)
 
         return program
-
-
-def _share(mass: Mass) -> float:
-    return mass.positive / (mass.positive + mass.negative)
 
 
 def _mean_errors(programs: Sequence[Any]) -> Floats:
