@@ -1,5 +1,6 @@
 """Linear rankers: the fitted state, scores, contributions and descriptions that all linear machines share."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -11,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.ranker import Floats, FollowingFit
+from core.ranker import Callback, Floats, FollowingFit
 from core.state import FINITE, Array, Nested, Value, declared_fields
 
+from .blas import one_blas_thread
 from .design import Columns, Coordinates, FeatureMap, Rows, Sample, fit_design
 
 MOST_TERMS = 1000
@@ -132,6 +134,20 @@ class LinearRanker(FollowingFit):
             for declared in declared_fields(type(self))
             if isinstance(declared.field, Value) and declared.name != "intercept"
         }
+
+    def _fit(
+        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    ) -> None:
+        with one_blas_thread():
+            rows = self._fit_design(X, positive, weight)
+            sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
+            self._fit_sample(X, sample, positive, callback)
+
+    @abstractmethod
+    def _fit_sample(
+        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+    ) -> None:
+        """Fit on a sample of all rows of X."""
 
     def _fit_design(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
         """Learn what the coordinates of rows are, and give the training rows."""

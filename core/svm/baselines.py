@@ -4,7 +4,6 @@ Each is a loss of margins with a ridge penalty, minimised by `core.linear.newton
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.linear.blas import one_blas_thread
 from core.linear.design import Sample
 from core.linear.newton import (
     CLOSE_ENOUGH,
@@ -31,7 +29,7 @@ from core.linear.newton import (
 )
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, Floats, StopFit, warn_stopped
+from core.ranker import Callback, StopFit, warn_stopped
 from core.splits import hold_out
 from core.state import Value
 
@@ -63,20 +61,6 @@ class LinearClassifier(LinearRanker):
 
     objective_: Figure
     n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MOST_STEPS)]
-
-    def _fit(
-        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
-    ) -> None:
-        with one_blas_thread():
-            rows = self._fit_design(X, positive, weight)
-            sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-            self._fit_sample(X, sample, positive, callback)
-
-    @abstractmethod
-    def _fit_sample(
-        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
-    ) -> None:
-        """Fit on a sample of all rows."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

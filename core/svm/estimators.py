@@ -4,6 +4,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +16,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from core.errors import ArtifactError, InvalidData
-from core.linear.blas import one_blas_thread
 from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
@@ -198,20 +198,15 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         """Give what solves the programs of a window."""
         return ConvexSolver(sample, window, limits, progress)
 
-    def _fit(
-        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
-    ) -> None:
-        with one_blas_thread():
-            self._fit_path(X, positive, weight, callback)
-
-    def _fit_path(
-        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+    def _fit_sample(
+        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
     ) -> None:
         progress = Progress(callback)
-        rows = self._fit_design(X, positive, weight)
-        sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
         given = None if self.C == "auto" else float(self.C)
         values = self._followed()
+        hold = partial(
+            hold_out, X, positive, sample.weight, self.validation_fraction, self.random_state
+        )
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
         def make(part: Sample, window: tuple[float, float]) -> Solver:
@@ -227,13 +222,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
 
         for C in values or (given,):
             selection = Selection(
-                sample,
-                self._window(),
-                C,
-                self._anchor(),
-                self._costs(),
-                make,
-                lambda: hold_out(X, positive, weight, self.validation_fraction, self.random_state),
+                sample, self._window(), C, self._anchor(), self._costs(), make, hold
             )
             progress.plan(selection.count() * max(len(values), 1))
             found = selection.run()
