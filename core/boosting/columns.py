@@ -102,15 +102,7 @@ class LineSearch:
         return self._root(falls)
 
     def climb(self, log_f_tilde: float, norm: float) -> float:
-        """Find the step that lifts the smooth margin the most: eq. 10.
-
-        Parameters
-        ----------
-        log_f_tilde : float
-            Below 0.
-        norm : float
-            ‖λ‖₁ before the step.
-        """
+        """Find the step that lifts the smooth margin the most, eq. 10; ln F̃ < 0 and ‖λ‖₁ are those before it."""
 
         def rises(alpha: float) -> float:  # falls as α grows: its derivative is slope'(α)(‖λ‖₁ + α)
             return self.slope(alpha) * (norm + alpha) + log_f_tilde + self.log_z(alpha)
@@ -233,16 +225,7 @@ class ColumnSearch(WeakLearner):
     takes_categories = False
 
     def _lay_out(self, rule: Any, columns: Floats, weight: Floats) -> None:
-        """Note what is known of the columns.
-
-        Parameters
-        ----------
-        rule : rules.RankingRule
-        columns : ndarray of shape (n_rows, n_features), float64
-            h of the rows that are learnt from.
-        weight : ndarray of shape (n_rows,), float64
-            By which their mean is taken.
-        """
+        """Note what is known of the columns, h of the rows or items, and their mean by weight."""
         greatest = float(np.abs(columns).max())
         if greatest > GREATEST_VALUE:
             raise InvalidData(

@@ -95,18 +95,7 @@ class Rows(NamedTuple):
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple["Rows", "Rows"]:
-        """Draw a validation part, stratified by class.
-
-        Parameters
-        ----------
-        fraction : float
-            Share of each class's rows to hold out; at least one row, and not all.
-        seed : int
-
-        Returns
-        -------
-        training, validation : Rows
-            Rows in their given order.
+        """Draw a validation part, a share of each class's rows; give the training and the validation rows, in order.
 
         Raises
         ------
@@ -162,12 +151,7 @@ class ListedPairs(NamedTuple):
 
     @classmethod
     def of(cls, X: Floats, pairs: Pairs, n_categories: Integers) -> "ListedPairs":
-        """Number the items that occur, and merge the pairs that come more than once.
-
-        Notes
-        -----
-        O(n_pairs log n_pairs) time, O(n_rows + n_pairs) memory.
-        """
+        """Number the items that occur, and merge the pairs that come more than once; O(n_pairs log n_pairs)."""
         occurs = np.zeros(len(X), dtype=np.bool_)
         occurs[pairs.better] = True
         occurs[pairs.worse] = True
@@ -212,34 +196,21 @@ class ListedPairs(NamedTuple):
         return Evaluation(X, (len(items),), len(self.weight[::step]), order)
 
     def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
-        """Draw a validation part of which training has seen no item, where there are enough pairs.
+        """Draw training and validation parts that share no item, where there are enough pairs.
 
         A pair tells of both its items, and all pairs of an item tell of it. So items are held out:
         pairs within them validate, pairs within the others teach, and those between the two do
-        neither. This is what holding out rows does to the pairs of two classes. It leaves about
-        (1 - s)² of the pairs to learn from and s² to judge by. If that is fewer than `LEAST_PAIRS` in
+        neither. This is what holding out rows does to the pairs of two classes. Of a share s it leaves
+        about (1 - s)² of the pairs to learn from and s² to validate by. If that is fewer than `LEAST_PAIRS` in
         either part, pairs are held out instead, those of the same two items together, in whichever
         direction; the validation part then speaks of new pairs of known items, and a UserWarning says so.
 
-        Parameters
-        ----------
-        fraction : float
-            Share s of the items, or pairs, to hold out; at least one, and not all.
-        seed : int
-
-        Returns
-        -------
-        training, validation : ListedPairs
+        The draw depends on the seed, the items and which of them are paired, not on the order of the list.
 
         Raises
         ------
         InvalidData
             All pairs are of the same two items.
-
-        Notes
-        -----
-        O(n_pairs log n_pairs). The draw depends on the seed, the items and which of them are paired,
-        not on the order of the list.
         """
         rng = np.random.Generator(np.random.Philox(seed))
         ends, n_items = self._ends(), len(self.rows)

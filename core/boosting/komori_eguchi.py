@@ -1,4 +1,13 @@
-"""Boosting for the partial AUC by splines, after Komori & Eguchi 2010."""
+"""Boosting for the partial AUC by splines, after Komori & Eguchi 2010.
+
+A column of many values has natural cubic splines, each of which bends at one knot: those that agree
+at the knots t with max(x - t_l, 0); the first is the straight line. Outside of the training range
+they are constant. A column of few values has a step at each gap. Missing values have a step of
+their own; every other shape is 0 there, and 0 on average over the values that are known.
+
+All are piecewise cubic between breaks, so that one table of powers by piece, Σ g u^p, gives the
+slope of the objective along every shape of a column at once.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,27 +147,10 @@ class ColumnShapes:
 
 
 def lay_out(X: Floats, weight: Floats, n_knots: int, *, splines: bool) -> list[ColumnShapes]:
-    """Lay out the shapes of every column.
+    """Lay out the shapes of every column, none where it is constant; O(n_features · n_rows log n_rows).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64
-        NaN is missing.
-    weight : ndarray of shape (n_rows,), float64
-        Above 0; sums to 1.
-    n_knots : int
-        Most inner knots, or steps, of a column: at weighted quantiles where it has more values.
-    splines : bool
-        Whether columns of more values than that get splines; else all get steps.
-
-    Returns
-    -------
-    list of ColumnShapes
-        One per feature; without any shape where a column is constant.
-
-    Notes
-    -----
-    O(n_features · n_rows log n_rows).
+    A column has at most n_knots inner knots, or steps: at weighted quantiles where it has more values. Only columns of
+    more values than that have splines, and only where `splines` says so; others have steps. The weights sum to 1.
     """
     return [
         ColumnShapes(column, weight, _shape(column, weight, n_knots, splines=splines))
@@ -305,16 +297,7 @@ class AdditiveFunction(State):
             raise ArtifactError("breaks must ascend within a feature")
 
     def contributions(self, X: Floats) -> Floats:
-        """Give f_j(x_j) of each row and feature, unchecked.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features), float64
-        """
+        """Give f_j(x_j) of each row and feature, shape as X, unchecked; X is C-contiguous."""
         parts = np.empty(X.shape)
         contribute(X, self.starts, self.breaks, *self._scale(), self.pieces, self.missing, parts)
         return parts
@@ -459,7 +442,7 @@ PERFECT = 1.0 - 1e-6
 
 
 class _Found(NamedTuple):
-    """The shape that a round adds: of which column, which one, and the objective's slope along it."""
+    """The shape that a round adds, of a column, and the objective's slope along it."""
 
     column: int
     shape: int

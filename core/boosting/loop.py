@@ -128,27 +128,14 @@ class Ensemble(State, ABC):
 
     @abstractmethod
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe the sum, ready for JSON and readable by a person.
-
-        Parameters
-        ----------
-        name : callable feature -> str
-        categories : tuple, one entry per feature
-            None for a numeric one.
-        """
+        """Describe the sum in words, ready for JSON; `name` names a feature."""
 
     @abstractmethod
     def weak_rankers(self) -> list[Any]:
-        """Give h_t of each round, all that summing up and scoring ask of it, each with the step alpha_t = 1.
-
-        Only where the rounds' alpha is 1 is their sum this one.
-        """
+        """Give h_t of each round; of trees, whose leaves hold their step, alpha_t h_t."""
 
     def binary_weights(self) -> Floats | None:
-        """Give what each round's weak ranker adds where it says 1 over where it says 0.
-
-        None where weak rankers take more than two values.
-        """
+        """Give what each weak ranker adds where it says 1 over where it says 0; None where they take more values."""
         return None
 
 

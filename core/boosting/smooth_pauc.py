@@ -111,12 +111,7 @@ class Smoothed:
         self.value = float(self._step @ (self._tpr * self._q))
 
     def gradient(self) -> Floats:
-        """Give dA/df of each row: at least 0 for positives, at most 0 for negatives.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-        """
+        """Give dA/df of each row, shape (n_rows,): at least 0 for positives, at most 0 for negatives."""
         near = np.zeros(len(self._middles), dtype=np.bool_)
         near[self._cells] = True
         densities = np.zeros((2, self._gauss.size))
@@ -134,16 +129,7 @@ class Smoothed:
         return np.asarray((self._area.weights * slopes).sum(axis=0))
 
     def curvature(self, h: Floats) -> float:
-        """Give d²A/dε² as f grows by ε h.
-
-        Parameters
-        ----------
-        h : ndarray of shape (n_rows,), float64
-
-        Returns
-        -------
-        float
-        """
+        """Give d²A/dε² as f grows by ε h, h of shape (n_rows,)."""
         weights = self._area.weights
         sources = self._spread(np.concatenate([weights * h, weights * h**2]))
         sums = _sums(self._targets, self._cells, self._nodes, sources, self._used)

@@ -134,11 +134,9 @@ def rescale_sides(column, first, width, inside, outside, weights):  # type: igno
     )
 )
 def rescale_and_list(column, first, width, factor, weights, start, rows, changes):  # type: ignore[no-untyped-def]
-    """Multiply the weights inside an interval, and list those rows with the change of each.
+    """Multiply the weights inside an interval, list those rows, from number `start` on, with the change of each.
 
-    The i-th row of the column is called start + i. `rows` and `changes` need room for one entry
-    more than there are rows inside, since each row is written before it is known to count.
-    Returns the number listed.
+    `rows` and `changes` need room for one more than is listed, since each row is written before it is known to count.
     """
     listed = np.uint64(0)  # unsigned, so that numba drops the test for negative indices
     for i in range(len(column)):
@@ -206,36 +204,15 @@ class StepFunctions:
     values: Floats
 
     def score(self, X: Floats, offset: float) -> Floats:
-        """Give offset + Σ_j g_j(x_j) of each row, unchecked.
+        """Give offset + Σ_j g_j(x_j) of each row, unchecked; X is C-contiguous.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-        offset : float
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-
-        Notes
-        -----
-        O(n_rows · n_used · log n_thresholds). Where there are many rows and few thresholds, each row is compared
-        with all of them: for several rows at once that is sooner done than to bisect.
+        O(n_rows · n_used · log n_thresholds); many rows are compared with all of few thresholds, which is faster.
         """
         scores: Floats = _score(X, offset, self.features, self.starts, self.thresholds, self.values)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Give g_j(x_j) of each row and feature, unchecked.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features), float64, C-contiguous
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features), float64
-        """
+        """Give g_j(x_j) of each row and feature, shape as X, unchecked; X is C-contiguous."""
         parts = np.zeros(X.shape)
         _contribute(X, self.features, self.starts, self.thresholds, self.values, parts)
         return parts
@@ -249,25 +226,10 @@ class StepFunctions:
 
 
 def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> StepFunctions:
-    """Fold stumps into step functions.
+    """Fold stumps, rounds of type `ROUND`, into step functions; linear in rounds and sets, but for a sort.
 
-    Parameters
-    ----------
-    rounds : structured ndarray of shape (n_rounds,)
-        Fields as in `stumps.ROUND`. A stump adds alpha (high - low) on its side of the
-        threshold; what it gives to every row alike, alpha low, is the caller's to add.
-    n_categories : ndarray of shape (n_features,), int64
-        A feature of K categories has the thresholds 0, 1, ..., K - 2, so that it has a value for
-        each; 0 for a numeric one.
-    sets : ndarray of shape (n_words,), uint64
-
-    Returns
-    -------
-    StepFunctions
-
-    Notes
-    -----
-    Time and memory are linear in the number of rounds, but for a sort, and in the size of the sets.
+    A stump adds alpha (high - low) on its side of the threshold; what it gives to every row alike, alpha low, is the
+    caller's to add. A feature of K categories has the thresholds 0, 1, ..., K - 2, so that it has a value for each.
     """
     by_feature = rounds[np.argsort(rounds["feature"], kind="stable")]
     features, first = np.unique(by_feature["feature"], return_index=True)
@@ -672,11 +634,7 @@ def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers
 def describe_steps(
     steps: StepFunctions, name: Callable[[int], str], categories: Categories
 ) -> list[dict[str, Any]]:
-    """Describe step functions for a reader, ready for JSON.
-
-    Each has a name; thresholds and values (one more than thresholds), or categories and their values; and the value of
-    a missing x. With the offset of all rows they make the score.
-    """
+    """Describe step functions, ready for JSON: thresholds and values (one more), or categories and their values."""
     features = []
     for feature, thresholds, values, missing in steps.per_feature():
         names = categories[feature]

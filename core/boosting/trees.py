@@ -89,15 +89,9 @@ class Tree:
     leaf_weight: Floats
     n_categories: Integers
 
-    @property
-    def d_plus(self) -> float:
-        """No number: a tree moves more than two groups of rows."""
-        return math.nan
-
-    @property
-    def d_minus(self) -> float:
-        """No number."""
-        return math.nan
+    # No numbers: a tree moves more than two groups of rows.
+    d_plus: ClassVar[float] = math.nan
+    d_minus: ClassVar[float] = math.nan
 
     def values(self, X: Floats) -> Floats:
         """Give h(x) of each row."""
@@ -205,13 +199,10 @@ class TreeSum(Ensemble):
         )
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Give intercept + constant + Σ of the trees for each row, unchecked.
+        """Give intercept + constant + Σ of the trees for each row, unchecked; O(n_rows · n_trees · depth).
 
-        Notes
-        -----
-        O(n_rows · n_trees · depth). A row's score does not depend on the rows beside it: few rows
-        go from node to node, many are coded and sent through together (`trees.predictor`), and the
-        leaves' values are added in the same order.
+        A row's score does not depend on the rows beside it: few rows go from node to node, many are coded and sent
+        through together (`core.trees.predictor`), and the leaves' values are added in the same order.
         """
         scores = np.full(len(X), intercept + self.constant)
         many = len(X) >= MANY_ROWS and len(self.rounds) >= MANY_TREES

@@ -80,13 +80,6 @@ def test_rankers_of_other_forms_combine_nothing():
     assert ALGORITHMS["adaboost_mr"](n_rounds=3).fit(X, both).combination() is None
 
 
-def test_the_loss_is_the_one_that_the_booster_keeps():
-    X, y = table(3)
-    ranker = ALGORITHMS["rankboost"](n_rounds=10).fit(X, y)
-    loss = np.exp(log_pair_loss(y, ranker.decision_function(X)))
-    assert loss == pytest.approx(ranker.loss_[-1])
-
-
 def test_weighted_rows_scale_the_least_pair_to_one():
     X, y = table(4)
     weight = np.random.default_rng(4).integers(2, 6, len(y)).astype(float)

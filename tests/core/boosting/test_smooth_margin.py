@@ -101,23 +101,6 @@ def test_a_perfect_stump_ends_the_run():
     assert 0.9 < ranker.smooth_margin_[0] < 1.0
 
 
-def all_pairs(y):
-    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
-
-
-def test_all_pairs_of_two_classes_are_the_bipartite_way():
-    X, y = separable(3)
-    weight = np.random.default_rng(3).integers(2, 5, len(y)).astype(float)
-    pairs = all_pairs(y)
-    classes = SmoothMarginRank(n_rounds=120).fit(X, y, weight)
-    listed = SmoothMarginRank(n_rounds=120).fit_pairs(X, pairs, weight[pairs].prod(axis=1))
-    assert listed.rounds_["feature"].tolist() == classes.rounds_["feature"].tolist()
-    for name in ("margin_", "smooth_margin_", "loss_"):
-        assert getattr(listed, name) == pytest.approx(getattr(classes, name), rel=1e-6, abs=1e-9)
-    assert (listed.progress_assured_ == classes.progress_assured_).all()
-
-
 def test_pairs_that_can_all_be_in_order_get_a_margin():
     X = np.arange(6.0)[:, None] * [1.0, -1.0]
     X[:, 1] = [0, 3, 1, 4, 2, 5]
