@@ -13,7 +13,7 @@ surrogate (eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low
 the pairwise hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives. The best runs are the third reader of the
 library's primitive, prefix sums along an order.
 
-`surrogates` evaluates R and its plane from scores; `problem` joins it with the rows (`core.linear.design`);
+`surrogates` evaluates R and its plane from scores, and of rows (`core.linear.design`) as a function of w;
 `cutting_planes` solves the quadratic program, and knows when w = 0 is the optimum; `solvers` walks a path of C, with
 convex surrogates and others; `selection` chooses C and the anchor; `estimators` are made more than linear by
 `feature_maps`. `baselines` has the two classifiers that they are compared with.

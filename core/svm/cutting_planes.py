@@ -42,10 +42,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.kernel import kernel
+from core.linear.design import Ints, Rows
 from core.ranker import Floats
 
-from .problem import Plane, PrincipalAxes, Problem, Scores
-from .surrogates import Violations
+from .surrogates import Plane, Problem, Scores, Violations
 
 # A plane that has been idle for so many iterations is dropped.
 MOST_IDLE = 4
@@ -60,6 +60,14 @@ RHO_STEP, MOST_RHO = 0.5, 30.0
 # It is rounded to a power of 2, so that the products of planes need not be made anew.
 LATE = 5
 RHO_BY_DEVIATION, MOST_RHO_BY_DEVIATION = 0.05, 1e30
+
+# The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
+# that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
+ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
+AXES_BLOCK = 512
+
+# Rows, and their weight, up to which all are read: their order is of no effect then, beyond that within the tolerance.
+READ_WHOLE = 1200
 
 # Of the largest share, from which a plane is in use.
 IN_USE = 1e-7
@@ -116,6 +124,30 @@ class Solution(NamedTuple):
     converged: bool
 
 
+class PrincipalAxes(NamedTuple):
+    """Axes along which scores vary independently, as far as some rows tell.
+
+    `block` (k,) lists the coordinates of greatest variance, the others are axes themselves; `axes` (k, k) has an
+    orthogonal column for each axis of the block; `variance` (size,) is that along each.
+    """
+
+    block: Ints
+    axes: Floats
+    variance: Floats
+
+    def rotated(self, w: Floats) -> Floats:
+        """Write vectors of coordinates, which are the last dimension, along the axes."""
+        turned = w.copy()
+        turned[..., self.block] = w[..., self.block] @ self.axes
+        return turned
+
+    def rotated_back(self, turned: Floats) -> Floats:
+        """Write a vector along the axes in coordinates."""
+        w = turned.copy()
+        w[self.block] = self.axes @ turned[self.block]
+        return w
+
+
 class ProximalTerm(NamedTuple):
     """The squares' weights once ½‖w - center‖² and what holds w to a point are one sum: scale · metric."""
 
@@ -124,16 +156,20 @@ class ProximalTerm(NamedTuple):
 
 
 class Planes:
-    """k planes: losses (k,), gradients (k, size), and `gram` (k, k), the products of gradients in a metric."""
+    """k planes: losses (k,), gradients (k, size), and `gram` (k, k), the products of gradients in a metric.
+
+    `idle` (k,) counts the iterations in which each has been of no use.
+    """
 
     def __init__(self, size: int) -> None:
         self.losses, self.gradients, self.gram = np.zeros(0), np.zeros((0, size)), np.zeros((0, 0))
+        self.idle = np.zeros(0, dtype=np.int64)
         self._metric = np.ones(size)
 
     def add(self, plane: Plane) -> None:
         """Put a plane at the end."""
         self.gradients = np.vstack([self.gradients, plane.gradient])
-        self.losses = np.append(self.losses, plane.loss)
+        self.losses, self.idle = np.append(self.losses, plane.loss), np.append(self.idle, 0)
         products = (self.gradients * (plane.gradient / self._metric)).sum(axis=1)
         gram = np.empty((len(products), len(products)))
         gram[:-1, :-1] = self.gram
@@ -144,6 +180,7 @@ class Planes:
         """Drop the others."""
         if not kept.all():
             self.losses, self.gradients = self.losses[kept], self.gradients[kept]
+            self.idle = self.idle[kept]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(kept, kept)])
 
     def rotate(self, axes: PrincipalAxes) -> None:
@@ -166,7 +203,6 @@ class CuttingPlanes:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._planes = Planes(problem.size)
-        self._idle = np.zeros(0, dtype=np.int64)
         self._axes: PrincipalAxes | None = None
         self.add(Plane(0.0, np.zeros(problem.size)))  # R >= 0
 
@@ -193,7 +229,6 @@ class CuttingPlanes:
         if self._axes is not None:
             plane = plane._replace(gradient=self._axes.rotated(plane.gradient))
         self._planes.add(plane)
-        self._idle = np.append(self._idle, 0)
 
     def solve(
         self,
@@ -238,7 +273,10 @@ class CuttingPlanes:
         return (point, at.value) if at.value < line.first.value else (start, line.first.value)
 
     def _find_axes(self) -> None:
-        self._axes = self.problem.find_axes()
+        problem = self.problem
+        positive, negative = np.zeros(problem.rows.n_rows), np.zeros(problem.rows.n_rows)
+        positive[problem.positives], negative[problem.negatives] = problem.surrogate.weights
+        self._axes = find_axes(problem.rows, positive, negative)
         if self._axes is not None:
             self._planes.rotate(self._axes)
 
@@ -274,8 +312,9 @@ class CuttingPlanes:
 
     def _drop_idle(self, u: Floats, aggregate: Plane) -> None:
         """Drop planes of no use; where too many are left, those of the least share, for their aggregate."""
-        self._idle = np.where(u > IN_USE * u.max(), 0, self._idle + 1)
-        kept = self._idle <= MOST_IDLE
+        planes = self._planes
+        planes.idle = np.where(u > IN_USE * u.max(), 0, planes.idle + 1)
+        kept = planes.idle <= MOST_IDLE
         kept[0] = True
         room = MOST_PLANES - 3  # an iteration adds two
         is_full = np.count_nonzero(kept) > room
@@ -283,11 +322,9 @@ class CuttingPlanes:
             share = np.where(kept, u, -1.0)
             share[0] = np.inf
             kept[np.argsort(-share, kind="stable")[room:]] = False
-        self._planes.keep(kept)
-        self._idle = self._idle[kept]
+        planes.keep(kept)
         if is_full:
-            self._planes.add(aggregate)
-            self._idle = np.append(self._idle, 0)
+            planes.add(aggregate)
 
 
 def half_square(w: Floats) -> float:
@@ -436,6 +473,50 @@ def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> 
     far = descent.scores.scaled(length)
     end = planes.linearise(Trial(length * descent.direction, far, problem.at(far)))
     return planes.descend(start, end, C, start.w)[0]
+
+
+def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes | None:
+    """Find the axes of the covariance of differences between a positive and a negative: the sum of both classes'.
+
+    `positive` and `negative` are the rows' weights in each class, 0 for those of the other. None where the covariance
+    is beyond floating point.
+    """
+    asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
+    most = max(asked, FEWEST_ROWS) // 2  # of each class
+    share = positive + negative
+    if np.count_nonzero(share) <= READ_WHOLE and share.sum() <= READ_WHOLE:
+        most = READ_WHOLE
+    drawn = [_draw_by_mass(weight, most) for weight in (positive, negative)]
+    taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
+    sample = rows.take(taken)
+    both, means = np.zeros(sample.n_rows), []
+    for rows_of_class, times in drawn:
+        share = np.zeros(sample.n_rows)
+        share[np.searchsorted(taken, rows_of_class)] = times / times.sum()
+        both += share
+        means.append(sample.weighted_sum(share))
+    with np.errstate(all="ignore"):
+        variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
+        block = np.sort(np.argsort(-variance, kind="stable")[:AXES_BLOCK])
+        covariance = sample.products(block, both)[:-1, :-1]
+        covariance -= sum(np.outer(mean[block], mean[block]) for mean in means)
+    if not (np.isfinite(covariance).all() and np.isfinite(variance).all()):
+        return None
+    along, axes = np.linalg.eigh(covariance)
+    variance[block] = np.maximum(along, 0.0)
+    return PrincipalAxes(block, axes, variance)
+
+
+def _draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
+    """Take rows at even distances of weight; all, where they are few. Give which, rising, and how often each counts."""
+    mass = np.cumsum(weight)
+    if np.count_nonzero(weight) <= most and mass[-1] <= most:
+        taken = np.flatnonzero(weight)
+        return taken, weight[taken]
+    places = (np.arange(most) + 0.5) * (mass[-1] / most)
+    found = np.minimum(np.searchsorted(mass, places, side="right"), len(weight) - 1)
+    taken, times = np.unique(found, return_counts=True)
+    return taken, times.astype(np.float64)
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS), inner=True)

@@ -40,8 +40,7 @@ from .cutting_planes import (
     half_square,
     leave_origin,
 )
-from .problem import Problem, problem_of
-from .surrogates import SigmoidSurrogate, Window, window_of
+from .surrogates import Problem, SigmoidSurrogate, Window, problem_of, window_of
 
 WHOLE = (0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""The surrogates of the partial AUC risk, and the plane that touches one at given scores.
+"""The surrogates of the partial AUC risk, of scores and as functions of w, and the planes that touch them.
 
 The convex ones are `Surrogate`. `SigmoidSurrogate` is 1 - pAUC itself with its steps smoothed:
 
@@ -21,6 +21,7 @@ Wilcoxon-Mann-Whitney statistic", ICML 2003: smooth steps in the place of the AU
 """
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numba
@@ -28,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.kernel import kernel
+from core.linear.design import Ints, Rows, Sample
 from core.metrics.window import window_counts
 from core.ranker import Floats
 
@@ -37,6 +39,9 @@ MOST_BLOCKS = 100
 _F = numba.float64
 _OUT = numba.float64[::1]
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+
+# Of the distance between the classes' mean scores.
+LEAST_DEVIATION = 0.03
 
 # Doubles count by ones up to here.
 _WHOLE = 2.0**53
@@ -229,6 +234,92 @@ class SigmoidSurrogate(Surrogate):
         crossed = np.repeat(of_run, lengths) * self._q[rows]
         slope = float((pushed * s).sum()) + float((crossed * z[rows]).sum())
         return Violations(value, value - slope, rows, crossed, pushed)
+
+
+class Scores(NamedTuple):
+    """Scores of the positives and of the negatives; linear in w."""
+
+    positive: Floats
+    negative: Floats
+
+    def scaled(self, factor: float) -> "Scores":
+        """Give the scores of factor · w."""
+        return Scores(factor * self.positive, factor * self.negative)
+
+    def toward(self, other: "Scores", t: float) -> "Scores":
+        """Give the scores at t on the way to others, which are at 1."""
+        moved = Scores(np.empty_like(self.positive), np.empty_like(self.negative))
+        for start, end, part in zip(self, other, moved, strict=True):
+            np.subtract(end, start, out=part)
+            np.multiply(part, t, out=part)
+            np.add(part, start, out=part)
+        return moved
+
+    def range(self) -> float:
+        """Give the distance from the lowest to the highest score."""
+        parts = (self.positive, self.negative)
+        return float(max(part.max() for part in parts) - min(part.min() for part in parts))
+
+
+class Plane(NamedTuple):
+    """R(w) >= loss + gradient · w."""
+
+    loss: float
+    gradient: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The risk R of some rows of each class as a function of w; the surrogate knows their weights."""
+
+    rows: Rows
+    positives: Ints
+    negatives: Ints
+    surrogate: Surrogate
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of w."""
+        return self.rows.size
+
+    def deviation(self, scores: Scores) -> float:
+        """Give the standard deviation of the negatives' scores, or a share of the classes' distance where that is more.
+
+        Where the classes can be parted perfectly all negatives may score alike.
+        """
+        weight = self.surrogate.weights[1] / self.surrogate.window.total
+        mean = float((weight * scores.negative).sum())
+        own = float(np.sqrt((weight * (scores.negative - mean) ** 2).sum()))
+        above = float(np.average(scores.positive, weights=self.surrogate.weights[0])) - mean
+        return max(own, LEAST_DEVIATION * abs(above))
+
+    def zero_scores(self) -> Scores:
+        """Give the scores of w = 0."""
+        return Scores(np.zeros(len(self.positives)), np.zeros(len(self.negatives)))
+
+    def scores(self, w: Floats) -> Scores:
+        """Score the rows; the one product with the table in an iteration."""
+        scores = self.rows.scores(w)
+        return Scores(scores[self.positives], scores[self.negatives])
+
+    def at(self, scores: Scores) -> Violations:
+        """Evaluate R at the scores of some w."""
+        return self.surrogate.at(*scores)
+
+    def plane(self, violations: Violations) -> Plane:
+        """Lay down the plane that touches R where it was evaluated."""
+        share = np.zeros(self.rows.n_rows)
+        share[self.positives] = violations.of_positives
+        crossed = self.negatives if violations.rows is None else self.negatives[violations.rows]
+        share[crossed] = violations.of_negatives
+        return Plane(violations.loss, self.rows.weighted_sum(share))
+
+
+def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Problem:
+    """Give the risk of a sample's rows on a window, by a convex surrogate."""
+    weights = sample.weights(sample.positives), sample.weights(sample.negatives)
+    surrogate = Surrogate(*weights, window, naive=naive)
+    return Problem(sample.rows, sample.positives, sample.negatives, surrogate)
 
 
 @kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT))

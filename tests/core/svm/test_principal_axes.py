@@ -9,10 +9,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
-from core.svm.cutting_planes import CuttingPlanes
+from core.svm.cutting_planes import CuttingPlanes, _draw_by_mass, find_axes
 from core.svm.estimators import SupportVectorParameters, fit_map
-from core.svm.problem import Problem, _draw_by_mass, find_axes
-from core.svm.surrogates import Surrogate, window_of
+from core.svm.surrogates import Problem, Surrogate, window_of
 
 
 def words(n=1500, seed=0):

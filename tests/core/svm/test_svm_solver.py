@@ -12,8 +12,7 @@ from long_form import LONG_FORM
 from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction, solve_simplex_qp
-from core.svm.problem import Problem
-from core.svm.surrogates import Surrogate, Window, window_of
+from core.svm.surrogates import Problem, Surrogate, Window, window_of
 
 
 def problem(Xp, Xn, masses, *, naive=False):
