@@ -28,7 +28,7 @@ from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
 from core.ranker import Ranker
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
-from core.state import Arrays
+from core.state import ARRAY_TYPES, Arrays, to_safetensors
 
 LIBRARY_VERSION = "0.1.0"
 FORMAT = "rankwright-ranker"
@@ -47,19 +47,6 @@ _HEADER_TYPES: dict[str, type] = {
     "state": dict,
 }
 _LENGTH_BYTES = 8
-_DTYPES = {
-    "BOOL": "bool",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "U8": "uint8",
-    "U16": "uint16",
-    "U32": "uint32",
-    "U64": "uint64",
-    "F32": "float32",
-    "F64": "float64",
-}
 
 # What numpy, JSON values of the wrong kind and a ranker's own code raise when a state makes no sense.
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -80,8 +67,6 @@ def save(ranker: Ranker) -> bytes:
     bytes
         The same for the same ranker, in every process. `load` gives back a ranker that scores bit for bit alike.
     """
-    from safetensors.numpy import save as save_arrays
-
     algorithm = NAME if type(ranker) is RankAverage else name_of(ranker)
     if algorithm is None:
         known = ", ".join(ALGORITHMS)
@@ -100,12 +85,7 @@ def save(ranker: Ranker) -> bytes:
         "parameters": ranker.get_parameters(),
         "state": state,
     }
-    # safetensors writes an array's memory as it lies, whatever its strides.
-    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    for name, array in dense.items():
-        if array.dtype.name not in _DTYPES.values():
-            raise ArtifactError(f"array {name} must be boolean or a number, got {array.dtype}")
-    data: bytes = save_arrays(dense, metadata={_KEY: _to_json(header)})
+    data = to_safetensors(arrays, {_KEY: _to_json(header)})
     _check_header_length(int.from_bytes(data[:_LENGTH_BYTES], "little"))
     return data
 
@@ -179,8 +159,8 @@ def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
     from safetensors.numpy import load as load_arrays
 
     for name, entry in layout.items():
-        if not isinstance(entry.get("dtype"), str) or entry["dtype"] not in _DTYPES:
-            known = ", ".join(_DTYPES)
+        if not isinstance(entry.get("dtype"), str) or entry["dtype"] not in ARRAY_TYPES:
+            known = ", ".join(ARRAY_TYPES)
             got = _shown(entry.get("dtype"))
             raise ArtifactError(f"array {_shown(name)} must be of a type in {known}, got {got}")
     try:

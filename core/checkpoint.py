@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from core.errors import ArtifactError
 from core.ranker import Callback, Floats, Ranker
-from core.state import Arrays, check_array, put_under, take_from
+from core.state import Arrays, check_array, put_under, take_from, to_safetensors
 
 Identify = Callable[[], bytes]
 
@@ -83,14 +83,7 @@ def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes
 
 def seal(fit: bytes, arrays: Arrays) -> bytes:
     """Write arrays of booleans or numbers as a file of this fit."""
-    from safetensors.numpy import save as save_arrays
-
-    # safetensors writes an array's memory as it lies, whatever its strides.
-    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    for name, array in dense.items():
-        if array.dtype.kind not in "biuf":
-            raise ArtifactError(f"array {name} must be boolean or a number, got {array.dtype}")
-    file: bytes = save_arrays(dense)
+    file = to_safetensors(arrays)
     return _hash(fit, file) + file
 
 

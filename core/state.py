@@ -54,6 +54,21 @@ Meta = dict[str, Any]
 Known = Mapping[str, Any]
 """What the reader of a state knows: sizes, classes of nested states, and fields that are not kept."""
 
+# Of arrays that are kept: safetensors' names and numpy's.
+ARRAY_TYPES = {
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F32": "float32",
+    "F64": "float64",
+}
+
 MOST_COUNTED = 1 << 31  # of one count: sums of counts stay integers
 
 
@@ -393,6 +408,19 @@ def check_array(
             f"{name} must be {np.dtype(dtype)} of shape ({sizes}), "
             f"got {array.dtype} of shape {array.shape}"
         )
+
+
+def to_safetensors(arrays: Arrays, metadata: dict[str, str] | None = None) -> bytes:
+    """Write arrays of `ARRAY_TYPES` as a safetensors file; refuse others with ArtifactError."""
+    from safetensors.numpy import save
+
+    # safetensors writes an array's memory as it lies, whatever its strides
+    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    for name, array in dense.items():
+        if array.dtype.name not in ARRAY_TYPES.values():
+            raise ArtifactError(f"array {name} must be boolean or a number, got {array.dtype}")
+    file: bytes = save(dense, metadata=metadata)
+    return file
 
 
 def pieces(array: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:

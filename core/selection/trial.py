@@ -8,7 +8,9 @@ out about the rows.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -308,24 +310,6 @@ def _fit_and_evaluate(
     return tuple(walk_path(ranker, held_out, trial.path, metric))
 
 
-class _Watched:
-    """Boosted trees whose fit is evaluated as they grow, and keeps the best number of rounds."""
-
-    def __init__(self, trial: Trial, held_out: Any, metric: Callable[[Floats], float]) -> None:
-        self.ranker: Any = ALGORITHMS[trial.algorithm](**trial.parameters)
-        n_held = len(held_out.matrix if isinstance(held_out, CodedTable) else held_out)
-        self._watch = {
-            "X_valid": held_out,
-            "metric": metric,
-            "patience": trial.patience,
-            "every": math.ceil(n_held / ROWS_A_ROUND),
-        }
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Callback) -> None:
-        """Fit; see `Booster.fit_watched`."""
-        self.ranker.fit_watched(X, y, sample_weight, **self._watch, callback=callback)
-
-
 def _fit_watched(
     trial: Trial,
     fit: Callable[[Any, Callback], object],
@@ -345,9 +329,17 @@ def _fit_watched(
         first.append(found)
         return sum(now / max(then, LEAST_METRIC) for now, then in zip(found, first[0], strict=True))
 
-    watched = _Watched(trial, held_out, relative)
-    fit(watched, callback)
-    return len(watched.ranker.rounds_), watched.ranker.decision_function(held_out)
+    ranker: Any = ALGORITHMS[trial.algorithm](**trial.parameters)
+    n_held = len(held_out.matrix if isinstance(held_out, CodedTable) else held_out)
+    fit_watched = partial(
+        ranker.fit_watched,
+        X_valid=held_out,
+        metric=relative,
+        patience=trial.patience,
+        every=math.ceil(n_held / ROWS_A_ROUND),
+    )
+    fit(SimpleNamespace(fit=fit_watched), callback)
+    return len(ranker.rounds_), ranker.decision_function(held_out)
 
 
 def _failure(trial: Trial, seconds: float, why: str) -> TrialResult:
