@@ -50,18 +50,12 @@ _COMMON = ("n_features_in", "feature_names_in", "categories", "classes")
 
 @dataclass(frozen=True, eq=False)
 class Ranks(State):
-    """A ranker's scores as ranks: a rising function from scores to (0, 1), by where the training rows' stand.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_knots,), float64
-        Strictly ascending.
-    ranks : ndarray of shape (n_knots,), float64
-        Of those scores, ascending, in (0, 1).
-    """
+    """A ranker's scores as ranks: a rising function from scores to (0, 1), by where the training rows' stand."""
 
     scores: Annotated[Floats, Array("n_knots"), Ge(-1e300), Le(1e300)]
+    """Strictly ascending. Shape (n_knots,), float64."""
     ranks: Annotated[Floats, Array("n_knots"), Gt(0.0), Lt(1.0)]
+    """Of those scores, ascending, in (0, 1). Shape (n_knots,), float64."""
 
     def check(self) -> None:
         """Refuse what does not rise."""

@@ -26,20 +26,14 @@ from .errors import InvalidParameter
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of an estimator.
-
-    Attributes
-    ----------
-    annotation : Any
-        The whole annotation, `Annotated[...]` included, as pydantic reads it.
-    doc : str
-        What the parameter does, in a sentence.
-    """
+    """One parameter of an estimator."""
 
     name: str
     annotation: Any
+    """The whole annotation, `Annotated[...]` included, as pydantic reads it."""
     default: Any
     doc: str
+    """What the parameter does, in a sentence."""
 
     @property
     def json_annotation(self) -> Any:

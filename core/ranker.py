@@ -40,20 +40,14 @@ class StopFit(Exception):
 
 
 class Combination(NamedTuple):
-    """Scores as a combination of {0, 1} weak rankers, f = Σ λ_t h_t up to a constant.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rounds,), float64
-        λ, not negative; a weak ranker may come more than once.
-    d_plus, d_minus : ndarray of shape (n_rounds,), float64, or None
-        Mass of the pairs that each orders rightly and wrongly, under the weights of its round; None
-        where the algorithm weighs rows, not pairs.
-    """
+    """Scores as a combination of {0, 1} weak rankers, f = Σ λ_t h_t up to a constant."""
 
     weights: Floats
+    """λ, not negative; a weak ranker may come more than once. Shape (n_rounds,), float64."""
     d_plus: Floats | None
     d_minus: Floats | None
+    """Mass of the pairs that each orders rightly and wrongly, under the weights of its round; None where the algorithm
+    weighs rows, not pairs. Shape (n_rounds,), float64."""
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):

@@ -37,18 +37,13 @@ class CodedTable:
     """A table whose categorical columns hold positions already: what the service fits on.
 
     InvalidData: the parts do not fit together; the message names what does not.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_samples, n_features), float64
-        Numbers, or positions of categories; NaN is missing.
-    categories : tuple, one entry per column
-        None for a numeric column; for a categorical one its categories, ascending.
     """
 
     matrix: npt.NDArray[np.float64]
+    """Numbers, or positions of categories; NaN is missing. Shape (n_samples, n_features), float64."""
     names: tuple[str, ...]
     categories: Categories
+    """None for a numeric column; for a categorical one its categories, ascending."""
 
     def __post_init__(self) -> None:
         if self.matrix.ndim != 2 or self.matrix.dtype != np.float64:

@@ -122,18 +122,13 @@ def are_weights(values: Floats) -> npt.NDArray[np.bool_]:
 
 
 class Pairs(NamedTuple):
-    """Checked pairs of weight above 0.
-
-    Attributes
-    ----------
-    better, worse : ndarray of shape (n_pairs,), int64
-        Rows; `better` should be scored above `worse`.
-    weight : ndarray of shape (n_pairs,), float64
-    """
+    """Checked pairs of weight above 0."""
 
     better: npt.NDArray[np.int64]
     worse: npt.NDArray[np.int64]
+    """Rows; `better` should be scored above `worse`. Shape (n_pairs,), int64."""
     weight: npt.NDArray[np.float64]
+    """Shape (n_pairs,), float64."""
 
 
 def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:

@@ -36,25 +36,17 @@ class Unsolved(ArithmeticError):
 
 @dataclass(frozen=True, eq=False)
 class BestMargin:
-    """ρ between two numbers that anybody can recompute.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_weak_rankers,)
-        λ, not negative, summing to 1.
-    pair_weights : tuple of ndarray of float64
-        The adversary's d: one array over pairs, or for two classes (u, v) over positives and over
-        negatives, each summing to 1, the pair (i, k) weighing u_i v_k.
-    margin : float
-        Least margin under `weights`: at most ρ.
-    edge : float
-        Greatest edge d+ - d- of a weak ranker under `pair_weights`: at least ρ.
-    """
+    """ρ between two numbers that anybody can recompute."""
 
     weights: Floats
+    """λ, not negative, summing to 1. Shape (n_weak_rankers,)."""
     pair_weights: tuple[Floats, ...]
+    """The adversary's d: one array over pairs, or for two classes (u, v) over positives and over negatives, each
+    summing to 1, the pair (i, k) weighing u_i v_k."""
     margin: float
+    """Least margin under `weights`: at most ρ."""
     edge: float
+    """Greatest edge d+ - d- of a weak ranker under `pair_weights`: at least ρ."""
 
     @property
     def rho(self) -> float:

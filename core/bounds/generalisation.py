@@ -42,61 +42,40 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class WeakRankers:
-    """The set H of weak rankers with values in {0, 1} that a ranker combines.
-
-    Attributes
-    ----------
-    size : int
-        |H|, or a number that it cannot exceed: the bounds only grow with it.
-    depends_on_data : str or None
-        In what way H came from the training rows; None when it was fixed before them.
-    """
+    """The set H of weak rankers with values in {0, 1} that a ranker combines."""
 
     size: int
+    """|H|, or a number that it cannot exceed: the bounds only grow with it."""
     depends_on_data: str | None = None
+    """In what way H came from the training rows; None when it was fixed before them."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows that a bound speaks of.
-
-    Attributes
-    ----------
-    rows : int
-        m, at least 2.
-    crucial_share : float in (0, 1/2]
-        E, the share of ordered pairs of rows that are crucial.
-    reasons : tuple of str
-        Why the theorem's way of sampling is not theirs; empty when nothing is known against it.
-    """
+    """The rows that a bound speaks of."""
 
     rows: int
+    """m, at least 2."""
     crucial_share: float
+    """E, the share of ordered pairs of rows that are crucial. In (0, 1/2]."""
     reasons: tuple[str, ...] = ()
+    """Why the theorem's way of sampling is not theirs; empty when nothing is known against it."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound as a number, with what it is made of and whether it may be believed.
-
-    Attributes
-    ----------
-    source : str
-        Where it comes from.
-    margin_fraction : float in [0, 1]
-        P_S{margin <= θ}.
-    terms : mapping of str to float
-        What ε was computed from.
-    reasons : tuple of str
-        Why it does not apply; empty when it does.
-    """
+    """A bound as a number, with what it is made of and whether it may be believed."""
 
     name: str
     source: str
+    """Where it comes from."""
     margin_fraction: float
+    """P_S{margin <= θ}. In [0, 1]."""
     epsilon: float
     terms: Mapping[str, float]
+    """What ε was computed from."""
     reasons: tuple[str, ...]
+    """Why it does not apply; empty when it does."""
 
     @property
     def value(self) -> float:

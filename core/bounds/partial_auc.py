@@ -29,19 +29,13 @@ from core.metrics.window import check_window
 
 
 class PartialAucBound(NamedTuple):
-    """An upper bound of 1 - pAUC on rows to come.
-
-    Attributes
-    ----------
-    value : float
-        The measured risk plus epsilon.
-    vacuous : bool
-        Whether value is 1 or more: no risk is greater anyway.
-    """
+    """An upper bound of 1 - pAUC on rows to come."""
 
     value: float
+    """The measured risk plus epsilon."""
     epsilon: float
     vacuous: bool
+    """Whether value is 1 or more: no risk is greater anyway."""
 
 
 def bound_partial_auc(

@@ -38,29 +38,20 @@ class Criterion(IntEnum):
 
 
 class Split(NamedTuple):
-    """The best cut.
-
-    Attributes
-    ----------
-    feature : int
-        -1 where no cut of any feature has a gain above 0.
-    cut : int
-        Codes greater than this are above the cut; -1 sets the missing apart from all values. Of a
-        categorical feature: places in the order that the scan gave its bins.
-    missing_above : bool
-        Whether the missing are above the cut.
-    gain : float
-        In [0, 1]; see `Criterion`.
-    bins_above : ndarray of shape (n_bins,), bool, or None
-        Of a categorical feature the bins above the cut; bins without mass are with the missing.
-        None of a numeric one.
-    """
+    """The best cut."""
 
     feature: int
+    """-1 where no cut of any feature has a gain above 0."""
     cut: int
+    """Codes greater than this are above the cut; -1 sets the missing apart from all values. Of a categorical feature:
+    places in the order that the scan gave its bins."""
     missing_above: bool
+    """Whether the missing are above the cut."""
     gain: float
+    """In [0, 1]; see `Criterion`."""
     bins_above: npt.NDArray[np.bool_] | None = None
+    """Of a categorical feature the bins above the cut; bins without mass are with the missing. None of a numeric one.
+    Shape (n_bins,), bool."""
 
 
 # Candidates whose gains differ by less than this share are equal but for rounding. Among equals

@@ -34,19 +34,13 @@ MOST_TURNS = 20
 
 
 class Scatter(NamedTuple):
-    """How finely the mass is divided: it tells how far bins' sums are shrunk to the mean.
-
-    Attributes
-    ----------
-    mass : ndarray of shape (n_rows,), float64
-        Each row's share of Σ|signed|.
-    chance : float
-        The scatter of bins' sums that chance alone explains: Σ |x - wT|² over rows, with x a row's
-        signed mass per label, w its mass and T the sum of all x.
-    """
+    """How finely the mass is divided: it tells how far bins' sums are shrunk to the mean."""
 
     mass: Floats
+    """Each row's share of Σ|signed|. Shape (n_rows,), float64."""
     chance: float
+    """The scatter of bins' sums that chance alone explains: Σ |x - wT|² over rows, with x a row's signed mass per
+    label, w its mass and T the sum of all x."""
 
 
 def find_best_label_split(

@@ -14,20 +14,14 @@ TIE = 1e-12  # differences so close are equal
 
 
 class TwoSided(NamedTuple):
-    """A two-sided classifier: what it says above its cut and below it.
-
-    Attributes
-    ----------
-    above, below : float
-        In [-1, 1]: the expected value of what the classifier says. One of the two is certain (1 above
-        or -1 below); the other side is decided by a coin.
-    error : float
-        Its expected error on each class, the same on both.
-    """
+    """A two-sided classifier: what it says above its cut and below it."""
 
     above: float
     below: float
+    """In [-1, 1]: the expected value of what the classifier says. One of the two is certain (1 above or -1 below); the
+    other side is decided by a coin."""
     error: float
+    """Its expected error on each class, the same on both."""
 
 
 def two_sided(p_plus: float, p_minus: float) -> TwoSided:

@@ -24,19 +24,13 @@ MOST_NAMED = 10  # categories in a sentence
 
 
 class Interval(NamedTuple):
-    """What is let through of a numeric feature.
-
-    Attributes
-    ----------
-    low, high : float
-        low < x <= high; no number at all where low is infinite.
-    missing : bool
-        Whether a missing x is let through.
-    """
+    """What is let through of a numeric feature."""
 
     low: float
     high: float
+    """low < x <= high; no number at all where low is infinite."""
     missing: bool
+    """Whether a missing x is let through."""
 
     def divide(self, threshold: float, *, missing_above: bool) -> tuple["Interval", "Interval"]:
         """Give the part above a threshold and the part below; -inf sets the missing apart from all values."""
@@ -49,17 +43,12 @@ class Interval(NamedTuple):
 
 
 class CategorySet(NamedTuple):
-    """What is let through of a categorical feature.
-
-    Attributes
-    ----------
-    held : ndarray of shape (n_categories,), bool
-    missing : bool
-        Whether a missing or unknown category is let through.
-    """
+    """What is let through of a categorical feature."""
 
     held: npt.NDArray[np.bool_]
+    """Shape (n_categories,), bool."""
     missing: bool
+    """Whether a missing or unknown category is let through."""
 
     def divide(
         self, above: npt.NDArray[np.bool_], *, missing_above: bool

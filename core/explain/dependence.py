@@ -26,54 +26,36 @@ LEAST_VARIANCE = 1e-12
 
 
 class Axis(NamedTuple):
-    """The values that one feature is set to.
-
-    Attributes
-    ----------
-    feature : int
-        Its column.
-    values : ndarray of shape (n_points,), float64
-        Increasing, without repeats; NaN, the missing, comes last.
-    """
+    """The values that one feature is set to."""
 
     feature: int
+    """Its column."""
     values: Floats
+    """Increasing, without repeats; NaN, the missing, comes last. Shape (n_points,), float64."""
 
 
 class PartialDependence(NamedTuple):
-    """Mean scores on a grid of one or two features.
-
-    Attributes
-    ----------
-    axes : tuple of Axis
-        One or two.
-    scores : ndarray of float64, of shape (n_points,) or (n_points, n_points of the second)
-        With a last axis of n_labels for a ranker that has a score per label.
-    """
+    """Mean scores on a grid of one or two features."""
 
     axes: tuple[Axis, ...]
+    """One or two."""
     scores: Floats
+    """With a last axis of n_labels for a ranker that has a score per label. Shape (n_points,) or (n_points, n_points of
+    the second)."""
 
 
 class VariableDependence(NamedTuple):
-    """How scores depend on features.
-
-    Attributes
-    ----------
-    features : tuple of int
-        Columns, in the order asked for.
-    main : ndarray of shape (n_features,), float64
-        Variance of the feature's partial dependence, as a share of the variance of the scores:
-        0 where the score does not change with it on average, 1 where nothing else matters.
-    joint : ndarray of shape (n_features, n_features), float64
-        H² of each two features: the share of the variance of their partial dependence that is in
-        neither's own. 0 where their effects only add up, 1 where neither has one alone. Symmetric,
-        with a diagonal of 0.
-    """
+    """How scores depend on features."""
 
     features: tuple[int, ...]
+    """Columns, in the order asked for."""
     main: Floats
+    """Variance of the feature's partial dependence, as a share of the variance of the scores: 0 where the score does
+    not change with it on average, 1 where nothing else matters. Shape (n_features,), float64."""
     joint: Floats
+    """H² of each two features: the share of the variance of their partial dependence that is in neither's own. 0 where
+    their effects only add up, 1 where neither has one alone. Symmetric, with a diagonal of 0. Shape (n_features,
+    n_features), float64."""
 
 
 def partial_dependence(

@@ -58,23 +58,17 @@ BANDS = ("pointwise", "simultaneous")
 
 @dataclass(frozen=True, eq=False)
 class RocBand:
-    """Limits of a ROC curve's height at false positive rates.
-
-    Attributes
-    ----------
-    fpr : ndarray of float64, shape (n,), in [0, 1]
-    low, high : ndarray of float64, shape (n,), in [0, 1]
-        At 1 both are 1: who flags all catches all.
-    kind : {"pointwise", "simultaneous"}
-        Whether the level is that of each height by itself or of the whole curve.
-    level : float in (0, 1)
-    """
+    """Limits of a ROC curve's height at false positive rates."""
 
     fpr: FloatArray
+    """Shape (n,), in [0, 1]."""
     low: FloatArray
     high: FloatArray
+    """At 1 both are 1: who flags all catches all. Shape (n,), in [0, 1]."""
     kind: BandKind
+    """Whether the level is that of each height by itself or of the whole curve."""
     level: float
+    """In (0, 1)."""
 
 
 def roc_band(

@@ -23,29 +23,20 @@ HISTOGRAM_BINS = 20
 
 
 class ColumnSurvey(NamedTuple):
-    """What a column of numbers holds, and how it ranks.
-
-    Attributes
-    ----------
-    known : int
-        Number of values that are not missing.
-    distinct : int
-        Of them.
-    quantiles : tuple of float
-        At `QUANTILES`; empty where no value is known. Each is a value of the column: the least that so many reach.
-    edges : tuple of float, counts : tuple of int
-        A histogram of equal widths from the least to the greatest value; a single bar where all are equal.
-    auc : Interval or None
-        Of the known values as scores of the positive class, with DeLong's interval at level 0.95; Wilson's for the
-        greatest variance where the sample cannot show its own. None where a class has no known value.
-    """
+    """What a column of numbers holds, and how it ranks."""
 
     known: int
+    """Number of values that are not missing."""
     distinct: int
+    """Distinct values among them."""
     quantiles: tuple[float, ...]
+    """At `QUANTILES`; empty where no value is known. Each is a value of the column: the least that so many reach."""
     edges: tuple[float, ...]
+    """A histogram of equal widths from the least to the greatest value; a single bar where all are equal."""
     counts: tuple[int, ...]
     auc: Interval | None
+    """Of the known values as scores of the positive class, with DeLong's interval at level 0.95; Wilson's for the
+    greatest variance where the sample cannot show its own. None where a class has no known value."""
 
 
 def survey_column(

@@ -131,74 +131,50 @@ _OUT_OF_RANGE = 1e-3
 
 @dataclass(frozen=True)
 class Difference:
-    """How much greater the area of `first` is than that of `second`.
-
-    Attributes
-    ----------
-    first, second : str
-        Names of the scorers.
-    value : float in [-1, 1]
-        Area of `first` less area of `second`, each divided by the window's width.
-    low, high : float in [-1, 1]
-        Ends of its confidence interval.
-    p_value : float in [0, 1]
-        Two-sided, of H₀: the areas are equal.
-    adjusted_p_value : float in [0, 1]
-        Adjusted over all differences of the comparison.
-    """
+    """How much greater the area of `first` is than that of `second`."""
 
     first: str
     second: str
+    """Names of the scorers."""
     value: float
+    """Area of `first` less area of `second`, each divided by the window's width. In [-1, 1]."""
     low: float
     high: float
+    """Ends of its confidence interval. In [-1, 1]."""
     p_value: float
+    """Two-sided, of H₀: the areas are equal. In [0, 1]."""
     adjusted_p_value: float
+    """Adjusted over all differences of the comparison. In [0, 1]."""
 
 
 @dataclass(frozen=True)
 class WindowComparison:
-    """The scorers over one window of false positive rates.
-
-    Attributes
-    ----------
-    fpr_min, fpr_max : float in [0, 1]
-    values : tuple of Interval
-        The area of each scorer, divided by the window's width, in the order of the scorers.
-    differences : tuple of Difference
-        Every pair of scorers, in their order: (1, 2), (1, 3), …, (2, 3), …
-    joint_p_value : float in [0, 1]
-        Of H₀: all areas over this window are equal.
-    """
+    """The scorers over one window of false positive rates."""
 
     fpr_min: float
     fpr_max: float
+    """In [0, 1]."""
     values: tuple[Interval, ...]
+    """The area of each scorer, divided by the window's width, in the order of the scorers."""
     differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order: (1, 2), (1, 3), …, (2, 3), …."""
     joint_p_value: float
+    """Of H₀: all areas over this window are equal. In [0, 1]."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scorers on the same rows, window by window.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The scorers.
-    joint_p_value : float in [0, 1]
-        Of H₀: all areas are equal in every window.
-    n_tests : int
-        Pairs of scorers times windows: what the adjusted p-values are adjusted for.
-    level : float in (0, 1)
-        Level of each interval by itself.
-    """
+    """Scorers on the same rows, window by window."""
 
     names: tuple[str, ...]
+    """The scorers."""
     windows: tuple[WindowComparison, ...]
     joint_p_value: float
+    """Of H₀: all areas are equal in every window. In [0, 1]."""
     n_tests: int
+    """Pairs of scorers times windows: what the adjusted p-values are adjusted for."""
     level: float
+    """Level of each interval by itself. In (0, 1)."""
 
 
 def compare(
@@ -602,59 +578,38 @@ def _take(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
 
 
 class Change(NamedTuple):
-    """How much an estimate has changed from one sample to another.
-
-    Attributes
-    ----------
-    value : float
-        The later less the earlier.
-    low, high : float
-        Ends of its confidence interval.
-    p_value : float in [0, 1]
-        Of no change, two-sided.
-    """
+    """How much an estimate has changed from one sample to another."""
 
     value: float
+    """The later less the earlier."""
     low: float
     high: float
+    """Ends of its confidence interval."""
     p_value: float
+    """Of no change, two-sided. In [0, 1]."""
 
 
 class ScoreShift(NamedTuple):
-    """How far the scores of two samples are apart.
-
-    Attributes
-    ----------
-    distance : float in [0, 1]
-        Kolmogorov and Smirnov's: the greatest difference of the shares at or above a score.
-    higher : float in [0, 1]
-        Probability that a later score is above an earlier one, ties counted half: Mann and Whitney's.
-    p_value : float in [0, 1]
-        Of one distribution, by the distance.
-    """
+    """How far the scores of two samples are apart."""
 
     distance: float
+    """Kolmogorov and Smirnov's: the greatest difference of the shares at or above a score. In [0, 1]."""
     higher: float
+    """Probability that a later score is above an earlier one, ties counted half: Mann and Whitney's. In [0, 1]."""
     p_value: float
+    """Of one distribution, by the distance. In [0, 1]."""
 
 
 class ScoreSample(NamedTuple):
-    """The scores of a sample, as a ROC curve keeps those of a class.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_points,), float64
-        Strictly decreasing, the first one +inf.
-    shares : ndarray of shape (n_points,), float64
-        Share of the sample at or above each threshold, from 0 to 1: the curve's FPR of the negatives, its TPR of the
-        positives.
-    rows : float
-        Effective number of independent rows, above 0.
-    """
+    """The scores of a sample, as a ROC curve keeps those of a class."""
 
     thresholds: FloatArray
+    """Strictly decreasing, the first one +inf. Shape (n_points,), float64."""
     shares: FloatArray
+    """Share of the sample at or above each threshold, from 0 to 1: the curve's FPR of the negatives, its TPR of the
+    positives. Shape (n_points,), float64."""
     rows: float
+    """Effective number of independent rows, above 0."""
 
 
 def change(before: Interval, after: Interval, level: float = 0.95) -> Change:

@@ -600,21 +600,15 @@ class GuideTable:
     """A guide table: the range of finite points cut into even stretches, and where the points of each begin.
 
     A bisection that begins there is done in few steps, where `np.searchsorted` reads all over a long curve.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_points,), float64
-        Ascending; the ends may be infinite.
-    low, scale : float
-        A value v lies in the stretch floor((v - low) · scale), up to rounding.
-    starts : ndarray of shape (n_stretches + 1,), int64
-        The points of a stretch are about points[starts[k]:starts[k + 1]].
     """
 
     points: FloatArray
+    """Ascending; the ends may be infinite. Shape (n_points,), float64."""
     low: float
     scale: float
+    """A value v lies in the stretch floor((v - low) · scale), up to rounding."""
     starts: NDArray[np.int64]
+    """The points of a stretch are about points[starts[k]:starts[k + 1]]. Shape (n_stretches + 1,), int64."""
 
     @classmethod
     def of(cls, points: FloatArray) -> GuideTable:

@@ -23,39 +23,26 @@ FloatArray = NDArray[np.float64]
 
 
 class Rows(NamedTuple):
-    """Checked input of a metric: the rows that carry weight, as they came.
-
-    Attributes
-    ----------
-    positive : ndarray of bool, shape (n_rows,)
-    scores : tuple of ndarray of float64, shape (n_rows,)
-        One vector per scorer.
-    weight : ndarray of float64, shape (n_rows,), or None
-        None when every row counts once.
-    unit : ndarray of intp, shape (n_rows,), or None
-        Number of the unit that a row belongs to; None when each row is one.
-    """
+    """Checked input of a metric: the rows that carry weight, as they came."""
 
     positive: NDArray[np.bool_]
+    """Shape (n_rows,)."""
     scores: tuple[FloatArray, ...]
+    """One vector per scorer. Shape (n_rows,)."""
     weight: FloatArray | None
+    """None when every row counts once. Shape (n_rows,)."""
     unit: NDArray[np.intp] | None
+    """Number of the unit that a row belongs to; None when each row is one. Shape (n_rows,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """The rows of one class that carry weight: the tie group of each and its weight.
-
-    Attributes
-    ----------
-    group : ndarray of intp, shape (n_rows,)
-        Index into the distinct scores, best first; non-decreasing.
-    weight : ndarray of float64, shape (n_rows,), or None
-        None when every row counts once.
-    """
+    """The rows of one class that carry weight: the tie group of each and its weight."""
 
     group: NDArray[np.intp]
+    """Index into the distinct scores, best first; non-decreasing. Shape (n_rows,)."""
     weight: FloatArray | None
+    """None when every row counts once. Shape (n_rows,)."""
 
     def __len__(self) -> int:
         return int(self.group.size)
@@ -77,21 +64,15 @@ class ClassRows:
 
 @dataclass(frozen=True, eq=False)
 class ScoreGroups:
-    """Distinct scores, best first, and the rows of each class behind them.
-
-    Attributes
-    ----------
-    scores : ndarray of float64, shape (n_groups,)
-        Strictly decreasing.
-    flagged_positive, flagged_negative : ndarray of float64, shape (n_groups + 1,)
-        Mass of each class at or above each score, after a leading 0.
-    """
+    """Distinct scores, best first, and the rows of each class behind them."""
 
     scores: FloatArray
+    """Strictly decreasing. Shape (n_groups,)."""
     positives: ClassRows
     negatives: ClassRows
     flagged_positive: FloatArray
     flagged_negative: FloatArray
+    """Mass of each class at or above each score, after a leading 0. Shape (n_groups + 1,)."""
 
     @cached_property
     def positive(self) -> FloatArray:

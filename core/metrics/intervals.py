@@ -108,25 +108,18 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Areas:
-    """The areas of several scorers over several windows, on the same rows.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_scorers, n_windows)
-        Interpolated, divided by the window's width.
-    influence : ndarray of float64, shape (n_scorers, n_windows, n_units), or None
-        The u of the module; None if a class has the weight of one unit only, which shows no variance.
-    effective : (float, float)
-        Effective number of units of the positives and of the negatives.
-    degrees : float
-        Degrees of freedom of Student's t that an area over its standard error is held to; inf, the normal
-        distribution, when each row is a unit.
-    """
+    """The areas of several scorers over several windows, on the same rows."""
 
     values: FloatArray
+    """Interpolated, divided by the window's width. Shape (n_scorers, n_windows)."""
     influence: FloatArray | None
+    """The u of the module; None if a class has the weight of one unit only, which shows no variance. Shape (n_scorers,
+    n_windows, n_units)."""
     effective: tuple[float, float]
+    """Effective number of units of the positives and of the negatives."""
     degrees: float = math.inf
+    """Degrees of freedom of Student's t that an area over its standard error is held to; inf, the normal distribution,
+    when each row is a unit."""
 
     def variance(self, scorer: int, window: int) -> float | None:
         """Variance of one area; None where the sample shows none."""
@@ -146,37 +139,25 @@ class PartialArea(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What one ranking amounts to.
-
-    Attributes
-    ----------
-    curve : RocCurve
-        The full curve, a point per distinct score.
-    auc : Interval
-        Ties counted half; DeLong.
-    partial_aucs : tuple of PartialArea
-        One per window asked for, in that order.
-    misrank_fraction : float in [0, 1]
-        Share of pairs out of order, ties counted whole.
-    ties : float in [0, 1]
-        Share of positive–negative pairs with equal scores.
-    positives, negatives : int
-        Rows of each class with positive weight.
-    totals : ClassTotals
-        Total weight and effective rows of each class; with the curve, enough for an operating point.
-    level : float in (0, 1)
-        Level of the intervals.
-    """
+    """What one ranking amounts to."""
 
     curve: RocCurve
+    """The full curve, a point per distinct score."""
     auc: Interval
+    """Ties counted half; DeLong."""
     partial_aucs: tuple[PartialArea, ...]
+    """One per window asked for, in that order."""
     misrank_fraction: float
+    """Share of pairs out of order, ties counted whole. In [0, 1]."""
     ties: float
+    """Share of positive–negative pairs with equal scores. In [0, 1]."""
     positives: int
     negatives: int
+    """Rows of each class with positive weight."""
     totals: ClassTotals
+    """Total weight and effective rows of each class; with the curve, enough for an operating point."""
     level: float
+    """Level of the intervals. In (0, 1)."""
 
 
 def summarise(

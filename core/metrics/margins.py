@@ -28,18 +28,13 @@ MARGINS_KEPT = 65
 
 @dataclass(frozen=True, eq=False)
 class MarginDistribution:
-    """How the margins of a ranker's pairs are spread, from the least to the greatest.
-
-    Attributes
-    ----------
-    thetas : ndarray of float64, shape (n_thetas,)
-        Strictly increasing, from the least margin to the greatest.
-    fractions : ndarray of float64, shape (n_thetas,), in [0, 1]
-        Weighted share of pairs with a margin of at most each theta; never falls, the last is 1.
-    """
+    """How the margins of a ranker's pairs are spread, from the least to the greatest."""
 
     thetas: FloatArray
+    """Strictly increasing, from the least margin to the greatest. Shape (n_thetas,)."""
     fractions: FloatArray
+    """Weighted share of pairs with a margin of at most each theta; never falls, the last is 1. Shape (n_thetas,), in
+    [0, 1]."""
 
     @property
     def least(self) -> float:

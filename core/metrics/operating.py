@@ -76,60 +76,41 @@ class Costs:
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """What a cut costs per row.
-
-    Attributes
-    ----------
-    a_row : Interval
-        Mean cost of a row.
-    flag_none, flag_all : float
-        The same without a ranker: what it must stay below to be worth its while.
-    """
+    """What a cut costs per row."""
 
     a_row: Interval
+    """Mean cost of a row."""
     flag_none: float
     flag_all: float
+    """The same without a ranker: what it must stay below to be worth its while."""
     costs: Costs
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A cut and its rates, each with an interval.
-
-    Attributes
-    ----------
-    threshold : float
-        Rows with score ≥ threshold are flagged; +inf flags none.
-    threshold_low, threshold_high : float
-        Between them, the lower one left out, the population's threshold of what was asked for may lie: of the rate, or
-        of the least cost. Infinite where the sample sets no end. Both the threshold itself where that was asked for.
-    fpr, tpr : Interval
-        Shares of the negatives and of the positives that this threshold flags.
-    precision : Interval
-        Positive share of what is flagged; the value is NaN, the interval [0, 1], when nothing is.
-    lift : Interval
-        Precision divided by the positive share of all rows, which is taken as known.
-    prevalence : float in (0, 1)
-        That share: the sample's unless another was given.
-    tpr_at_fpr : Interval or None
-        Of a cut at an FPR: the population's TPR at exactly this FPR, at the threshold, not known, that has it.
-    fpr_at_tpr : Interval or None
-        Of a cut at a TPR: the population's FPR at exactly this TPR.
-    cost : ExpectedCost or None
-        What a row costs, if costs were given.
-    """
+    """A cut and its rates, each with an interval."""
 
     threshold: float
+    """Rows with score ≥ threshold are flagged; +inf flags none."""
     threshold_low: float
     threshold_high: float
+    """Between them, the lower one left out, the population's threshold of what was asked for may lie: of the rate, or
+    of the least cost. Infinite where the sample sets no end. Both the threshold itself where that was asked for."""
     fpr: Interval
     tpr: Interval
+    """Shares of the negatives and of the positives that this threshold flags."""
     precision: Interval
+    """Positive share of what is flagged; the value is NaN, the interval [0, 1], when nothing is."""
     lift: Interval
+    """Precision divided by the positive share of all rows, which is taken as known."""
     prevalence: float
+    """That share: the sample's unless another was given. In (0, 1)."""
     tpr_at_fpr: Interval | None = None
+    """Of a cut at an FPR: the population's TPR at exactly this FPR, at the threshold, not known, that has it."""
     fpr_at_tpr: Interval | None = None
+    """Of a cut at a TPR: the population's FPR at exactly this TPR."""
     cost: ExpectedCost | None = None
+    """What a row costs, if costs were given."""
 
 
 def operating_point(

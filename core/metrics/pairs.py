@@ -45,36 +45,24 @@ from core.target import Pairs, check_pairs
 
 @dataclass(frozen=True)
 class PairSummary:
-    """What a ranking does to a list of pairs.
-
-    Attributes
-    ----------
-    order : Interval
-        Weighted share of pairs in order, ties counted half.
-    misrank_fraction : float in [0, 1]
-        Weighted share of pairs not in order, ties counted whole.
-    ties : float in [0, 1]
-        Weighted share of pairs with equal scores.
-    pairs : int
-        Pairs of weight above 0.
-    items : int
-        Items that occur in them.
-    weight : float
-        Total weight.
-    effective_pairs : float
-        The number n above.
-    level : float in (0, 1)
-        Level of the interval.
-    """
+    """What a ranking does to a list of pairs."""
 
     order: Interval
+    """Weighted share of pairs in order, ties counted half."""
     misrank_fraction: float
+    """Weighted share of pairs not in order, ties counted whole. In [0, 1]."""
     ties: float
+    """Weighted share of pairs with equal scores. In [0, 1]."""
     pairs: int
+    """Pairs of weight above 0."""
     items: int
+    """Items that occur in them."""
     weight: float
+    """Total weight."""
     effective_pairs: float
+    """The number n above."""
     level: float
+    """Level of the interval. In (0, 1)."""
 
 
 def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None = None) -> float:

@@ -34,25 +34,17 @@ RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state")
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm with parameters, under a name of its own.
-
-    Attributes
-    ----------
-    algorithm : str
-        Name in `core.registry`.
-    parameters : mapping of str to Any
-        Of boosted trees without n_rounds and learning_rate: these follow from the time there is.
-    path : tuple
-        Values of its path parameter.
-    kind : str
-        What it resembles: of one kind, few go on to more rows.
-    """
+    """An algorithm with parameters, under a name of its own."""
 
     name: str
     algorithm: str
+    """Name in `core.registry`."""
     parameters: Mapping[str, Any]
+    """Of boosted trees without n_rounds and learning_rate: these follow from the time there is."""
     path: tuple[Any, ...] = ()
+    """Values of its path parameter."""
     kind: str = BOOSTED
+    """What it resembles: of one kind, few go on to more rows."""
 
     @property
     def leaves(self) -> int:

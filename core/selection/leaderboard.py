@@ -48,16 +48,11 @@ ROUNDS = "n_rounds"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Candidates evaluated on the same held-out rows, over the whole curve and over a window.
-
-    Attributes
-    ----------
-    areas : sequence of Areas
-        Of each candidate: over window 0, the whole curve, and window 1, the given one; means over the splits.
-    """
+    """Candidates evaluated on the same held-out rows, over the whole curve and over a window."""
 
     window: tuple[float, float]
     areas: Sequence[Areas]
+    """Of each candidate: over window 0, the whole curve, and window 1, the given one; means over the splits."""
 
     def relative_area(self) -> Floats:
         """Give what candidates are ordered by: both areas, each as a share of the greatest, added up."""
@@ -155,34 +150,23 @@ class CandidateResult(NamedTuple):
 
 @dataclass(frozen=True)
 class SelectionContext:
-    """What the choice needs to know beside the trials.
-
-    Attributes
-    ----------
-    objective : callable (held, scores) -> float, or None
-        None: the area over the evaluator's window.
-    left : float
-        Seconds for the last fits.
-    at_once : int
-        Fits that run at once.
-    n_repeats : int
-        How often the rows were split into folds.
-    seconds : callable (result) -> float
-        What the last fit of one is foreseen to take.
-    waiting : frozenset of str
-        Candidates that were to go on to all rows.
-    now : bool
-        The search was asked to end: the best alone is chosen, as it was tried, whatever time is left.
-    """
+    """What the choice needs to know beside the trials."""
 
     evaluator: Evaluator
     objective: Callable[[HeldOut, Floats], float] | None
+    """None: the area over the evaluator's window."""
     left: float
+    """Seconds for the last fits."""
     at_once: int
+    """Fits that run at once."""
     n_repeats: int
+    """How often the rows were split into folds."""
     seconds: Callable[[CandidateResult], float]
+    """What the last fit of one is foreseen to take."""
     waiting: frozenset[str]
+    """Candidates that were to go on to all rows."""
     now: bool = False
+    """The search was asked to end: the best alone is chosen, as it was tried, whatever time is left."""
 
     @property
     def work(self) -> float:
@@ -278,22 +262,15 @@ def _note(stage: str, n_members: int, n_evaluated: int) -> tuple[str, ...]:
 
 
 class Decision(NamedTuple):
-    """Who stays.
-
-    Attributes
-    ----------
-    behind : list of float
-        Of each result, standard errors behind the best.
-    as_good : list of int
-        Results that are not behind by more than two, the best first.
-    members : list of int
-        Those of them for whose last fits there is time, the best first.
-    """
+    """Who stays."""
 
     best: int
     behind: list[float]
+    """Of each result, standard errors behind the best."""
     as_good: list[int]
+    """Results that are not behind by more than two, the best first."""
     members: list[int]
+    """Those of them for whose last fits there is time, the best first."""
 
     def weight(self, k: int) -> float:
         """Give what a member counts for: less, the surer it is that the best is better."""

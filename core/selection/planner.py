@@ -42,74 +42,50 @@ class NothingFitted(CoreError):
 
 @dataclass(frozen=True)
 class Member:
-    """A ranker that was chosen, to be fitted on all training rows.
-
-    Attributes
-    ----------
-    weight : float
-        What it counts for in a `RankAverage`.
-    """
+    """A ranker that was chosen, to be fitted on all training rows."""
 
     algorithm: str
     parameters: Mapping[str, Any]
     weight: float = 1.0
+    """What it counts for in a `RankAverage`."""
 
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A candidate's row on the leaderboard.
-
-    Attributes
-    ----------
-    value, auc : float or None
-        Mean over the splits, of the last trial; None where it failed or was not tried.
-    low, high : float or None
-        Confidence interval of the value, where held-out scores were kept.
-    p_value : float or None
-        Two-sided, of no difference from the best single candidate on the same held-out rows.
-    rows : float
-        Share of the inner training rows that it learnt from last; 0 where it was not tried.
-    seconds : float
-        All its trials together.
-    state : str
-        "chosen", "left" (others were better), "failed", or "untried".
-    reason : str
-        Why it is where it is, in words.
-    """
+    """A candidate's row on the leaderboard."""
 
     algorithm: str
     parameters: Mapping[str, Any]
     value: float | None = None
     auc: float | None = None
+    """Mean over the splits, of the last trial; None where it failed or was not tried."""
     rows: float = 0.0
+    """Share of the inner training rows that it learnt from last; 0 where it was not tried."""
     seconds: float = 0.0
+    """All its trials together."""
     state: str = "left"
+    """One of "chosen", "left" (others were better), "failed", or "untried"."""
     reason: str = ""
+    """Why it is where it is, in words."""
     low: float | None = None
     high: float | None = None
+    """Confidence interval of the value, where held-out scores were kept."""
     p_value: float | None = None
+    """Two-sided, of no difference from the best single candidate on the same held-out rows."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a search ended.
-
-    Attributes
-    ----------
-    members : tuple of Member
-        One ranker, or those of a `RankAverage`; to be fitted on all training rows.
-    candidates : tuple of LeaderboardRow
-        The leaderboard; a search along one algorithm lists its candidates in the order in which they were given.
-    notes : tuple of str
-        What else a reader should know.
-    rows : float in (0, 1]
-        Share of the training rows that the members are fitted on; see `draw_rows`.
-    """
+    """How a search ended."""
 
     members: tuple[Member, ...]
+    """One ranker, or those of a `RankAverage`; to be fitted on all training rows."""
     candidates: tuple[LeaderboardRow, ...]
+    """The leaderboard; a search along one algorithm lists its candidates in the order in which they were given."""
     notes: tuple[str, ...] = ()
+    """What else a reader should know."""
     rows: float = 1.0
+    """Share of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -234,18 +210,12 @@ def run_plan(
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search gave.
-
-    Attributes
-    ----------
-    ranker : Ranker
-        Fitted on all rows.
-    chosen : Chosen
-        With the leaderboard. Its figures chose: for those of the ranker take other rows.
-    """
+    """What a search gave."""
 
     ranker: Ranker
+    """Fitted on all rows."""
     chosen: Chosen
+    """With the leaderboard. Its figures chose: for those of the ranker take other rows."""
     tried: list[TrialResult]
 
 

@@ -53,19 +53,13 @@ class InvalidSpace(InvalidParameter):
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, both included.
-
-    Attributes
-    ----------
-    low, high : float
-        low < high.
-    log : bool
-        Whether the logarithm is uniform instead of the number; low is above 0 then.
-    """
+    """Numbers from low to high, both included."""
 
     low: float
     high: float
+    """low < high."""
     log: bool = False
+    """Whether the logarithm is uniform instead of the number; low is above 0 then."""
     integer: bool = False
 
     def at(self, share: float) -> float | int:
@@ -91,22 +85,15 @@ Dimension = tuple[Any, ...] | Range
 
 @dataclass(frozen=True)
 class Space:
-    """What is tried of one algorithm.
-
-    Attributes
-    ----------
-    parameters : mapping of str to Any
-        The same in all candidates.
-    dimensions : mapping of str to tuple or Range
-        What is searched, less the path, by name ascending.
-    path : tuple
-        Values of the path parameter, ascending; empty where it is not searched.
-    """
+    """What is tried of one algorithm."""
 
     algorithm: str
     parameters: Mapping[str, Any]
+    """The same in all candidates."""
     dimensions: Mapping[str, Dimension]
+    """What is searched, less the path, by name ascending."""
     path: tuple[Any, ...]
+    """Values of the path parameter, ascending; empty where it is not searched."""
 
     def n_combinations(self) -> int:
         """Count the combinations of the lists."""

@@ -36,95 +36,63 @@ LEAST_RISE = 1e-9
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit on one inner split, and what is evaluated of it.
-
-    Attributes
-    ----------
-    algorithm : str
-        Name in `core.registry`.
-    parameters : mapping of str to Any
-        All that differ from the defaults, less the one along a path.
-    path : tuple
-        Values of the algorithm's path parameter, ascending, that this one fit is evaluated at; empty without a path.
-    rows : float in (0, 1]
-        Share of the inner training rows that it learns from; see `draw_rows`.
-    split : int
-        Number of the inner split.
-    keep_scores : bool
-        Whether the scores of the held-out rows are wanted.
-    limit : float or None
-        Seconds after which the fit ends with what it has, or is given up where it has nothing yet.
-    label : str
-        What the planner knows it by; of no meaning to others, who hand it back as it is.
-    patience : int or None
-        Boosted trees are evaluated as they grow, and end after so many rounds without a gain. None: they take all.
-    """
+    """One fit on one inner split, and what is evaluated of it."""
 
     algorithm: str
+    """Name in `core.registry`."""
     parameters: Mapping[str, Any]
+    """All that differ from the defaults, less the one along a path."""
     path: tuple[Any, ...] = ()
+    """Values of the algorithm's path parameter, ascending, that this one fit is evaluated at; empty without a path."""
     rows: float = 1.0
+    """Share of the inner training rows that it learns from; see `draw_rows`. In (0, 1]."""
     split: int = 0
+    """Number of the inner split."""
     keep_scores: bool = False
+    """Whether the scores of the held-out rows are wanted."""
     limit: float | None = None
+    """Seconds after which the fit ends with what it has, or is given up where it has nothing yet."""
     label: str = ""
+    """What the planner knows it by; of no meaning to others, who hand it back as it is."""
     patience: int | None = None
+    """Boosted trees are evaluated as they grow, and end after so many rounds without a gain. None: they take all."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What a trial gave.
-
-    Attributes
-    ----------
-    values : tuple of float
-        By the objective on the held-out rows, higher is better: one per value of the path, or one. Empty if it failed.
-    aucs : tuple of float
-        The areas under the whole curves, likewise.
-    seconds : float
-        From the start of the fit to the end of the evaluation.
-    scores : tuple of ndarray of shape (n_held_out,), float64
-        Likewise, if they were to be kept.
-    failed : str or None
-        Why there is nothing to evaluate: such a candidate is out, the search goes on.
-    setup : float
-        Of the seconds those before the fit's first step and after its last: what does not grow with the steps.
-    steps : int
-        Rounds with the best value, where they were evaluated as they were added; 0 elsewhere.
-    fitted : int
-        Steps that the fit has taken; 0: not known.
-    skipped : bool
-        Not made, or broken off, since the search was to end early; `failed` says so in words.
-    """
+    """What a trial gave."""
 
     trial: Trial
     values: tuple[float, ...]
+    """By the objective on the held-out rows, higher is better: one per value of the path, or one; empty if failed."""
     aucs: tuple[float, ...]
+    """The areas under the whole curves, likewise."""
     seconds: float
+    """From the start of the fit to the end of the evaluation."""
     scores: tuple[Floats, ...] = ()
+    """Likewise, if they were to be kept. Shape (n_held_out,), float64."""
     failed: str | None = None
+    """Why there is nothing to evaluate: such a candidate is out, the search goes on."""
     setup: float = 0.0
+    """Of the seconds those before the fit's first step and after its last: what does not grow with the steps."""
     steps: int = 0
+    """Rounds with the best value, where they were evaluated as they were added; 0 elsewhere."""
     fitted: int = 0
+    """Steps that the fit has taken; 0: not known."""
     skipped: bool = False
+    """Not made, or broken off, since the search was to end early; `failed` says so in words."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The held-out rows of an inner split, in the order in which they are scored.
-
-    Attributes
-    ----------
-    y : ndarray of shape (n_held_out,)
-        1 for positive, 0 for negative.
-    weight : ndarray of shape (n_held_out,), float64, or None
-    group : ndarray of shape (n_held_out,), or None
-        Rows with the same value belong together.
-    """
+    """The held-out rows of an inner split, in the order in which they are scored."""
 
     y: npt.NDArray[Any]
+    """1 for positive, 0 for negative. Shape (n_held_out,)."""
     weight: Floats | None = None
+    """Shape (n_held_out,), float64."""
     group: npt.NDArray[Any] | None = None
+    """Rows with the same value belong together. Shape (n_held_out,)."""
 
 
 class Metrics(NamedTuple):
