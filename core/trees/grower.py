@@ -181,12 +181,10 @@ class Job(NamedTuple):
         What is done at present, and how far the tree is.
     words, groups, columns, members
         Of the table; see `coding.Table`.
-    cell_feature : ndarray of shape (n_cells,), int32
-        Of the table.
     features : ndarray of shape (n_trees, n_features), bool
         Which features each tree may ask.
     cuttable : ndarray of shape (n_cells,), bool
-        The cells at which this tree may cut; see `coding.Table.cell_feature`.
+        The cells at which a tree may cut that asks their column; see `coding.Table.cell_feature`.
     allowed : ndarray of shape (n_groups, 8), bool
         The columns that this tree may ask.
     weights : ndarray of shape (n_rows * n_weights,), float64
@@ -234,7 +232,6 @@ class Job(NamedTuple):
     groups: Any
     columns: Any
     members: Any
-    cell_feature: Any
     features: Any
     cuttable: Any
     allowed: Any
@@ -280,7 +277,6 @@ _F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
 _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()} | {
     "words": numba.uint64[::1],
     "columns": numba.from_dtype(COLUMN)[:, ::1],
-    "cell_feature": numba.int32[::1],
     "features": numba.boolean[:, ::1],
     "cuttable": numba.boolean[::1],
     "allowed": numba.boolean[:, ::1],
@@ -1088,15 +1084,16 @@ def _divide_leaves(region, job, scratch):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _allow(job, tree):  # type: ignore[no-untyped-def]
-    """Note at which cells and of which columns a tree may cut."""
+    """Note which columns a tree may ask, and at which cells of bundles it may cut."""
     features = job.features[tree]
-    for cell in range(len(job.cuttable)):
-        feature = job.cell_feature[cell]
-        job.cuttable[cell] = feature >= 0 and features[feature]
     for g in range(len(job.groups)):
         for k in range(LANES):
             column = job.columns[g][k]
             job.allowed[g, k] = features[column.feature] or column.kind == BUNDLE
+            if column.kind == BUNDLE:
+                for member in range(column.n_bins - 1):
+                    cell = job.groups[g].first_cell + LANES * (member + 1) + k
+                    job.cuttable[cell] = features[job.members[column.first_member + member].feature]
 
 
 @kernel(numba.void(REGION_TYPE, JOB_TYPE))
@@ -1278,9 +1275,8 @@ class Grower(Resumable):
             groups=table.groups,
             columns=table.columns,
             members=table.members,
-            cell_feature=table.cell_feature,
             features=np.zeros((n_cells, table.n_features), dtype=np.bool_),
-            cuttable=np.zeros(table.n_cells, dtype=np.bool_),
+            cuttable=table.cell_feature >= 0,
             allowed=np.zeros((n_groups, LANES), dtype=np.bool_),
             weights=self.weights.reshape(-1),
             sample_weight=self.sample_weight,
