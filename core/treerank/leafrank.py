@@ -18,7 +18,7 @@ from core.kernel import kernel
 from core.ranker import Callback, Floats
 from core.trees import grower
 from core.trees.coding import Table, code_table
-from core.trees.grower import find_negatives
+from core.trees.grower import find_first
 from core.trees.splitting import SPLIT, Objective, Rule
 
 from .cuts import CutRules
@@ -151,7 +151,7 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
             for k in range(n_leaves):
                 if to_top[k] == (part < 2):
                     node = nodes[leaf_node[k]]
-                    middle = find_negatives(rows, node.start, node.stop, n_positives)
+                    middle = find_first(rows, node.start, node.stop, n_positives)
                     first, last = (node.start, middle) if part % 2 == 0 else (middle, node.stop)
                     for i in range(first, last):
                         sorted_rows[n] = rows[i]

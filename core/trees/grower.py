@@ -368,14 +368,14 @@ def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n
 
 
 @numba.njit
-def find_negatives(rows, start, stop, n_positives):  # type: ignore[no-untyped-def]
-    """Give where the negatives start among rows[start:stop], the positives first."""
+def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
+    """Find the first of rows[start:stop] that is not below `least`; those that are come first."""
     while start < stop:
-        at = (start + stop) // 2
-        if rows[at] < n_positives:
-            start = at + 1
+        middle = (start + stop) // 2
+        if rows[middle] < least:
+            start = middle + 1
         else:
-            stop = at
+            stop = middle
     return start
 
 
@@ -397,7 +397,7 @@ def add_rows(  # type: ignore[no-untyped-def]
         else:
             _add_words(words, rows, weights, least, start, stop, histogram, 2, 2)
         return
-    middle = find_negatives(rows, start, stop, n_positives)
+    middle = find_first(rows, start, stop, n_positives)
     for half in range(2):
         first, last = (start, middle) if half == 0 else (middle, stop)
         if row_words == 1:
@@ -517,7 +517,7 @@ def _sum_weights(job, start, stop):  # type: ignore[no-untyped-def]
 def _sum_node(job, number):  # type: ignore[no-untyped-def]
     """Sum up both masses of a node."""
     node = job.nodes[number]
-    middle = find_negatives(job.rows, node.start, node.stop, job.task[0].n_positives)
+    middle = find_first(job.rows, node.start, node.stop, job.task[0].n_positives)
     node.positive = _sum_weights(job, node.start, middle)
     node.negative = _sum_weights(job, middle, node.stop)
 
@@ -548,9 +548,13 @@ def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
                 other[cell] -= own[cell]
             own = other
         found = job.found[2 * p + which, g]
-        if task.n_cells > 0 and not _may_be_divided(job, number):
-            found.lane = -1
-            continue
+        if task.n_cells > 0:
+            if not _may_be_divided(job, number):
+                found.lane = -1
+                continue
+            for k in range(LANES):
+                scratch.total[CELL * k] = job.nodes[number].positive
+                scratch.total[CELL * k + 1] = job.nodes[number].negative
         find_split(
             own, group, job.columns[g], job.members, job.allowed[g], cuttable, rule, scratch, found
         )
@@ -572,23 +576,11 @@ def _divide(job, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
-    """Find the first of ascending rows[start:stop] that is not below `least`."""
-    while start < stop:
-        middle = (start + stop) // 2
-        if rows[middle] < least:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-@numba.njit
 def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from `first` to `last` in a part of the list, divided by split s if that is not -1."""
     rows, leaves = job.rows, job.leaves
-    at = np.uint64(_find_first(rows, listed_from, listed_to, first))
-    end = np.uint64(_find_first(rows, listed_from, listed_to, last))
+    at = np.uint64(find_first(rows, listed_from, listed_to, first))
+    end = np.uint64(find_first(rows, listed_from, listed_to, last))
     if s < 0:
         while at < end:
             leaves[np.uint64(rows[at])] = leaf
@@ -767,8 +759,8 @@ def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
             own = job.histograms[job.nodes[node].place, first:last]
             _add(job, g, node, run.start, run.stop, own)
     elif phase == SUM:
-        parent = job.nodes[job.batch[t // 2]]
-        _sum_node(job, parent.above if t % 2 == 0 else parent.below)
+        _sum_node(job, job.nodes[job.batch[t]].above)
+        _sum_node(job, job.nodes[job.batch[t]].below)
     elif phase == ROUTE:
         _route(job, t)
     elif phase == RESCALE:
@@ -1005,7 +997,7 @@ def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def
         _lead(region, job, scratch, GATHER, n)
     if task.n_cells == 0:
         return n_batch
-    _lead(region, job, scratch, SUM, 2 * n_batch)
+    _lead(region, job, scratch, SUM, n_batch)
     n_pairs = 0
     for b in range(n_batch):
         added, sibling = job.pairs[b].added, job.pairs[b].sibling

@@ -320,8 +320,6 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
 
     It is the score itself, but for CLOSED: there it is minus its square.
     """
-    if objective == YOUDEN:
-        return abs(p * other_q - q * other_p)
     if objective == GRADIENT:
         mass, other_mass = q + smoothing + 1e-300, other_q + smoothing + 1e-300
         p = p if q > 0.0 else 0.0
@@ -411,6 +409,114 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, rule, scr
     _greatest(value, n_known + 1, scratch.best)
 
 
+@intrinsic
+def _greatest_youden(typing_context, cells, n_codes, above, total, least_mass, best):  # type: ignore[no-untyped-def]
+    """Raise each column's best to the greatest |p q' - q p'| of the cuts below each code, side by side.
+
+    above: what lies above the first of these cuts.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        row, above, total = (
+            _address(context, builder, signature, arguments, k, _WIDTH) for k in (0, 2, 3)
+        )
+        best = _address(context, builder, signature, arguments, 5, LANES)
+        halves = [
+            llvmlite.ir.Constant(
+                llvmlite.ir.VectorType(llvmlite.ir.IntType(32), LANES),
+                list(range(half, _WIDTH, CELL)),
+            )
+            for half in range(CELL)
+        ]
+
+        def part(both: Any, half: int) -> Any:
+            return builder.shuffle_vector(both, both, halves[half])
+
+        p, q = (part(builder.load(total, align=8), half) for half in range(CELL))
+        lanes = p.type
+        undefined = llvmlite.ir.Constant(lanes, llvmlite.ir.Undefined)
+        first = builder.insert_element(
+            undefined, arguments[4], llvmlite.ir.Constant(llvmlite.ir.IntType(32), 0)
+        )
+        everywhere = llvmlite.ir.Constant(
+            llvmlite.ir.VectorType(llvmlite.ir.IntType(32), LANES), [0] * LANES
+        )
+        least = builder.shuffle_vector(first, undefined, everywhere)
+        most = builder.fsub(builder.fadd(p, q), least)
+        none = llvmlite.ir.Constant(lanes, [_NONE] * LANES)
+        now = cgutils.alloca_once_value(builder, builder.load(above, align=8))
+        so_far = cgutils.alloca_once_value(builder, builder.load(best, align=8))
+        with cgutils.for_range(builder, arguments[1]) as code:
+            both = builder.load(now)
+            own_p, own_q = part(both, 0), part(both, 1)
+            gain = builder.fsub(builder.fmul(own_p, q), builder.fmul(own_q, p))
+            mass = builder.fadd(own_p, own_q)
+            enough = builder.and_(
+                builder.fcmp_ordered(">=", mass, least), builder.fcmp_ordered("<=", mass, most)
+            )
+            reverse = builder.fneg(gain)
+            gain = builder.select(builder.fcmp_ordered(">", gain, reverse), gain, reverse)
+            gain = builder.select(enough, gain, none)
+            known = builder.load(so_far)
+            more = builder.fcmp_ordered(">", gain, known)
+            builder.store(builder.select(more, gain, known), so_far)
+            cell = builder.load(builder.gep(row, [code.index]), align=8)
+            builder.store(builder.fsub(both, cell), now)
+        builder.store(builder.load(so_far), best, align=8)
+        return context.get_dummy_value()
+
+    given = cells, numba.int64, above, total, numba.float64, best
+    return numba.types.void(*given), generate
+
+
+@numba.njit
+def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, scratch):  # type: ignore[no-untyped-def]
+    """Raise each column's best to that of its cuts with the missing below (side 0) or above (1), for YOUDEN."""
+    sums, total, best = scratch.sums, scratch.total, scratch.best
+    missing_below = len(histogram) > CELL * LANES * n_known and side == 0
+    for i in range(CELL * LANES):
+        sums[i] = total[i] - (histogram[CELL * LANES * n_known + i] if missing_below else 0.0)
+    _greatest_youden(histogram, n_known, sums, total, least_mass, best)
+    for k in range(LANES):
+        if columns[k].kind == BUNDLE:
+            best[k] = _NONE
+            for code in range(1, columns[k].n_bins):
+                p = histogram[CELL * (code * LANES + k)]
+                q = histogram[CELL * (code * LANES + k) + 1]
+                whole_p, whole_q = total[CELL * k], total[CELL * k + 1]
+                enough = p + q >= least_mass and p + q <= whole_p + whole_q - least_mass
+                if cuttable[code * LANES + k] and enough:
+                    best[k] = max(best[k], abs(p * whole_q - q * whole_p))
+
+
+@numba.njit
+def _first_near_youden(  # type: ignore[no-untyped-def]
+    histogram, n_known, k, column, cuttable, n_sides, least_mass, least_value, total
+):
+    """Find a column's first cut of at least so much value for YOUDEN; give it and the side of the missing."""
+    whole_p, whole_q = total[CELL * k], total[CELL * k + 1]
+    has_missing = len(histogram) > CELL * LANES * n_known
+    for side in range(n_sides):
+        p, q = whole_p, whole_q
+        if has_missing and side == 0:
+            p -= histogram[CELL * (n_known * LANES + k)]
+            q -= histogram[CELL * (n_known * LANES + k) + 1]
+        for code in range(n_known):
+            cell = code * LANES + k
+            own_p, own_q = histogram[CELL * cell], histogram[CELL * cell + 1]
+            is_bundle = column.kind == BUNDLE
+            above_p, above_q = (own_p, own_q) if is_bundle else (p, q)
+            enough = above_p + above_q >= least_mass
+            enough &= above_p + above_q <= whole_p + whole_q - least_mass
+            if is_bundle:
+                enough &= cuttable[cell]
+            if enough and abs(above_p * whole_q - above_q * whole_p) >= least_value:
+                return code if is_bundle else code - 1, side
+            p -= own_p
+            q -= own_q
+    return 0, 0
+
+
 @numba.njit
 def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-def]
     """Find a column's first cut of at least so much value; give it and the side of the missing."""
@@ -441,15 +547,17 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
     histogram: (2 · 8 · n_codes,), both masses of each cell [code, column]; allowed: (8,), the columns that may be
     asked; cuttable: (8 · n_codes,), the cells at which may be cut, see `coding.Table.cell_feature`. Writes `found`
     but for its group. The lowest feature wins among equals, then the missing below, then the lowest cut. A later
-    missing goes to the side of greater mass where this leaf has none.
+    missing goes to the side of greater mass where this leaf has none. YOUDEN: `scratch.total` holds the leaf's masses,
+    of each column the same, summed up from its rows.
     """
     total, best, gain = scratch.total, scratch.best, scratch.gain
+    is_youden = rule.objective == YOUDEN
     n_known = group.n_codes - group.has_missing
-    _sum_codes(histogram, group.n_codes, total)
+    if not is_youden:
+        _sum_codes(histogram, group.n_codes, total)
     found.gain = 0.0
     found.lane = -1
     masses_add = rule.objective != GRADIENT
-    is_youden = rule.objective == YOUDEN
     whole = total[1] + (total[0] if masses_add else 0.0)
     if whole < 2.0 * rule.least_mass:
         return
@@ -475,7 +583,7 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
         elif rule.objective == GRADIENT:
             _scan_cuts(GRADIENT, *given)
         else:
-            _scan_cuts(YOUDEN, *given)
+            _scan_youden(histogram, n_known, side, columns, cuttable, rule.least_mass, scratch)
     slack = TIE * (total[0] * total[1] if is_youden else whole)
     tie = 10.0 * slack
     least_gain = -1.0 if is_youden else tie
@@ -506,7 +614,12 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
             own_tie = slack
             if rule.objective == CLOSED:
                 own_tie *= 2.0 * math.sqrt(-best[k]) + own_tie
-            cut, side = _first_near(scratch.value, k, n_cuts, n_sides, best[k] - own_tie)
+            least_value = best[k] - own_tie
+            if is_youden:
+                given = k, columns[k], cuttable, n_sides, rule.least_mass, least_value, total
+                cut, side = _first_near_youden(histogram, n_known, *given)
+            else:
+                cut, side = _first_near(scratch.value, k, n_cuts, n_sides, least_value)
         if columns[k].kind == BUNDLE:
             feature = members[columns[k].first_member + cut - 1].feature
         if found.lane < 0 or feature < found.feature:

@@ -7,7 +7,8 @@ from treerank_oracle import goes_top, is_above_cut, make_rows, masses, treerank
 
 from core.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
-from core.treerank.leafrank import LeafRank, Shape, code
+from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code
+from core.trees.coding import Kind
 
 
 def grow_cuts(rows, limits, shape, taken=None, count=np.inf):
@@ -148,6 +149,33 @@ def test_more_columns_than_a_block_and_the_best_one_far_out():
     assert tree.auc == 1.0
     assert tree.rules.feature.tolist() == [69, -1, -1]
     assert tree.rules.threshold[0] == X[~positive, 69].max()
+
+
+@pytest.mark.parametrize("n_drawn", [None, 10])
+def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(n_drawn, monkeypatch):
+    n = 3000
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
+    X = np.column_stack([rng.normal(size=n), *(kinds == k for k in range(30)), rng.random(n) < 0.3])
+    X[:, 5] = 1.0 - X[:, 5]
+    positive = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n) > 0.5
+    sample = Sample(X, positive, rng.uniform(0.5, 1.5, n), np.zeros(32, np.int64))
+
+    def grow_coded():
+        coded = code(sample, 255)
+        draw = n_drawn and FeatureDraw(32, n_drawn, np.random.default_rng(1))
+        weight = sample.weight[coded.order]
+        division = LeafRank(coded, np.arange(n), weight, weight, Shape(3, 8, 5.0), draw)
+        return coded.table, grow(division, Limits(5, None, 5.0), ignore)
+
+    bundled, own = grow_coded()
+    monkeypatch.setattr("core.trees.coding._find_bundles", lambda X, bins: ([], np.ones(32, int)))
+    alone, other = grow_coded()
+    assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
+    assert not (alone.columns["kind"] == Kind.BUNDLE).any()
+    assert (own.rules.feature > 0).any()
+    for name, array in own.arrays().items():
+        assert (array == other.arrays()[name]).all(), name
 
 
 XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=float)
