@@ -260,50 +260,9 @@ def _array(dtype: Any, n_dimensions: int = 1) -> Any:
 _NODES = _array(numba.from_dtype(NODE))
 
 
-@kernel(
-    numba.void(
-        numba.float64[::1],
-        numba.float64,
-        numba.float64,
-        numba.float64,
-        numba.float64,
-        numba.float64[::1],
-    ),
-    inner=True,
-)
-def _compare(x, threshold, above, below, missing, rises):  # type: ignore[no-untyped-def]
-    """Write each row's probability of rising at a cut of numbers."""
-    for r in range(len(rises)):  # selections, not branches: the compiler takes rows by vectors
-        known = above if x[r] > threshold else below
-        rises[r] = known if x[r] == x[r] else missing
-
-
-@kernel(
-    numba.void(
-        numba.float64[::1],
-        _array(numba.uint64),
-        numba.float64,
-        numba.float64,
-        numba.float64,
-        numba.float64,
-        numba.float64[::1],
-    ),
-    inner=True,
-)
-def _look_up(x, words, n_categories, above, below, missing, rises):  # type: ignore[no-untyped-def]
-    """Write each row's probability of rising at a set of categories; what is none of them counts as missing."""
-    for r in range(len(rises)):
-        rises[r] = missing
-        if 0.0 <= x[r] < n_categories:
-            category = np.uint64(x[r])
-            word = words[np.int64(category >> np.uint64(6))]
-            above_it = (word >> (category & np.uint64(63))) & np.uint64(1) == np.uint64(1)
-            rises[r] = above if above_it else below
-
-
 @kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), inner=True)
 def _move(here, up, rises):  # type: ignore[no-untyped-def]
-    """Move each row's share of its mass one position up."""
+    """Move each row's share of its mass one position up: a function of its own, which takes rows by vectors."""
     for r in range(len(rises)):
         moved = here[r] * rises[r]
         up[r] += moved
@@ -358,9 +317,17 @@ def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyp
                     missing = above if nodes[node].missing_above else below
                     threshold, word = nodes[node].threshold, nodes[node].word
                     if word < 0:
-                        _compare(x, threshold, above, below, missing, rises)
-                    else:
-                        _look_up(x, words[word:], threshold, above, below, missing, rises)
+                        for r in range(size):  # selections, not branches: taken by vectors
+                            known = above if x[r] > threshold else below
+                            rises[r] = known if x[r] == x[r] else missing
+                    else:  # a set of categories; what is none of the known ones counts as missing
+                        for r in range(size):
+                            rises[r] = missing
+                            if 0.0 <= x[r] < threshold:
+                                category = np.uint64(x[r])
+                                bits = words[word + np.int64(category >> np.uint64(6))]
+                                is_held = (bits >> (category & np.uint64(63))) & np.uint64(1)
+                                rises[r] = above if is_held == np.uint64(1) else below
                 _move(here, mass[position + 1], rises)
         for position in range(1, n_layers + 1):
             end = position / n_layers
