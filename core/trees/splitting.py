@@ -616,8 +616,8 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
                 own_tie *= 2.0 * math.sqrt(-best[k]) + own_tie
             least_value = best[k] - own_tie
             if is_youden:
-                given = k, columns[k], cuttable, n_sides, rule.least_mass, least_value, total
-                cut, side = _first_near_youden(histogram, n_known, *given)
+                of_column = k, columns[k], cuttable, n_sides, rule.least_mass, least_value, total
+                cut, side = _first_near_youden(histogram, n_known, *of_column)
             else:
                 cut, side = _first_near(scratch.value, k, n_cuts, n_sides, least_value)
         if columns[k].kind == BUNDLE:
