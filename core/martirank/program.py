@@ -12,6 +12,7 @@ from annotated_types import Ge, Le, Lt
 from core.coding import two_sided
 from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
+from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, in_words
 from core.kernel import kernel
 from core.ranker import Floats
 from core.state import Array, Index, Records, State, Totals, pieces
@@ -399,18 +400,16 @@ class Program:
     def _condition(
         self, node: npt.NDArray[np.void], name: Callable[[int], str], categories: Categories
     ) -> str | None:
-        feature = int(node["feature"])
+        feature, word = int(node["feature"]), int(node["word"])
         if feature < 0:
             return None
-        word, or_missing = int(node["word"]), " or missing" * bool(node["missing_above"])
+        missing, known = bool(node["missing_above"]), categories[feature] or ()
+        above: Condition
         if word >= 0:
-            known = categories[feature] or ()
-            held = unpack(self.words, word, len(known))
-            names = (category for category, is_held in zip(known, held, strict=True) if is_held)
-            return f"{name(feature)} in {{{', '.join(names)}}}{or_missing}"
-        if node["threshold"] == -np.inf:
-            return f"{name(feature)} is known"
-        return f"{name(feature)} > {node['threshold']:.10g}{or_missing}"
+            above = CategorySet(unpack(self.words, word, len(known)), missing)
+        else:
+            above, _ = ANY_NUMBER.divide(float(node["threshold"]), missing_above=missing)
+        return in_words(name(feature), above, known, mentions_missing=True)
 
 
 @dataclass(frozen=True, eq=False)

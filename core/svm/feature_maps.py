@@ -37,6 +37,7 @@ from scipy import sparse
 from core.coding import Bins, Codes, fit_bins
 from core.coding.bins import code_columns
 from core.errors import ArtifactError, InvalidData
+from core.explain.conditions import CategorySet, Interval, in_words
 from core.kernel import kernel
 from core.linear.design import (
     FARTHEST,
@@ -259,18 +260,18 @@ class BinnedMap(FeatureMap):
         name, edges = columns.names[j], bins.edges[j]
         categories, known = bins.category_bins[j], columns.categories[j]
         if code == self.n_bins[j]:
-            return {"is": None}, f"{name} missing"
+            return {"is": None}, f"{name} is missing"
         if categories is not None and known is not None:
-            own = [known[c] for c in np.flatnonzero(categories == code)[:CATEGORIES_SHOWN].tolist()]
-            return {"is": own}, f"{name} is {' or '.join(own)}"
+            held = CategorySet(categories == code, missing=False)
+            own = [known[c] for c in np.flatnonzero(held.held)[:CATEGORIES_SHOWN].tolist()]
+            return {"is": own}, in_words(name, held, known, mentions_missing=False)
         low = float(edges[code - 1]) if code > 0 else None
         high = float(edges[code]) if code < len(edges) else None
+        inside = Interval(
+            -math.inf if low is None else low, math.inf if high is None else high, missing=False
+        )
         where = {"above": low, "up_to": high}
-        if low is None:
-            return where, f"{name} known" if high is None else f"{name} <= {high:.6g}"
-        if high is None:
-            return where, f"{name} > {low:.6g}"
-        return where, f"{name} in ({low:.6g}, {high:.6g}]"
+        return where, in_words(name, inside, None, mentions_missing=False)
 
 
 class BinnedRows(Rows):
