@@ -234,47 +234,35 @@ class TreeSum(Ensemble):
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe the trees: of each its leaves, a sentence with what it adds, greatest first."""
-        starts = self._starts()
-        return {
-            "trees": [
-                {"leaves": self._sentences(start, stop, t, name, categories)}
-                for t, (start, stop) in enumerate(pairwise(starts))
+        trees = []
+        for splits, leaves in self._trees():
+            held = describe_leaves(splits, self.sets, name, categories)
+            adds = zip(self.leaf_value[leaves].tolist(), held, strict=True)
+            rules = [
+                {"rule": f"{rows} adds {value:.3g}", "adds": value}
+                for value, rows in sorted(adds, key=lambda leaf: -leaf[0])
             ]
-        }
+            trees.append({"leaves": rules})
+        return {"trees": trees}
 
     def weak_rankers(self) -> list[Tree]:
         """Give the trees."""
         return [
-            self._tree(t, start, stop) for t, (start, stop) in enumerate(pairwise(self._starts()))
+            Tree(
+                splits.copy(),
+                [members_of(self.sets, split, self.n_categories) for split in splits],
+                self.leaf_value[leaves],
+                self.leaf_weight[leaves],
+                self.n_categories,
+            )
+            for splits, leaves in self._trees()
         ]
 
-    def _tree(self, number: int, start: int, stop: int) -> Tree:
-        splits, leaves = self.splits[start:stop], slice(start + number, stop + number + 1)
-        return Tree(
-            splits.copy(),
-            [members_of(self.sets, split, self.n_categories) for split in splits],
-            self.leaf_value[leaves],
-            self.leaf_weight[leaves],
-            self.n_categories,
-        )
-
-    def _starts(self) -> list[int]:
-        """Where the splits of each tree start, and those of the last one end."""
-        starts: list[int] = np.cumsum([0, *(self.rounds["n_leaves"] - 1)]).tolist()
-        return starts
-
-    def _sentences(
-        self,
-        start: int,
-        stop: int,
-        tree: int,
-        name: Callable[[int], str],
-        categories: Categories,
-    ) -> list[dict[str, Any]]:
-        values = self.leaf_value[start + tree : stop + tree + 1].tolist()
-        held = describe_leaves(self.splits[start:stop], self.sets, name, categories)
-        leaves = sorted(zip(values, held, strict=True), key=lambda leaf: -leaf[0])
-        return [{"rule": f"{rows} adds {value:.3g}", "adds": value} for value, rows in leaves]
+    def _trees(self) -> Iterator[tuple[npt.NDArray[np.void], slice]]:
+        """Yield each tree's splits, and where its leaves stand."""
+        stops = np.cumsum(self.rounds["n_leaves"]).tolist()
+        for t, (start, stop) in enumerate(pairwise([0, *stops])):
+            yield self.splits[start - t : stop - t - 1], slice(start, stop)
 
     @classmethod
     def from_arrays(
