@@ -165,17 +165,15 @@ class Booster(Ranker):
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
         rows = Rows(*self._take_rows(X, y, sample_weight), self._n_categories())
-        if self.n_rounds is None:
-            chooses = self._chooses(rows)
-            bounded = self._bounded(rows) if chooses else self
-            bounded = bounded._with(n_rounds=MOST_ROUNDS if chooses else USUAL_ROUNDS)
+        if self._chooses(rows):
+            bounded = self._bounded(rows)._with(n_rounds=MOST_ROUNDS)
             values = bounded.fit_watched(
                 X,
                 y,
                 sample_weight,
                 X_valid=X_valid,
                 metric=metric,
-                patience=patience or (PATIENCE if chooses else None),
+                patience=patience or PATIENCE,
                 every=every,
                 callback=callback,
             )
@@ -288,13 +286,13 @@ class Booster(Ranker):
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
         rows = Rows(X, positive, weight, self._n_categories())
-        if self.n_rounds is None:
+        if self._chooses(rows):
             self._fit_chosen(rows, callback)
         else:
             self._fit_data(rows, callback)
 
     def _fit_data(self, data: Rows | ListedPairs, callback: Callback) -> None:
-        """Fit with n_rounds at most; early stopping holds some of the data out."""
+        """Fit with n_rounds, else the usual ones, at most; early stopping holds some of the data out."""
         training, validation = data, None
         if self.early_stopping_rounds is not None:
             training, held = data.split_off(self.validation_fraction, self.random_state)
@@ -305,11 +303,6 @@ class Booster(Ranker):
 
     def _fit_chosen(self, rows: Rows, callback: Callback) -> None:
         """Fit with as many rounds as a validation part asks for, on all rows."""
-        if not self._chooses(rows):
-            usual = self._with(n_rounds=USUAL_ROUNDS)
-            usual._fit_data(rows, callback)
-            self._adopt(usual)
-            return
         first = self._bounded(rows)
         first._fit_data(rows, _share(callback, 0, FIRST_ROUNDS))
         if first.stop_reason_ == "n_rounds" and first.n_rounds < MOST_ROUNDS:
@@ -332,9 +325,10 @@ class Booster(Ranker):
 
     def _chooses(self, rows: Rows) -> bool:
         """Whether it chooses the number of rounds: trees, on enough rows of each class to hold some out."""
+        if self.n_rounds is not None or self.weak_ranker != "tree":
+            return False
         n_positives = int(rows.positive.sum())
-        least = min(n_positives, len(rows.positive) - n_positives)
-        return bool(self.weak_ranker == "tree" and least >= LEAST_ROWS)
+        return min(n_positives, len(rows.positive) - n_positives) >= LEAST_ROWS
 
     def _bounded(self, rows: Rows) -> Self:
         """Give a copy with a bound on its rounds, and what is not asked for chosen by the table."""
