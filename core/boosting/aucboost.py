@@ -2,10 +2,10 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from core.coding import Criterion, count_rows, two_sided, youden_threshold
 from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 from core.ranker import Floats
-from core.state import FINITE, Arrays, Known, Nested, Records
+from core.state import FINITE, Arrays, Declared, Field, Meta, Nested, Records
 from core.table import Categories
 
 from .booster import WEAK_LEARNERS, Booster
@@ -114,30 +114,32 @@ class CutSum(Ensemble):
         return {"estimator": self.name, "cuts": [fields_of(row, names) for row in self.rounds]}
 
 
+class Foreign(Field):
+    """The class of estimators that are not ours: no artifact holds foreign code."""
+
+    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
+        """Refuse."""
+        raise ArtifactError(
+            f"only weak rankers of our own can be saved, got estimators of class {value}"
+        )
+
+    def read(self, declared: Declared, reader: Any) -> Any:
+        """Refuse."""
+        raise ArtifactError("an artifact cannot hold estimators")
+
+
 @dataclass(frozen=True, eq=False)
 class EstimatorSum(CutSum):
-    """A sum of foreign estimators, which no artifact holds."""
+    """A sum of foreign estimators."""
 
     type: ClassVar[str] = "estimators"
 
+    name: Annotated[str, Foreign()]
     found: list[CutEstimator]
 
     def weak_rankers(self) -> list[CutEstimator]:
         """Give the cut estimators."""
         return self.found
-
-    def arrays(self) -> Arrays:
-        """Refuse: an artifact holds no foreign code."""
-        raise ArtifactError(
-            f"only weak rankers of our own can be saved, got estimators of class {self.name}"
-        )
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
-    ) -> Self:
-        """Refuse: see `arrays`."""
-        raise ArtifactError("an artifact cannot hold estimators")
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from core.checkpoint import identify_fit, offered
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
 from core.ranker import Callback, Combination, Floats, Ranker, ignore
-from core.state import Array, Value
+from core.state import Array, Nested, Value
 from core.table import keep_present
 from core.target import check_pairs
 from core.trees.grower import MAX_LEAVES
@@ -24,7 +24,7 @@ from core.trees.options import MAX_DEPTH
 
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, ListedPairs, Rows
-from .loop import Boosting, Ensemble, EnsembleField, Monitor, Path, Rule, StopReason, WeakLearner
+from .loop import Boosting, Ensemble, Monitor, Path, Rule, StopReason, WeakLearner
 from .pairs import PairStumpLearner, PairTreeLearner
 from .rules import RankingRule, losses_of
 from .stumps import StumpLearner
@@ -103,7 +103,7 @@ class Booster(Ranker):
     validation_auc_: Annotated[Floats, Array("n_tried"), SHARE_OR_NAN]
     _log_f_plus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     _log_f_minus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
-    _ensemble: Annotated[Ensemble, EnsembleField()]
+    _ensemble: Annotated[Ensemble, Nested(n_rounds="n_rounds")]
     _log_f: Floats
     _rule_intercept: float
 
@@ -271,11 +271,6 @@ class Booster(Ranker):
         """Give what finds weak rankers on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
-    def _read(self, arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int) -> Ensemble:
-        """Read a sum of its weak rankers."""
-        known = self._known() | {"n_rounds": n_rounds}
-        return self._weak_learner().ensemble.from_arrays(arrays, known)
-
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
         """Note what the rule needs to know of the rows or pairs that it learns from."""
 
@@ -375,7 +370,7 @@ class Booster(Ranker):
             patience or n_rounds,
             every,
         )
-        run = Boosting(learner, rule, path, monitor, self._read)
+        run = Boosting(learner, rule, path, monitor, self._known())
 
         def identify() -> bytes:
             """Hash what determines the fit but for a metric, which is code."""
@@ -394,7 +389,7 @@ class Booster(Ranker):
         return np.array(monitor.validation_auc, dtype=np.float64)
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"read_ensemble": self._read}
+        return super()._known() | {"_ensemble": self._weak_learner().ensemble}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         n_values, most = arrays["log_f_plus"].size, self._most_rounds

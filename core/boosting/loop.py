@@ -14,7 +14,7 @@ import numpy.typing as npt
 from core.checkpoint import Resumable
 from core.errors import ArtifactError
 from core.ranker import Callback, Floats, StopFit, ignore, warn_stopped
-from core.state import Arrays, Declared, Field, Meta, State, put_under, take_from
+from core.state import Arrays, Known, State, put_under, take_from
 from core.table import Categories
 
 from .data import Evaluation
@@ -139,18 +139,6 @@ class Ensemble(State, ABC):
         return None
 
 
-class EnsembleField(Field):
-    """How a booster keeps its ensemble: by the arrays of that, which `read_ensemble`, which is known, takes."""
-
-    def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Put the arrays."""
-        arrays |= value.arrays()
-
-    def read(self, declared: Declared, reader: Any) -> Any:
-        """Read the ensemble of as many rounds as have been learnt."""
-        return reader.known["read_ensemble"](reader.arrays, reader.length("n_rounds"))
-
-
 class LoopState(NamedTuple):
     """What a step may depend on besides its weak ranker.
 
@@ -271,7 +259,6 @@ ROWS_A_ROUND = 50_000
 LEAST_RISE = 1e-9
 
 Figures = dict[str, float | Callable[[], float]]
-Read = Callable[[Mapping[str, npt.NDArray[Any]], int], Ensemble]
 
 
 class Boosting(Resumable):
@@ -288,19 +275,19 @@ class Boosting(Resumable):
         Without rounds; filled in place.
     monitor : Monitor
         Of the same path.
-    read : callable (arrays, n_rounds) -> Ensemble
-        The reader of the learner's ensemble.
+    known : mapping
+        What the reader of the learner's ensemble knows but the number of rounds; see `State.from_arrays`.
     """
 
     changing = ("learner", "_monitor")
 
     def __init__(
-        self, learner: WeakLearner, rule: Rule, path: Path, monitor: "Monitor", read: Read
+        self, learner: WeakLearner, rule: Rule, path: Path, monitor: "Monitor", known: Known
     ) -> None:
         self.learner = learner
         self._rule = rule
         self._monitor = monitor
-        self._read = read
+        self._known = known
         self._path = path
 
     def run(self) -> Path:
@@ -341,7 +328,8 @@ class Boosting(Resumable):
         rest = {name: array for name, array in state.items() if not name.startswith("rounds.")}
         try:
             alpha, log_f = rest.pop("alpha"), rest.pop("log_f")
-            found = self._read(take_from("rounds.", state), len(alpha)).weak_rankers()
+            known = {**self._known, "n_rounds": len(alpha)}
+            rounds = self.learner.ensemble.from_arrays(take_from("rounds.", state), known)
         except KeyError as error:
             raise ArtifactError(f"a checkpoint must hold {error}") from error
         room = len(self._path.log_f)
@@ -351,7 +339,7 @@ class Boosting(Resumable):
                 f"{room - 1} at most, got shape {log_f.shape}"
             )
         super().set_state(rest)
-        self._path.found[:], self._path.alpha[:] = found, alpha.tolist()
+        self._path.found[:], self._path.alpha[:] = rounds.weak_rankers(), alpha.tolist()
         self._path.log_f[: len(log_f)] = log_f
 
     def check_state(self, state: Mapping[str, Any]) -> None:

@@ -277,33 +277,25 @@ class LabelSum(Ensemble):
         stumps.check_cuts(plain, self.sets, self.n_categories)
 
     @cached_property
-    def _labels(self) -> "_Labels":
-        """Of the sums of each label what scores need: the rounds are shared."""
-        labels = _Labels([], np.empty(self.votes.shape[1]), np.empty(self.votes.shape[1]))
-        for k in range(self.votes.shape[1]):
-            label = self._of_label(k)
-            labels.steps.append(label.steps)
-            labels.constant[k], labels.mean[k] = label.constant, label.mean
-        return labels
+    def _labels(self) -> list[tuple[stumps.StepFunctions, float, float]]:
+        """Of each label's sum the step functions, constant and mean: the rounds are shared."""
+        sums = map(self._of_label, range(self.votes.shape[1]))
+        return [(label.steps, label.constant, label.mean) for label in sums]
 
     @property
     def constant(self) -> Floats:
         """What the sum gives to every row alike, shape (n_labels,)."""
-        return self._labels.constant
+        return np.array([constant for _, constant, _ in self._labels])
 
     @property
     def mean(self) -> Floats:
         """The sum's weighted mean over the rows that it was fitted on, shape (n_labels,)."""
-        return self._labels.mean
+        return np.array([mean for *_, mean in self._labels])
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Give a score per row and label."""
-        offsets = intercept + self.constant
         return np.column_stack(
-            [
-                steps.score(X, offset)
-                for steps, offset in zip(self._labels.steps, offsets, strict=True)
-            ]
+            [steps.score(X, intercept + constant) for steps, constant, _ in self._labels]
         )
 
     def contributions(self, X: Floats) -> Floats:
@@ -313,13 +305,10 @@ class LabelSum(Ensemble):
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe each label's step functions and rules."""
+        sums = map(self._of_label, range(self.votes.shape[1]))
         return {
             "labels": [
-                {
-                    "constant": float(self.constant[k]),
-                    **self._of_label(k).describe(name, categories),
-                }
-                for k in range(self.votes.shape[1])
+                {"constant": label.constant, **label.describe(name, categories)} for label in sums
             ]
         }
 
@@ -338,14 +327,6 @@ class LabelSum(Ensemble):
     def _of_label(self, k: int) -> stumps.StumpSum:
         rounds = _stump_rounds(self.rounds, self.votes[:, k])
         return stumps.StumpSum(self.n_categories, rounds, self.has_missing, self.sets)
-
-
-class _Labels(NamedTuple):
-    """The step functions, constant and mean of each label's sum."""
-
-    steps: list[stumps.StepFunctions]
-    constant: Floats
-    mean: Floats
 
 
 def _stump_rounds(
