@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator
 
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding import count_rows, youden_threshold
+from core.coding.rows import positives_first
 from core.errors import ArtifactError
 from core.ranker import Floats
 from core.state import Array, Index, Nested, Records, State, Totals
 from core.table import Categories
 
-from .growth import Draw, Report, positives_first
+from .growth import Draw, Report
 from .program import (
     LEAST_EDGE,
     NODE,
@@ -230,7 +231,7 @@ def grow(
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
     number = np.full(len(nodes), -1, dtype=np.int64)
     program = AnyProgram(n_layers, nodes, number, rankers)
-    order = positives_first(positive)
+    order, _ = positives_first(positive)
     rows: Any = slice(None)
     seen, labels, weights = X, positive, weight
     for t, position, node, here in program.walk(X, program.start(X)):

@@ -29,6 +29,7 @@ from core.coding import (
 )
 from core.coding.best_split import categories_above
 from core.coding.categories import pack
+from core.coding.rows import positives_first
 from core.kernel import kernel
 from core.ranker import Floats
 from core.splits import scramble_keys
@@ -179,15 +180,10 @@ def code_rows(
     n_categories: Integers,
 ) -> CodedRows:
     """Learn the bins of every column, and code the rows with them, positives first."""
-    rows = positives_first(positive)
-    bins, codes = fit_bins(X, rows, weight[rows], max_bins, n_categories)
-    shares = weight[rows] / weight.sum()
-    return CodedRows(bins, codes, shares, int(positive.sum()), count_rows(weight[rows]))
-
-
-def positives_first(positive: npt.NDArray[np.bool_]) -> Integers:
-    """Give the rows, those of the positive class first."""
-    return np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+    rows, n_positives = positives_first(positive)
+    own = weight[rows]
+    bins, codes = fit_bins(X, rows, own, max_bins, n_categories)
+    return CodedRows(bins, codes, own / weight.sum(), n_positives, count_rows(own))
 
 
 Draw = Callable[[int], tuple[Integers, int]]

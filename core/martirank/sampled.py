@@ -14,6 +14,7 @@ from sklearn.utils import column_or_1d
 
 from core.coding import Bins, count_rows, fit_bins
 from core.coding.bins import code_columns
+from core.coding.rows import positives_first
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
 from core.parameters import check_values
@@ -22,7 +23,7 @@ from core.splits import hold_out, row_keys
 from core.state import Value
 from core.target import check_weights
 
-from .growth import CodedRows, Growth, draw_rows, positives_first
+from .growth import CodedRows, Growth, draw_rows
 from .martirank import ProgramParameters, ProgramRanker
 from .program import NO_MASS, Mass, Noise, Program, mean_error
 
@@ -136,12 +137,11 @@ class Stream:
             growing = [g for g in self.growths if g.n_closed < self.n_layers]
             if not growing:
                 return
-            rows = np.arange(start, min(start + SLICE_ROWS, len(X)))
-            rows = np.concatenate([rows[positive[rows]], rows[~positive[rows]]])
+            part = slice(start, start + SLICE_ROWS)
+            rows, n_positives = positives_first(positive[part])
             growth = growing[self.turn % len(growing)]
             self.turn += 1
-            n_positives = int(positive[rows].sum())
-            codes, own = code_columns(X, rows, self.bins), weight[rows]
+            codes, own = code_columns(X[part], rows, self.bins), weight[part][rows]
             self._show(growth, CodedRows(self.bins, codes, own, n_positives, count_rows(own)))
 
     def _show(self, growth: Growth, rows: CodedRows) -> None:
@@ -464,8 +464,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _bagged(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Bagged:
         """Give what grows the program of a noise rate and a bag, each layer on rows drawn anew."""
         grower = self._grower(X, positive, weight)
-        keys = row_keys(X, positive, weight)[positives_first(positive)]
-        n_positives = int(positive.sum())
+        order, n_positives = positives_first(positive)
+        keys = row_keys(X, positive, weight)[order]
 
         def program(noise_rate: float, bag: int) -> Any:
             def draw(t: int) -> tuple[npt.NDArray[np.int64], int]:
