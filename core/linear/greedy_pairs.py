@@ -92,17 +92,9 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         return self._combine(X) + self.offset_
 
     def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
+        """Say how each row of X differs from the average training row, feature by feature: float64, of X's shape.
 
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_, the mean training score, plus the sum of each row,
-            but for rounding.
+        decision_function(X) is offset_, the mean training score, plus the sum of each row, but for rounding.
         """
         return self._parts(self._checked_rows(X))
 

@@ -114,29 +114,9 @@ def minimise(
 ) -> Minimum:
     """Minimise ½‖w‖² + C Σ cost_i ℓ(y_i (w·x_i + b)), y_i = ±1; b is without penalty.
 
-    Parameters
-    ----------
-    rows : TableRows
-    positive : ndarray of shape (n_rows,), bool
-    cost : ndarray of shape (n_rows,), float64
-        Not negative; a row of cost 0 is not looked at.
-    loss : callable (margin) -> Loss
-    C : float
-        Above 0.
-    start : Affine, optional
-        0 if it is not given.
-    tol : float
-        Of the gradient at 0, what counts as none.
-    report : callable, optional
-
-    Returns
-    -------
-    Minimum
-        Where there is no gradient, or rounding hides the way.
-
-    Notes
-    -----
-    O(n_rows · n_features) for each direction of each step's conjugate gradients.
+    Costs are not negative; a row of cost 0 is not looked at. The start is 0 if none is given; `tol` is, of the gradient
+    at 0, what counts as none. Ends there, or where rounding hides the way. O(n_rows · n_features) for each direction of
+    each step's conjugate gradients.
     """
     assert isinstance(rows, TableRows)
     total = float(cost.sum())

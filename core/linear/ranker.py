@@ -68,16 +68,7 @@ class LinearRanker(FollowingFit):
         return True
 
     def decision_function(self, X: Any) -> Floats:
-        """Score rows: the higher, the more likely positive; above 0, `predict` says positive.
-
-        Parameters
-        ----------
-        X : array, table or scipy.sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-        """
+        """Score rows of an array, a table or a scipy.sparse matrix; see `Ranker.decision_function`."""
         if not sparse.issparse(X):
             return super().decision_function(X)
         check_is_fitted(self)
@@ -88,21 +79,10 @@ class LinearRanker(FollowingFit):
         return self._map.transform(X).scores(self._w) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
+        """Say how each row of X differs from the average training row, feature by feature: float64, of X's shape.
 
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_, the mean training score, plus the sum of each row.
-
-        Raises
-        ------
-        InvalidParameter
-            The features of the map are of rows as a whole.
+        decision_function(X) is offset_, the mean training score, plus the sum of each row. Raises InvalidParameter
+        where the features of the map are of rows as a whole.
         """
         parts = self._map.split(self._checked_rows(X), self._w)
         if parts is None:
