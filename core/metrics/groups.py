@@ -47,14 +47,10 @@ class ClassRows:
     def __len__(self) -> int:
         return int(self.group.size)
 
-    def mass_by_group(self, n_groups: int) -> FloatArray:
-        """Sum of weights in each tie group, shape (n_groups,)."""
-        return np.bincount(self.group, self.weight, n_groups).astype(np.float64, copy=False)
-
-    def squares_by_group(self, n_groups: int) -> FloatArray:
-        """Sum of squared weights in each tie group, shape (n_groups,)."""
-        squares = None if self.weight is None else self.weight**2
-        return np.bincount(self.group, squares, n_groups).astype(np.float64, copy=False)
+    def mass_by_group(self, n_groups: int, *, squared: bool = False) -> FloatArray:
+        """Sum of weights, or of their squares, in each tie group, shape (n_groups,)."""
+        weight = self.weight if self.weight is None or not squared else self.weight**2
+        return np.bincount(self.group, weight, n_groups).astype(np.float64, copy=False)
 
     @cached_property
     def whole(self) -> bool:
@@ -91,16 +87,15 @@ class ScoreGroups:
     @cached_property
     def positive_squares(self) -> FloatArray:
         """Sum of squared positive weights at each score; the mass itself when unweighted."""
-        if self.positives.weight is None:
-            return self.positive
-        return self.positives.squares_by_group(self.scores.size)
+        return self._squares(self.positives, self.positive)
 
     @cached_property
     def negative_squares(self) -> FloatArray:
         """Sum of squared negative weights at each score; the mass itself when unweighted."""
-        if self.negatives.weight is None:
-            return self.negative
-        return self.negatives.squares_by_group(self.scores.size)
+        return self._squares(self.negatives, self.negative)
+
+    def _squares(self, rows: ClassRows, mass: FloatArray) -> FloatArray:
+        return mass if rows.weight is None else rows.mass_by_group(self.scores.size, squared=True)
 
 
 def prefix_sums(mass: FloatArray) -> FloatArray:
