@@ -1,5 +1,6 @@
 """Splits by any classifier: each node asks one that was fitted to its rows, at a cost of the node's own."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
@@ -83,8 +84,20 @@ class ClassifierSplitter(Splitter):
         return ClassifierRules(STACKS[self._name].join(rules, self.sample.n_categories))
 
 
+class RowwiseRules(Rules):
+    """Rules that are asked about rows, one rule after the other."""
+
+    @abstractmethod
+    def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
+        """Say which of X[rows] go to the top child."""
+
+    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
+        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
+
+
 @dataclass(frozen=True, eq=False)
-class ClassifierRules(Rules):
+class ClassifierRules(RowwiseRules):
     """A classifier's positive rows go to the top.
 
     Attributes
@@ -104,10 +117,6 @@ class ClassifierRules(Rules):
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
         """Say which of X[rows] the classifier takes for positive."""
         return self.stack.score(rule, X[rows]) > 0
-
-    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
-        return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
     def take(self, rules: Integers) -> Self:
         """Give some of the rules."""
@@ -168,7 +177,7 @@ def _takes(estimator: Any, X: Floats) -> Booleans:
 
 
 @dataclass(frozen=True, eq=False)
-class EstimatorRules(Rules):
+class EstimatorRules(RowwiseRules):
     """Rows that a scikit-learn classifier takes for positive go to the top.
 
     Attributes
@@ -192,10 +201,6 @@ class EstimatorRules(Rules):
         if not len(rows):  # which scikit-learn refuses
             return np.zeros(0, dtype=np.bool_)
         return _takes(self.estimators[rule], X[rows])
-
-    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
-        return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
     def take(self, rules: Integers) -> Self:
         """Give some of the rules."""

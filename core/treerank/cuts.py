@@ -24,8 +24,8 @@ from core.trees.predictor import Nodes
 
 from .tree import GREATEST_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
 
-# What a way through a cut tree lets through of the features that are asked on it.
-Way = dict[int, Condition]
+# What a path through a cut tree lets through of the features that are asked on it.
+Path = dict[int, Condition]
 
 
 def _cut(name: str, size: str = "n_cut_nodes") -> Array:
@@ -143,7 +143,7 @@ class CutRules(Rules):
         child = np.repeat(np.arange(n_cuts + tree.n_leaves), 2)
         child[0 : 2 * n_cuts : 2] = target[self.below[is_cut]]
         child[1 : 2 * n_cuts : 2] = target[np.flatnonzero(is_cut) + 1]
-        depth = [0] * (n_cuts + tree.n_leaves)  # cuts on the longest way from here
+        depth = [0] * (n_cuts + tree.n_leaves)  # cuts on the longest path from here
         pairs = child.reshape(-1, 2).tolist()
         for cut in range(n_cuts - 1, -1, -1):  # children come after their parents
             depth[cut] = 1 + max(depth[pairs[cut][0]], depth[pairs[cut][1]])
@@ -232,16 +232,16 @@ class CutRules(Rules):
         """Describe a rule: in words what goes to the top, and what otherwise; see `Rules.describe`."""
         sides = []
         for to_top in (True, False):
-            ways = self._ways(int(self.start[rule]), to_top, {}, categories)
+            paths = self._paths(int(self.start[rule]), to_top, {}, categories)
             each = [
-                [self._in_words(condition, name, categories) for condition in way.items()]
-                for way in ways
+                [self._in_words(condition, name, categories) for condition in path.items()]
+                for path in paths
             ]
-            enclose = len(ways) > 1
+            enclose = len(paths) > 1
             sides.append(
                 " or ".join(
-                    f"({' and '.join(way)})" if enclose and len(way) > 1 else " and ".join(way)
-                    for way in each
+                    f"({' and '.join(path)})" if enclose and len(path) > 1 else " and ".join(path)
+                    for path in each
                 )
             )
         cuts = int(self.n_leaves[rule]) - 1
@@ -254,20 +254,20 @@ class CutRules(Rules):
         to_top = np.where(self.to_top[is_leaf], 1.0, 0.0)
         return sum_up(self.below, to_top) / sum_up(self.below, np.ones_like(to_top))
 
-    def _ways(
-        self, node: int, to_top: bool, way: Way, categories: Sequence[Sequence[str] | None]
-    ) -> list[Way]:
-        """Give the ways on from a cut node to one side, which was reached by a way.
+    def _paths(
+        self, node: int, to_top: bool, path: Path, categories: Sequence[Sequence[str] | None]
+    ) -> list[Path]:
+        """Give the paths on from a cut node to one side, which was reached by a path.
 
         Where all that is above goes there, "above, or not above and ..." is "above, or ...".
         """
         if self._share_to_top[node] == float(to_top):
-            return [way]
+            return [path]
         if self._share_to_top[node] == float(not to_top):
             return []
         feature, missing_above = int(self.feature[node]), bool(self.missing_above[node])
         texts = categories[feature]
-        held = way.get(feature, ANY_NUMBER if texts is None else any_category(len(texts)))
+        held = path.get(feature, ANY_NUMBER if texts is None else any_category(len(texts)))
         divided: tuple[Condition, Condition]
         if isinstance(held, CategorySet):
             members = unpack(self.words, int(self.word[node]), len(texts or ()))
@@ -276,12 +276,12 @@ class CutRules(Rules):
             divided = held.divide(float(self.threshold[node]), missing_above=missing_above)
         children = node + 1, int(self.below[node])
         whole = [self._share_to_top[child] == float(to_top) for child in children]
-        ways = []
+        paths = []
         for k in range(2):
             implied = whole[1 - k] and not whole[k]
-            further = way if implied else {**way, feature: divided[k]}
-            ways += self._ways(children[k], to_top, further, categories)
-        return ways
+            further = path if implied else {**path, feature: divided[k]}
+            paths += self._paths(children[k], to_top, further, categories)
+        return paths
 
     @cached_property
     def _with_missing(self) -> frozenset[int]:

@@ -39,7 +39,7 @@ class Branch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class NamedTree:
     """A tree with the words for what it asks.
 
     Attributes
@@ -87,7 +87,7 @@ class Reading:
         described = self.tree.rules.describe(rule, self.name, self.categories)
         return Branch(described["words"], described.get("otherwise", f"not ({described['words']})"))
 
-    def shown(self, most_leaves: int) -> "Reading":
+    def shown(self, most_leaves: int) -> "NamedTree":
         """Give the subtree of at most so many leaves that keeps most of the AUC."""
         if self.tree.n_leaves <= most_leaves:
             return self
@@ -95,17 +95,17 @@ class Reading:
         inside = np.sort(critical[self.tree.rule >= 0])
         # The weakest links go first; a link may take several nodes with it.
         least = inside[self.tree.n_leaves - most_leaves - 1]
-        return Reading(
+        return NamedTree(
             self.tree.collapse(critical <= least), self.order, self.name, self.categories
         )
 
 
-def list_rules(reading: Reading) -> list[dict[str, Any]]:
+def list_rules(named: NamedTree) -> list[dict[str, Any]]:
     """Describe each leaf by the conditions on the way to it, the leaf that ranks highest first.
 
     Parameters
     ----------
-    reading : Reading
+    named : NamedTree
 
     Returns
     -------
@@ -114,15 +114,15 @@ def list_rules(reading: Reading) -> list[dict[str, Any]]:
         mass of each class of the training rows in it, and `share`, that of positives; `fpr` and
         `tpr`, the shares of all negatives and positives in this leaf and those above it.
     """
-    tree = reading.tree
+    tree = named.tree
     conditions: list[list[str]] = [[] for _ in range(tree.n_nodes)]
     for node in np.flatnonzero(tree.rule >= 0).tolist():  # parents before children
-        branch = reading.branch(node)
+        branch = named.branch(node)
         conditions[tree.top[node]] = [*conditions[node], branch.top]
         conditions[tree.bottom[node]] = [*conditions[node], branch.bottom]
-    fpr, tpr = reading.roc_knots
+    fpr, tpr = named.roc_knots
     rules = []
-    for place, leaf in enumerate(reading.ranking.tolist(), start=1):
+    for place, leaf in enumerate(named.ranking.tolist(), start=1):
         positive, negative = float(tree.leaf_positive[leaf]), float(tree.leaf_negative[leaf])
         rules.append(
             {
@@ -154,32 +154,32 @@ def subtree_curves(tree: Tree) -> list[tuple[Floats, Floats]]:
     return [tree.collapse(tree.depth >= depth).roc_knots for depth in depths]
 
 
-def to_text(reading: Reading) -> str:
+def to_text(named: NamedTree) -> str:
     """Write a tree as lines of text, a child further in than its parent, the top child first.
 
     Parameters
     ----------
-    reading : Reading
+    named : NamedTree
 
     Returns
     -------
     str
         One line per node, and one before them for the tree.
     """
-    tree = reading.tree
+    tree = named.tree
     lines = [
-        f"ranking tree of {say_leaves(tree)}, training AUC {reading.auc:.4f}, {say_rows(tree, 0)}"
+        f"ranking tree of {say_leaves(tree)}, training AUC {named.auc:.4f}, {say_rows(tree, 0)}"
     ]
     waiting = [(0, "", "")]  # a node, the words that lead to it, and what its lines begin with
     while waiting:
         node, words, stem = waiting.pop()
         if tree.rule[node] < 0:
-            rank = f"rank {reading.rank[tree.leaf_number[node]]}: "
+            rank = f"rank {named.rank[tree.leaf_number[node]]}: "
             lines.append(f"{stem}{words}{rank}{say_rows(tree, node)}")
             continue
         if node > 0:
             lines.append(f"{stem}{words}{say_rows(tree, node)}")
-        branch = reading.branch(node)
+        branch = named.branch(node)
         further = _continue(stem)
         waiting.append((int(tree.bottom[node]), f"{branch.bottom}: ", f"{further}└─ "))
         waiting.append((int(tree.top[node]), f"{branch.top}: ", f"{further}├─ "))
@@ -208,12 +208,12 @@ def say_mass(mass: float) -> str:
     return f"{mass:,.0f}" if mass == round(mass) and mass < 1e15 else f"{mass:.4g}"
 
 
-def to_svg(reading: Reading, title: str) -> str:
+def to_svg(named: NamedTree, title: str) -> str:
     """Draw a tree and its training ROC curve.
 
     Parameters
     ----------
-    reading : Reading
+    named : NamedTree
     title : str
 
     Returns
@@ -222,15 +222,15 @@ def to_svg(reading: Reading, title: str) -> str:
         An SVG document that refers to nothing outside it. Rules that are too long for their box are
         whole in its tooltip. Fainter curves are those of the tree cut off at each depth.
     """
-    shown = reading.shown(MOST_LEAVES)
+    shown = named.shown(MOST_LEAVES)
     picture = _Picture(shown)
     left = picture.width + 2 * _MARGIN
     curve = _draw_curve(shown, left + 40, _HEAD + 24)
     height = max(picture.height, _HEAD + _CURVE + 70) + 56
     width = left + _CURVE + 90
-    tree = reading.tree
-    note = f"{say_rows(tree, 0)} · {say_leaves(tree)} · training AUC {reading.auc:.4f}"
-    if shown is not reading:
+    tree = named.tree
+    note = f"{say_rows(tree, 0)} · {say_leaves(tree)} · training AUC {named.auc:.4f}"
+    if shown is not named:
         note += f" · drawn with the {say_leaves(shown.tree)} that keep most of it"
     parts = [
         svg.start(width, height, title),
@@ -249,9 +249,9 @@ def to_svg(reading: Reading, title: str) -> str:
 class _Picture:
     """Where the nodes of a tree are, and how they look."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._tree = tree = reading.tree
+    def __init__(self, named: NamedTree) -> None:
+        self._named = named
+        self._tree = tree = named.tree
         self._x = np.zeros(tree.n_nodes)
         self._x[tree.leaves] = _MARGIN + _LEAF * (np.arange(tree.n_leaves) + 0.5)
         for node in np.flatnonzero(tree.rule >= 0)[::-1].tolist():
@@ -274,7 +274,7 @@ class _Picture:
         boxes = [self._draw_node(node) for node in inside]
         leaves = [self._draw_leaf(node) for node in tree.leaves.tolist()]
         words = "← what the box says is true; leaves rank from left to right"
-        if self._reading.order == "concave":
+        if self._named.order == "concave":
             words = "← what the box says is true; leaves rank by their share of positives"
         caption = svg.text(_MARGIN + 5, self.height, words, size=12, colour=svg.SOFT)
         return [*edges, *boxes, *leaves, *([caption] if inside else [])]
@@ -296,7 +296,7 @@ class _Picture:
 
     def _draw_node(self, node: int) -> str:
         """A box with the words for what goes left."""
-        words = self._reading.branch(node).top
+        words = self._named.branch(node).top
         x, y = float(self._x[node]), float(self._y[node])
         width = 2 * _LEAF - 12
         lines = wrap(words, _LINE_LENGTH, break_long_words=True) or [""]
@@ -325,7 +325,7 @@ class _Picture:
         tree = self._tree
         x, y = float(self._x[node]), float(self._y[node])
         mass = float(tree.positive[node] + tree.negative[node])
-        rank = int(self._reading.rank[tree.leaf_number[node]])
+        rank = int(self._named.rank[tree.leaf_number[node]])
         is_dark = abs(_place(_share(tree, node), _share(tree, 0)) - 0.5) > 0.36
         ink = "#ffffff" if is_dark else svg.INK
         return "\n".join(
@@ -349,9 +349,9 @@ class _Picture:
         )
 
 
-def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
+def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
     """The training curve, a piece per leaf; behind it those of the tree cut off at each depth."""
-    tree = reading.tree
+    tree = named.tree
     grid = [
         f'<path d="M{x + _CURVE * tick:.1f} {y}v{_CURVE}M{x} {y + _CURVE * tick:.1f}h{_CURVE}" '
         f'stroke="{svg.LINE}" fill="none"/>'
@@ -362,14 +362,14 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
         f'stroke-dasharray="2 3"><title>cut off at depth {depth}</title></path>'
         for depth, (fpr, tpr) in enumerate(subtree_curves(tree)[:-1])
     ]
-    fpr, tpr = reading.roc_knots
+    fpr, tpr = named.roc_knots
     knots = list(zip(fpr.tolist(), tpr.tolist(), strict=True))
     pieces = [
         f'<path d="{_path((f0, f1), (t0, t1), x, y)}" stroke="{_colour(tree, node)}" '
         f'stroke-width="5" stroke-linecap="round"><title>rank {place}: '
         f"{svg.escape(say_rows(tree, node))}</title></path>"
         for place, (node, ((f0, t0), (f1, t1))) in enumerate(
-            zip(tree.leaves[reading.ranking].tolist(), pairwise(knots), strict=True), start=1
+            zip(tree.leaves[named.ranking].tolist(), pairwise(knots), strict=True), start=1
         )
     ]
     dots = [
@@ -377,9 +377,7 @@ def _draw_curve(reading: Reading, x: float, y: float) -> list[str]:
         for f, t in knots
     ]
     return [
-        svg.text(
-            x, y - 12, f"ROC on the training rows, AUC {reading.auc:.4f}", size=13, weight=600
-        ),
+        svg.text(x, y - 12, f"ROC on the training rows, AUC {named.auc:.4f}", size=13, weight=600),
         *grid,
         *behind,
         f'<path d="{_path(fpr, tpr, x, y)}" fill="none" stroke="{svg.INK}" stroke-width="7" '

@@ -45,7 +45,7 @@ class Grown(NamedTuple):
     leaf: Integers
 
 
-class Bag:
+class BaggedGrower:
     """Grows trees on rows drawn with replacement, and looks at them again."""
 
     def __init__(self, sample: Sample, seed: int) -> None:
@@ -206,7 +206,38 @@ class TreeShare(State):
         return list(zip(self.trees.split(), leaves, strict=True))
 
 
-class TreeRankForest(Ranker):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeRankForestParameters:
+    """Parameters of `TreeRankForest`."""
+
+    n_trees: Annotated[int, Ge(1), Le(MOST_TREES), Doc("Number of trees.")] = 50
+    max_features: Annotated[
+        float, Gt(0), Le(1), Doc("Share of the features that each node may ask, at least one.")
+    ] = 0.5
+    splitter: Annotated[
+        Literal["leafrank", "axis"],
+        Doc(
+            "How a node is split: 'leafrank', a small tree of axis cuts whose leaves are merged "
+            "to two sides; 'axis', one cut."
+        ),
+    ] = "leafrank"
+    max_depth: options.MaxDepth = 8
+    max_leaves: options.MaxLeaves = None
+    min_samples_leaf: options.MinSamplesLeaf = 5.0
+    leafrank_depth: options.LeafRankDepth = 3
+    leafrank_max_leaves: options.LeafRankMaxLeaves = None
+    max_bins: MaxNarrowBins = 255
+    order: Annotated[
+        Literal["tree", "concave"],
+        Doc(
+            "How a tree's leaves rank: 'tree', from its top to its bottom; 'concave', by their "
+            "share of positives, so that a poor first split costs less."
+        ),
+    ] = "concave"
+    random_state: options.RandomState = 0
+
+
+class TreeRankForest(TreeRankForestParameters, Ranker):
     """Average the ranks that many ranking trees give.
 
     Each tree is grown on rows drawn with replacement, each class by itself, and each of its nodes
@@ -251,52 +282,11 @@ class TreeRankForest(Ranker):
     trees_: tuple[Tree, ...]
     oob_auc_: Annotated[float, Value(nan_as_null=True), Ge(0.0), Le(1.0)]
     intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
-    _grove: "_Grove"
-
-    def __init__(
-        self,
-        *,
-        n_trees: Annotated[int, Ge(1), Le(MOST_TREES), Doc("Number of trees.")] = 50,
-        max_features: Annotated[
-            float, Gt(0), Le(1), Doc("Share of the features that each node may ask, at least one.")
-        ] = 0.5,
-        splitter: Annotated[
-            Literal["leafrank", "axis"],
-            Doc(
-                "How a node is split: 'leafrank', a small tree of axis cuts whose leaves are merged "
-                "to two sides; 'axis', one cut."
-            ),
-        ] = "leafrank",
-        max_depth: options.MaxDepth = 8,
-        max_leaves: options.MaxLeaves = None,
-        min_samples_leaf: options.MinSamplesLeaf = 5.0,
-        leafrank_depth: options.LeafRankDepth = 3,
-        leafrank_max_leaves: options.LeafRankMaxLeaves = None,
-        max_bins: MaxNarrowBins = 255,
-        order: Annotated[
-            Literal["tree", "concave"],
-            Doc(
-                "How a tree's leaves rank: 'tree', from its top to its bottom; 'concave', by their "
-                "share of positives, so that a poor first split costs less."
-            ),
-        ] = "concave",
-        random_state: options.RandomState = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.max_features = max_features
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.leafrank_depth = leafrank_depth
-        self.leafrank_max_leaves = leafrank_max_leaves
-        self.max_bins = max_bins
-        self.order = order
-        self.random_state = random_state
+    _linked: "_LinkedTrees"
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        return self._grove.rank(X) + self.intercept_
+        return self._linked.rank(X) + self.intercept_
 
     def takes_categories(self) -> bool:
         """Cuts take them."""
@@ -306,8 +296,8 @@ class TreeRankForest(Ranker):
     def offset_(self) -> float:
         """The mean score of the rows that the trees were grown on."""
         check_is_fitted(self)
-        nodes = self._grove.nodes
-        return float(self._grove.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
+        nodes = self._linked.nodes
+        return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
         """Say how each row differs from the average one, feature by feature; see `TreeRank`.
@@ -324,7 +314,7 @@ class TreeRankForest(Ranker):
         check_is_fitted(self)
         rows = self._checked_rows(X)
         parts = np.zeros(rows.shape)
-        nodes = self._grove.nodes._replace(mean=self._grove.means)
+        nodes = self._linked.nodes._replace(mean=self._linked.means)
         predictor.add_parts(rows, nodes, parts)
         return parts / len(self.trees_)
 
@@ -439,8 +429,8 @@ class TreeRankForest(Ranker):
     def _sample(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Sample:
         return Sample(X, positive, weight, self._n_categories())
 
-    def _bag(self, sample: Sample) -> Bag:
-        return Bag(sample, self.random_state)
+    def _bag(self, sample: Sample) -> BaggedGrower:
+        return BaggedGrower(sample, self.random_state)
 
     def _grow(self, sample: Sample, numbers: range) -> Generator[Grown, None, None]:
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
@@ -478,7 +468,7 @@ class TreeRankForest(Ranker):
 
     def _take(self, trees: tuple[Tree, ...], intercept: float) -> None:
         self.trees_, self.intercept_ = trees, intercept
-        self._grove = _Grove(trees, self.order)
+        self._linked = _LinkedTrees(trees, self.order)
 
     @property
     def _kept(self) -> Annotated[Trees, Nested()]:
@@ -498,7 +488,7 @@ class TreeRankForest(Ranker):
 
 
 @dataclass(frozen=True)
-class _Grove:
+class _LinkedTrees:
     """Trees that rank together."""
 
     trees: tuple[Tree, ...]

@@ -1,6 +1,7 @@
 """TreeRank: a tree whose leaves, from its top to its bottom, are the ranking."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -24,11 +25,33 @@ from .cuts import CutRules, FeatureGains, mean_values, sum_gains
 from .grid import GridRules, GridSplitter
 from .growth import Grower, Limits, Sample, SplitterGrower
 from .leafrank import CutGrower, Shape
-from .pruning import Chosen, PruningPath
+from .pruning import SCALE, Chosen, PruningPath
 from .tree import Booleans, Integers, LeafOrder, Rules, Tree
 
 
-class TreeRank(FollowingFit):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeRankParameters:
+    """Parameters of `TreeRank`."""
+
+    splitter: options.Splitting = "leafrank"
+    max_depth: options.MaxDepth = 10
+    max_leaves: options.MaxLeaves = None
+    min_samples_leaf: options.MinSamplesLeaf = 20.0
+    leafrank_depth: options.LeafRankDepth = 3
+    leafrank_max_leaves: options.LeafRankMaxLeaves = None
+    leafrank_pruning: options.LeafRankPruning = None
+    grid_resolution: options.GridResolution = 3
+    max_bins: MaxNarrowBins = 255
+    pruning: options.Pruning = None
+    leaf_penalty: options.LeafPenalty = 0.0
+    penalty_scale: options.PenaltyScale = SCALE
+    n_folds: options.Folds = 10
+    validation_fraction: options.ValidationFraction = 0.25
+    order: options.Order = "tree"
+    random_state: options.RandomState = 0
+
+
+class TreeRank(TreeRankParameters, FollowingFit):
     """Grow a ranking tree along the ROC curve: each split adds the most area under it.
 
     A node's cell C is split into C' at the top and the rest at the bottom so that
@@ -74,43 +97,6 @@ class TreeRank(FollowingFit):
     order_: Annotated[LeafOrder, Value()]
     pruning_path_: Annotated[PruningPath, Nested()]
     _leaf_scores: Floats
-
-    def __init__(
-        self,
-        *,
-        splitter: options.Splitting = "leafrank",
-        max_depth: options.MaxDepth = 10,
-        max_leaves: options.MaxLeaves = None,
-        min_samples_leaf: options.MinSamplesLeaf = 20.0,
-        leafrank_depth: options.LeafRankDepth = 3,
-        leafrank_max_leaves: options.LeafRankMaxLeaves = None,
-        leafrank_pruning: options.LeafRankPruning = None,
-        grid_resolution: options.GridResolution = 3,
-        max_bins: MaxNarrowBins = 255,
-        pruning: options.Pruning = None,
-        leaf_penalty: options.LeafPenalty = 0.0,
-        penalty_scale: options.PenaltyScale = pruning.SCALE,
-        n_folds: options.Folds = 10,
-        validation_fraction: options.ValidationFraction = 0.25,
-        order: options.Order = "tree",
-        random_state: options.RandomState = 0,
-    ) -> None:
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.leafrank_depth = leafrank_depth
-        self.leafrank_max_leaves = leafrank_max_leaves
-        self.leafrank_pruning = leafrank_pruning
-        self.grid_resolution = grid_resolution
-        self.max_bins = max_bins
-        self.pruning = pruning
-        self.leaf_penalty = leaf_penalty
-        self.penalty_scale = penalty_scale
-        self.n_folds = n_folds
-        self.validation_fraction = validation_fraction
-        self.order = order
-        self.random_state = random_state
 
     @property
     def roc_knots_(self) -> tuple[Floats, Floats]:
@@ -219,15 +205,15 @@ class TreeRank(FollowingFit):
 
     def list_rules(self) -> list[dict[str, Any]]:
         """Describe each leaf by the conditions on the way to it; see `description.list_rules`."""
-        return description.list_rules(self._reading())
+        return description.list_rules(self._named())
 
     def to_text(self) -> str:
         """Write the tree as indented lines; see `description.to_text`."""
-        return description.to_text(self._reading())
+        return description.to_text(self._named())
 
     def to_svg(self, title: str = "Ranking tree") -> str:
         """Draw the tree with its ROC curve beside it; see `description.to_svg`."""
-        return description.to_svg(self._reading(), title)
+        return description.to_svg(self._named(), title)
 
     def structure(self) -> dict[str, Any]:
         """Describe the tree: its nodes in preorder, with their rules in words, and what pruning chose from."""
@@ -265,9 +251,9 @@ class TreeRank(FollowingFit):
         gain = {"auc_gain": float(tree.gain[node] / 2.0)}
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
-    def _reading(self) -> description.Reading:
+    def _named(self) -> description.NamedTree:
         check_is_fitted(self)
-        return description.Reading(self.tree_, self.order_, self._feature_name, self.categories_)
+        return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 
     def _mean_scores(self) -> Floats:
         check_is_fitted(self)

@@ -98,7 +98,7 @@ def test_rules_per_leaf_have_the_counts_and_rates_of_the_training_rows(order):
     if order == "concave":
         shares = [rule["share"] for rule in rules]
         assert shares == sorted(shares, reverse=True)
-    assert ranker._reading().auc == pytest.approx(auc(y, scores, weight))
+    assert ranker._named().auc == pytest.approx(auc(y, scores, weight))
 
 
 def test_what_a_cut_below_has_said_is_not_said_again():
@@ -189,7 +189,7 @@ def test_a_large_tree_is_drawn_without_its_weakest_splits():
     table, y = people(3000)
     ranker = TreeRank(max_depth=8, min_samples_leaf=5).fit(table, y)
     assert ranker.tree_.n_leaves > description.MOST_LEAVES
-    shown = ranker._reading().shown(description.MOST_LEAVES)
+    shown = ranker._named().shown(description.MOST_LEAVES)
     assert 2 <= shown.tree.n_leaves <= description.MOST_LEAVES
     assert shown.auc > 0.5 + 0.9 * (ranker.tree_.auc - 0.5)
     path = ranker.pruning_path_
