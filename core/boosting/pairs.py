@@ -165,7 +165,7 @@ class PairStumpLearner(WeakLearner):
 
     Notes
     -----
-    A round is O(n_features · n_pairs). Memory: 17 to 25 bytes a pair, and 4 kB a feature.
+    A round is O(n_features · n_pairs). Memory: 17 bytes a pair, 16 more during a step, and 4 kB a feature.
     """
 
     ensemble = StumpSum
@@ -188,7 +188,7 @@ class PairStumpLearner(WeakLearner):
         self._weights = data.weight / total
         self._log_loss = math.log(total)  # of F̃ = Σ w e^{-(f(better) - f(worse))}, a sum over pairs
         # Of the last cut: which ends of each pair are above it, 2 the better, 1 the worse, 3 both; and their weights.
-        self._ends = np.zeros(0, dtype=np.uint8)
+        self._ends = np.zeros(len(data.weight), dtype=np.uint8)
         self._cut = Cut(0.0, 0.0, 1.0)
         # The share of each bin in the pairs' items; a pair counts for both.
         mass = np.add(*data.by_item(data.weight))
@@ -210,8 +210,9 @@ class PairStumpLearner(WeakLearner):
         if split.feature < 0:
             return None
         above = divide(self._codes[split.feature], split).is_above.view(np.uint8)
-        self._ends = 2 * above[self._pairs.better] + above[self._pairs.worse]
-        outside, wrong, right, inside = np.bincount(self._ends, self._weights, 4).tolist()
+        pairs = self._pairs
+        sums = sort_pairs(above, pairs.better, pairs.worse, self._weights, self._ends)
+        outside, wrong, right, inside = sums.tolist()
         total = right + wrong + inside + outside
         self._cut = Cut(right / total, wrong / total, (inside + outside) / total)
         if not self._bins.has_missing[split.feature]:
@@ -420,6 +421,25 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
             masses[j, 0, 0, k] += worse_missing
             masses[j, 0, 1, k] += better_missing
         j = take(queue)
+
+
+@kernel(
+    numba.float64[::1](
+        numba.uint8[::1],
+        numba.uint32[::1],
+        numba.uint32[::1],
+        numba.float64[::1],
+        numba.uint8[::1],
+    )
+)
+def sort_pairs(above, better, worse, weights, ends):  # type: ignore[no-untyped-def]
+    """Write which ends of each pair are above a cut, 2 the better, 1 the worse, 3 both, and sum the weights of each."""
+    sums = np.zeros(4)
+    for p in range(len(better)):
+        end = 2 * above[better[p]] + above[worse[p]]
+        ends[p] = end
+        sums[end] += weights[p]
+    return sums
 
 
 def find_best_cut(
