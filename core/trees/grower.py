@@ -1225,7 +1225,9 @@ class Grower(Resumable):
         n_rows, m = table.n_rows, table.n_positives
         n_leaves = max_leaves or 2**max_depth
         n_numbers = CELL * table.n_cells
-        n_bytes = min(n_leaves, n_rows) * n_numbers * 8
+        # level by level the last splits' children need no histograms
+        n_held = n_leaves if max_leaves is not None else max(n_leaves // 2, 1)
+        n_bytes = min(n_held, n_rows) * n_numbers * 8
         if n_bytes > MOST_BYTES:
             raise InvalidParameter(
                 f"max_bins or the trees' size must be less: histograms of {n_leaves} leaves and "
@@ -1253,8 +1255,9 @@ class Grower(Resumable):
         )  # as `_choose` has it, from two leaves on
         n_batch = n_ahead if max_leaves is not None else max(n_leaves // 2, 1)
         # The root's, one of each split but the last, and of each node that is divided in vain.
-        n_places = n_leaves - 1 + n_ahead
-        n_nodes = max(2 * n_places + 1, n_cells * (2 * n_leaves - 1))
+        n_splits = n_leaves - 1 + n_ahead
+        n_places = n_splits if max_leaves is not None else n_held
+        n_nodes = max(2 * n_splits + 1, n_cells * (2 * n_leaves - 1))
         n_codes = int(table.groups["n_codes"].max())
         is_categorical = table.columns["kind"] == Kind.CATEGORICAL
         n_runs = n_batch * ENOUGH_PIECES + n_rows // DIVIDED_ROWS + 1
