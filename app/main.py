@@ -10,47 +10,44 @@ from functools import partial
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from app.api import openapi, problems
-from app.api.context import Context
-from app.api.drain import Drain
-from app.api.middleware import Edge
-from app.api.pace import Pace
-from app.api.places import Places
-from app.api.routes import (
-    algorithms,
-    audit,
-    batch_scores,
-    bounds,
-    comparisons,
-    curves,
-    datasets,
-    docs,
-    evaluations,
-    health,
-    interpretation,
-    jobs,
-    keys,
-    models,
-    reports,
-    scores,
-    validation,
-    versions,
-)
-from app.api.watcher import Watcher
-from app.db import models as model_rows
-from app.db.session import Database
-from app.errors import TooMany, Unavailable
-from app.infra.blobs import BlobStore
-from app.infra.errand import Errands
-from app.infra.logging import configure_logging
-from app.infra.metrics import request_histogram
-from app.infra.producer import Producer
-from app.infra.settings import Settings
-from app.services import figures
-from app.services import jobs as job_service
-from app.services.keys import KeyRing
-from app.services.preload import preload
-from app.services.scoring import ModelCache
+from app.access import audit_endpoints as audit
+from app.access import endpoints as keys
+from app.access.service import KeyRing
+from app.datasets import endpoints as datasets
+from app.datasets import versions_endpoints as versions
+from app.evaluation import comparisons_endpoints as comparisons
+from app.evaluation import endpoints as evaluations
+from app.http import docs, openapi, problems
+from app.http.context import Context
+from app.http.drain import Drain
+from app.http.limits import Pace
+from app.http.middleware import Edge
+from app.http.places import Places
+from app.jobs import endpoints as jobs
+from app.jobs import service as job_service
+from app.jobs.watcher import Watcher
+from app.models import bounds_endpoints as bounds
+from app.models import curves_endpoints as curves
+from app.models import endpoints as models
+from app.models import repository as model_rows
+from app.operations import endpoints as health
+from app.operations import figures
+from app.platform.background import Errands
+from app.platform.blobs import BlobStore
+from app.platform.broker import Producer
+from app.platform.database import Database
+from app.platform.errors import TooMany, Unavailable
+from app.platform.logging import configure_logging
+from app.platform.metrics import request_histogram
+from app.platform.preload import preload
+from app.platform.settings import Settings
+from app.reports import endpoints as reports
+from app.scoring import batch_endpoints as batch_scores
+from app.scoring import endpoints as scores
+from app.scoring import interpretation_endpoints as interpretation
+from app.scoring.service import ModelCache
+from app.training import endpoints as algorithms
+from app.training import validation_endpoints as validation
 
 
 def create_app(settings: Settings) -> FastAPI:

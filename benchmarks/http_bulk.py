@@ -25,15 +25,17 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv
 
-from app.api.score_bodies import rows_of
-from app.db import migrate
-from app.infra.settings import Settings
+from app.access import service as keys
+from app.datasets import service as datasets
+from app.ingest.formats import ARROW, CSV, NDJSON
 from app.main import open_context
-from app.services import datasets, keys, submission
-from app.services.ingest.sources import ARROW, CSV, NDJSON
-from app.services.score_tables import Bounds, read_body, read_with
-from app.services.score_terms import Terms
-from app.services.scoring import Served
+from app.platform import migrate
+from app.platform.settings import Settings
+from app.scoring.bodies import rows_of
+from app.scoring.options import Terms
+from app.scoring.service import Served
+from app.scoring.table_rows import Bounds, read_body, read_with
+from app.training import submission
 from benchmarks.http_score import HOST, cpu_seconds, free_port, run_jobs
 
 FEATURES, TRAINED_ON, TURNS = 20, 20_000, 3

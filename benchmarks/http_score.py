@@ -32,13 +32,17 @@ import uvloop
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from app.api.context import Context
-from app.api.security import authenticate
-from app.api.server import server_config
-from app.db import migrate
-from app.infra.settings import Settings
+from app.access import service as keys
+from app.access.authentication import authenticate
+from app.datasets import service as datasets
+from app.http.context import Context
+from app.http.server import server_config
+from app.jobs import handlers as execution
+from app.jobs import queue
 from app.main import app_factory, open_context
-from app.services import datasets, execution, keys, queue, submission
+from app.platform import migrate
+from app.platform.settings import Settings
+from app.training import submission
 
 FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
 NULL_PATH = "/v1/nothing/{ref}/score"

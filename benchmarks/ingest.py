@@ -42,8 +42,8 @@ print(json.dumps({{"seconds": seconds, "cpu": cpu, "mb": (peak - idle) / 1024, *
 _OURS = {
     "load": """
     from pathlib import Path
-    from app.services.ingest.build import ingest
-    from app.services.ingest.survey import Survey
+    from app.ingest.build import ingest
+    from app.ingest.survey import Survey
     from tests.app.services.uploads import LIMITS
 
     spent = 0.0
@@ -72,7 +72,7 @@ _OURS = {
     ingest(payload | {"path": str(small)}, lambda *_: None)
     """,
     "read": """
-    from app.services.ingest.faults import BadTable
+    from app.ingest.errors import BadTable
 
     given = {"path": path, "label": label}
     if path.endswith(".parquet"):

@@ -25,8 +25,8 @@ import numpy as np
 import orjson
 import uvloop
 
-from app.db import migrate
-from app.infra.settings import Settings
+from app.platform import migrate
+from app.platform.settings import Settings
 from benchmarks.http_score import HOST, Load, free_port, train_on, wait_for
 
 COLUMNS, TRAINED_ON, MANY = 14, 20_000, 1_000

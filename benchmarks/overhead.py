@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from app.cli.api_client import ApiClient
-from app.services.tables import Columns, read_table
+from app.datasets.matrices import Columns, read_table
 from benchmarks import rounds
 from benchmarks.fan_out import ONE_THREAD, write_table
 from chaos import inside, processes

@@ -34,10 +34,10 @@ from statistics import median
 
 import numpy as np
 
-from app.db import migrate
-from app.infra.settings import Settings
+from app.access import service as keys
 from app.main import open_context
-from app.services import keys
+from app.platform import migrate
+from app.platform.settings import Settings
 from benchmarks.http_score import HOST, free_port
 
 MB = 1_000_000

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.infra.faults import POINTS
+from app.platform.failpoints import POINTS
 from chaos.aims import AIMS
 from chaos.deployments import DEPLOYMENTS, SHORT_LEASES, Split
 from chaos.disk import leave_mounts_behind

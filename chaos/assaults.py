@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psycopg
 import redis
 
-from app.infra.producer import QUEUE
+from app.platform.broker import QUEUE
 from chaos import inside, processes
 from chaos.deployments import Deployment, Embedded, Split
 from chaos.disk import Disk

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
-from app.db import blobs as blob_rows
-from app.db.batch_score_tables import BatchScore
-from app.db.evaluation_tables import Evaluation
-from app.db.model_tables import Model
-from app.db.session import Database
-from app.db.tables import FINAL_STATES, Dataset, Idempotency, Job, JobEvent, JobState
-from app.db.time import db_now
-from app.infra.blobs import BlobStore
+from app.operations import blobs_repository as blob_rows
+from app.platform.batch_score_tables import BatchScore
+from app.platform.blobs import BlobStore
+from app.platform.clock import db_now
+from app.platform.database import Database
+from app.platform.evaluation_tables import Evaluation
+from app.platform.model_tables import Model
+from app.platform.tables import FINAL_STATES, Dataset, Idempotency, Job, JobEvent, JobState
 from chaos.workload import Ledger
 
 BEGINS = {"queued"}

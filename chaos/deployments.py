@@ -20,12 +20,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app.db.migrate import upgrade
-from app.db.session import Database
-from app.infra.lifeline import die_with_parent
-from app.infra.settings import Settings
-from app.services import keys
-from app.supervisor.broker import socket_path
+from app.access import service as keys
+from app.platform.database import Database
+from app.platform.migrate import upgrade
+from app.platform.processes import die_with_parent
+from app.platform.settings import Settings
+from app.serve.broker import socket_path
 from chaos import inside, processes
 from chaos.disk import Disk
 from chaos.processes import Found

@@ -28,24 +28,26 @@ CLOCK_SECONDS = 600
 
 MUTANTS: dict[str, list[Change]] = {
     # An older attempt's token is as good as the last one's.
-    "no-fencing": [Change("app.db.queue", "Job.lease_token == ", "Job.lease_token >= ", 3)],
+    "no-fencing": [
+        Change("app.jobs.queue_repository", "Job.lease_token == ", "Job.lease_token >= ", 3)
+    ],
     # Nothing is owed: a wake-up is sent right after the commit, or never.
     "no-outbox": [
         Change(
-            "app.db.outbox",
+            "app.jobs.outbox_repository",
             'session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])',
             "return",
             1,
         ),
-        Change("app.db.outbox", "if owed.one_or_none() is None:", "if False:", 1),
+        Change("app.jobs.outbox_repository", "if owed.one_or_none() is None:", "if False:", 1),
     ],
     # What dies once in five seconds would else be started once in fifteen.
     "restart-at-once": [
-        Change("app.supervisor.service", "LONGEST_BACKOFF = 10.0", "LONGEST_BACKOFF = 0.2", 1)
+        Change("app.serve.service", "LONGEST_BACKOFF = 10.0", "LONGEST_BACKOFF = 0.2", 1)
     ],
     "clock-ahead": [
         Change(
-            "app.db.time",
+            "app.platform.clock",
             "- 2440587.5) * 86400.0)",
             f"- 2440587.5) * 86400.0 + {CLOCK_SECONDS})",
             1,
@@ -53,7 +55,7 @@ MUTANTS: dict[str, list[Change]] = {
     ],
     "clock-behind": [
         Change(
-            "app.db.time",
+            "app.platform.clock",
             "- 2440587.5) * 86400.0)",
             f"- 2440587.5) * 86400.0 - {CLOCK_SECONDS})",
             1,

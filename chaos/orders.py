@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.infra.faults import POINTS
+from app.platform.failpoints import POINTS
 from chaos import inside
 
 _WRITERS = ("api", "worker")

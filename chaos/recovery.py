@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from sqlalchemy import select
 
-from app.db.session import Database
-from app.db.tables import JobEvent
+from app.platform.database import Database
+from app.platform.tables import JobEvent
 
 _SILENT = re.compile(r"worker (wrk_\w+) was silent")
 _KILLED = re.compile(r"fit process (\d+) was killed")

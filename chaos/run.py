@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.db.session import Database
-from app.errors import Unavailable
-from app.infra.blobs import BlobStore
-from app.infra.faults import POINTS
-from app.services.housekeeping import sweep
+from app.operations.housekeeping import sweep
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Unavailable
+from app.platform.failpoints import POINTS
 from chaos.aims import Aim
 from chaos.assaults import Assaults
 from chaos.audit import Counts, audit, count_jobs, owners_of_jobs

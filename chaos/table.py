@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.infra.faults import POINTS
+from app.platform.failpoints import POINTS
 from chaos.orders import KILL
 from chaos.recovery import summary
 from chaos.run import Report

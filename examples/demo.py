@@ -25,8 +25,8 @@ from urllib.parse import urlencode
 from rich.console import Console
 
 from app.cli.api_client import ApiClient
-from app.cli.plots import terminal_plot
-from app.cli.report import curve_of
+from app.cli.report_text import curve_of
+from app.cli.terminal_plot import terminal_plot
 from app.cli.watch import wait_for_model
 
 OUTPUT = Path("demo-output")

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
 )
 
-from app.services.ingest.sources import CONTENT_TYPES
+from app.ingest.formats import CONTENT_TYPES
 from fuzz.sound import Request, World
 
 SOUND = 0.5  # share of the requests that take all that is known to work

@@ -1,12 +1,12 @@
-"""`python -m migrations "what changes"`: write the next migration from the difference to `app/db/schema.py`."""
+"""`python -m migrations "what changes"`: write the next migration from the difference to `app/platform/schema.py`."""
 
 import sys
 import tempfile
 
 from alembic import command
 
-from app.db import migrate
-from app.db.session import Database
+from app.platform import migrate
+from app.platform.database import Database
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

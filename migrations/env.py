@@ -1,8 +1,8 @@
-"""Alembic's way in. `app.db.migrate` opens the connection and owns the transaction."""
+"""Alembic's way in. `app.platform.migrate` opens the connection and owns the transaction."""
 
 from alembic import context
 
-from app.db.schema import Base
+from app.platform.schema import Base
 
 connection = context.config.attributes["connection"]
 context.configure(

@@ -14,10 +14,10 @@ import pytest
 from servers import PostgresServer, ValkeyServer
 from sqlalchemy import delete, text
 
-from app.db import migrate
-from app.db import session as sessions
-from app.db.schema import Base
-from app.db.session import Database
+from app.platform import database as sessions
+from app.platform import migrate
+from app.platform.database import Database
+from app.platform.schema import Base
 
 LONGEST = ("deploy", "e2e", "workers", "app")
 BETWEEN = 6  # files of other folders between two of these

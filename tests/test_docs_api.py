@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from app.infra.settings import Settings
 from app.main import create_app
+from app.platform.settings import Settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
 

@@ -1,4 +1,4 @@
-"""docs/settings.md says exactly what `app/infra/settings.py` says. Run this file to print the table anew."""
+"""docs/settings.md says exactly what `app/platform/settings.py` says. Run this file to print the table anew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import annotated_types
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "settings.md"

@@ -50,8 +50,8 @@ except SystemExit:
 
 API = """
 import asyncio
-from app.db.migrate import upgrade
-from app.infra.settings import Settings
+from app.platform.migrate import upgrade
+from app.platform.settings import Settings
 upgrade(Settings().sqlalchemy_url)
 for name in [name for name in sys.modules if name.partition(".")[0] in ("alembic", "mako")]:
     del sys.modules[name]
@@ -74,11 +74,11 @@ PROCESSES = {
     "score": (command("score", "a-model", "x=1", *UNREACHABLE), ALL),
     "train": (command("train", "a-dataset", *UNREACHABLE), ALL),
     "dispatcher": (
-        "import app.cli.processes, app.services.dispatch",
+        "import app.cli.processes, app.jobs.dispatcher",
         SCIENCE | ARROW | WEB | {"numpy", "pandas", "alembic"},
     ),
     "supervisor": (
-        "import app.supervisor.serve",
+        "import app.serve.supervisor",
         SCIENCE | ARROW | WEB | DATABASE | QUEUE | {"numpy"},
     ),
     "worker": (
@@ -88,9 +88,9 @@ PROCESSES = {
     "worker at work": (
         """
 import workers.__main__, workers.attend
-from app.services import execution
-for kind in execution.HANDLERS:
-    execution._handler(kind)
+from app.jobs import handlers
+for kind in handlers.HANDLERS:
+    handlers._handler(kind)
 """,
         SCIENCE | ARROW | WEB | {"pandas"},
     ),
@@ -117,7 +117,7 @@ assert not families & {"ensemble", "linear", "martirank", "selection", "svm", "t
 
 
 def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
-    found = imported("from app.services.preload import preload; preload()", folder=tmp_path)
+    found = imported("from app.platform.preload import preload; preload()", folder=tmp_path)
     assert found >= {"numba", "sklearn", "pyarrow"}
 
 

@@ -1,1 +1,1 @@
-"""The Celery side: thin tasks onto app.services, and the warm processes that fit."""
+"""The Celery side: thin tasks onto app.jobs, and the warm processes that fit."""

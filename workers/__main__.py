@@ -11,15 +11,15 @@ import threading
 
 import prometheus_client
 
-from app.db.session import Database
-from app.infra.blobs import BlobStore
-from app.infra.ids import new_id
-from app.infra.lifeline import wait_for_end
-from app.infra.logging import configure_logging
-from app.infra.metrics import WorkerMetrics
-from app.infra.producer import make_celery
-from app.infra.settings import Settings
-from app.infra.signals import Signals
+from app.platform.blobs import BlobStore
+from app.platform.broker import make_celery
+from app.platform.database import Database
+from app.platform.ids import new_id
+from app.platform.logging import configure_logging
+from app.platform.metrics import WorkerMetrics
+from app.platform.processes import wait_for_end
+from app.platform.settings import Settings
+from app.platform.signals import Signals
 from workers.celery_app import CeleryWorker, make_worker
 from workers.compile import is_complete
 from workers.presence import Presence

@@ -11,17 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.db import blobs as blob_rows
-from app.db.queue import Requests
-from app.db.session import Database
-from app.db.tables import JobState
-from app.errors import CancelRequested, LeaseLost, Unavailable
-from app.infra import faults
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import execution, parts, queue
-from app.services.progress import COMPILING, clocked
-from app.services.staging import publish
+from app.jobs import child_jobs as parts
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs.progress import COMPILING, clocked
+from app.jobs.queue_repository import Requests
+from app.operations import blobs_repository as blob_rows
+from app.platform import failpoints as faults
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import CancelRequested, LeaseLost, Unavailable
+from app.platform.settings import Settings
+from app.platform.staging import publish
+from app.platform.tables import JobState
 from workers import checkpoints
 from workers.fit_process import FitProcess, FitProcessDied, Message
 

@@ -14,7 +14,7 @@ from celery.worker import state
 from kombu.transport import redis as transport
 from redis.exceptions import DataError
 
-from app.infra.producer import QUEUE
+from app.platform.broker import QUEUE
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,6 @@ def make_worker(app: Celery, slots: int, name: str) -> CeleryWorker:
 
 
 def _quiet_logging(**_: Any) -> None:
-    """Leave the logging as `app.infra.logging` set it up, without Celery's two lines a wake-up."""
+    """Leave the logging as `app.platform.logging` set it up, without Celery's two lines a wake-up."""
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -27,8 +27,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.infra import faults
-from app.infra.lifeline import die_with_parent
+from app.platform import failpoints as faults
+from app.platform.processes import die_with_parent
 from workers.fit_process import private_bytes
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Progress:
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Step `step` of `of` is done; `info` holds figures such as the loss. Without steps (of 0) something begins."""
-        from app.services.progress import Report
+        from app.jobs.progress import Report
 
         job: Mapping[str, Any] = {}
         if isinstance(info, Report):
@@ -231,12 +231,12 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
     is_cold = "core.kernel" not in sys.modules
     if is_cold:
         loading.begin(None)  # the first job's memory is not that of the libraries
-    from app.services import execution
+    from app.jobs import handlers as execution
     from core.kernel import when_compiling
     from workers.checkpoints import Keeper
 
     if is_cold:
-        from app.services.preload import preload
+        from app.platform.preload import preload
 
         preload()
         loading.end()
@@ -291,8 +291,8 @@ def _go_first() -> None:
 
 def _prepare(inbox: Inbox) -> None:
     """Use the time before the first job; it is waited for by none, but for an import that is under way."""
-    from app.infra.logging import configure_logging
-    from app.infra.settings import Settings
+    from app.platform.logging import configure_logging
+    from app.platform.settings import Settings
 
     settings = Settings()
     configure_logging(settings)

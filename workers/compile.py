@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.infra.lifeline import die_with_parent
+from app.platform.processes import die_with_parent
 from core.kernel_folders import CPU, CPU_LEVELS, folders, levels_that_fit
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "app")
 # What an upload and a first training job need comes first.
 MOST_USED = (
-    "app.services.ingest",
+    "app.ingest",
     "core.coding",
     "core.boosting.stumps",
     "core.metrics",
     "core.linear",
     "core.svm",
-    "app.services",
+    "app.scoring",
+    "app.training",
     "core.trees",
     "core.boosting",
 )

@@ -7,8 +7,8 @@ import socket
 import threading
 
 from app import __version__
-from app.db import workers as rows
-from app.errors import Unavailable
+from app.jobs import workers_repository as rows
+from app.platform.errors import Unavailable
 from workers.slots import Slots
 
 log = logging.getLogger(__name__)

@@ -16,13 +16,14 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
-from app.db.session import Database
-from app.errors import Unavailable
-from app.infra import memory, space
-from app.infra.blobs import BlobStore
-from app.infra.metrics import WorkerMetrics
-from app.infra.settings import Settings
-from app.services import queue
+from app.jobs import queue
+from app.platform import memory
+from app.platform import resources as space
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Unavailable
+from app.platform.metrics import WorkerMetrics
+from app.platform.settings import Settings
 from workers.fit_process import FitProcess, FitProcessDied
 
 log = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ class _Slot(threading.Thread):
 
     def _serve(self) -> None:
         """Wait for work, then do all there is."""
-        from app.services.execution import HANDLERS
+        from app.jobs.handlers import HANDLERS
         from workers.attend import Attendance
 
         slots = self._slots

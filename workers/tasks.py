@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import Celery
 
-from app.infra.producer import WAKE_TASK
+from app.platform.broker import WAKE_TASK
 from workers.slots import Slots
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from app.infra.deferred import defer_scipy_stats
+from app.platform.deferred import defer_scipy_stats
 
 # For an upload, and for a training job of the default algorithm with its baselines. No kernels: a job loads those that
 # it calls in some milliseconds each, and all together would take as much memory as the libraries.
 _MODULES = (
-    "app.services.execution",
-    "app.services.training",
-    "app.services.ingest.job",
+    "app.jobs.handlers",
+    "app.training.tasks",
+    "app.datasets.tasks",
     "core.svm.baselines",
     "core.svm.estimators",
     "core.boosting.rankboost",

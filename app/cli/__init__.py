@@ -7,18 +7,10 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import (
-        backup,
-        client,
-        doctor,
-        documents,
-        health,
-        interpret,
-        judge,
-        processes,
-        score,
-        train,
-    )
+    from app.cli import client, doctor, health, interpret, processes, score, train
+    from app.cli import evaluate as judge
+    from app.cli import operations as backup
+    from app.cli import reports as documents
 
     app = typer.Typer(
         name="rankwright",

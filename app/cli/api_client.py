@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from app.services.ingest.sources import COMPRESSED, SUFFIXES
+from app.ingest.formats import COMPRESSED, SUFFIXES
 
 if TYPE_CHECKING:
     import httpx

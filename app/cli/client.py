@@ -45,7 +45,7 @@ from app.cli.options import (
     Url,
     Weight,
 )
-from app.cli.report import curve_of, has_curve, judged_on, provenance, report
+from app.cli.report_text import curve_of, has_curve, judged_on, provenance, report
 
 # Soft wrap: a terminal breaks long lines, a pipe must not.
 out = Console(highlight=False, soft_wrap=True)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from app.infra.lifeline import wait_for_end
+from app.platform.processes import wait_for_end
 
 if TYPE_CHECKING:
-    from app.db.session import Database
-    from app.infra.settings import Settings
-    from app.infra.signals import Signals
+    from app.platform.database import Database
+    from app.platform.settings import Settings
+    from app.platform.signals import Signals
 
 
 RUN, MANAGE = "Run the service", "Manage the service"
@@ -46,7 +46,7 @@ def read_settings(state_dir: Path | None = None) -> Settings:
     """The settings from the environment. Raises `SettingsError`."""
     from pydantic import ValidationError
 
-    from app.infra.settings import Settings
+    from app.platform.settings import Settings
 
     try:
         return Settings() if state_dir is None else Settings(state_dir=state_dir)
@@ -75,10 +75,10 @@ def serve(
     ] = None,
 ) -> None:
     """Run the whole service here: API, worker, dispatcher and a private broker."""
-    from app.supervisor import serve as supervised
-    from app.supervisor.broker import BrokerError
-    from app.supervisor.lock import AlreadyRunning
-    from app.supervisor.prepare import NotPrepared
+    from app.serve import supervisor as supervised
+    from app.serve.broker import BrokerError
+    from app.serve.lock import AlreadyRunning
+    from app.serve.prepare import NotPrepared
 
     try:
         supervised.serve(host, port, settings_of(state_dir))
@@ -96,8 +96,8 @@ def api(
     import gc
 
     gc.disable()  # until all is imported: going through its objects again and again takes a seventh of the start
-    from app.api.drain import DrainingServer
-    from app.api.server import server_config
+    from app.http.drain import DrainingServer
+    from app.http.server import server_config
     from app.main import app_factory
 
     settings = settings_of()
@@ -131,11 +131,11 @@ def worker() -> None:
 
 def dispatcher(gate: Gate = None) -> None:
     """Run the dispatcher: it sends wake-ups and finds jobs whose worker is lost. One is enough, more do no harm."""
-    from app.infra.blobs import BlobStore
-    from app.infra.logging import configure_logging
-    from app.infra.producer import Producer
-    from app.infra.signals import Signals
-    from app.services.dispatch import Dispatcher
+    from app.jobs.dispatcher import Dispatcher
+    from app.platform.blobs import BlobStore
+    from app.platform.broker import Producer
+    from app.platform.logging import configure_logging
+    from app.platform.signals import Signals
 
     settings = settings_of()
     configure_logging(settings)
@@ -174,8 +174,8 @@ def migrate() -> None:
     from alembic.util import CommandError
     from sqlalchemy.exc import DBAPIError
 
-    from app.db.migrate import reason, upgrade
-    from app.errors import ServiceError
+    from app.platform.errors import ServiceError
+    from app.platform.migrate import reason, upgrade
 
     try:
         upgrade(settings_of().sqlalchemy_url)
@@ -191,7 +191,8 @@ def create_key(
     ],
 ) -> None:
     """Make a key and print its secret: it is shown here and never again."""
-    from app.services import audit, keys
+    from app.access import audit
+    from app.access import service as keys
 
     with database() as db, audit.by_command(owner, "rankwright keys create"):
         key, secret = keys.create(db, owner, name, scope)
@@ -201,7 +202,7 @@ def create_key(
 
 def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
     """List an owner's keys, newest first."""
-    from app.services import keys
+    from app.access import service as keys
 
     after = None
     with database() as db:
@@ -230,7 +231,8 @@ def rotate_key(
     ] = 0.0,
 ) -> None:
     """Make a key's successor and print its secret: it is shown here and never again."""
-    from app.services import audit, keys
+    from app.access import audit
+    from app.access import service as keys
 
     with database() as db, audit.by_command(owner, "rankwright keys rotate"):
         key, secret = keys.rotate(db, owner, key_id, grace_seconds)
@@ -243,7 +245,8 @@ def revoke_key(
     owner: Annotated[str, typer.Option(help="Whose key it is.")],
 ) -> None:
     """Revoke a key; it is refused within a second."""
-    from app.services import audit, keys
+    from app.access import audit
+    from app.access import service as keys
 
     with database() as db, audit.by_command(owner, "rankwright keys revoke"):
         keys.revoke(db, owner, key_id)
@@ -253,8 +256,8 @@ def revoke_key(
 @contextmanager
 def database(settings: Settings | None = None) -> Iterator[Database]:
     """Open the database for one command; what it refuses ends the command with a sentence."""
-    from app.db.session import Database
-    from app.errors import ServiceError
+    from app.platform.database import Database
+    from app.platform.errors import ServiceError
 
     settings = settings or settings_of()
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)

@@ -21,9 +21,9 @@ from servers import eventually
 from sqlalchemy import text
 
 import app
-from app.db import migrate
-from app.db.keys import find_usable
-from app.db.session import Database
+from app.access.repository import find_usable
+from app.platform import migrate
+from app.platform.database import Database
 
 CLI = [sys.executable, "-m", "app.cli"]
 

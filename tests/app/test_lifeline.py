@@ -11,7 +11,7 @@ import pytest
 from harness import is_running
 from servers import eventually
 
-from app.infra import lifeline
+from app.platform import processes as lifeline
 
 # A parent that starts a child by the words below, tells its pid and waits to be killed.
 PARENT = """
@@ -25,7 +25,7 @@ signal.pause()
 
 BY_GUARDIAN = """
 import sys, time
-from app.infra import lifeline
+from app.platform import processes as lifeline
 lifeline.guard(int(sys.argv[1]))
 print("guarded", flush=True)
 time.sleep(600)
@@ -66,7 +66,7 @@ def test_a_guardian_kills_the_group_of_a_dead_parents_child() -> None:
 
 
 def test_a_parent_that_is_gone_already_is_noticed() -> None:
-    code = "from app.infra.lifeline import die_with_parent; die_with_parent(1); print('alive')"
+    code = "from app.platform.processes import die_with_parent; die_with_parent(1); print('alive')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
 

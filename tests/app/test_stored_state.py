@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from app.db import migrate
-from app.infra.settings import Settings
+from app.platform import migrate
+from app.platform.settings import Settings
 from tests.app.api.live_service import Service, running
 from tests.servers import PostgresServer
 

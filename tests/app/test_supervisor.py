@@ -20,9 +20,9 @@ import pytest
 from harness import children_of, is_running
 from servers import eventually
 
-from app.infra.settings import Settings
-from app.infra.signals import Signals
-from app.supervisor import serve as supervision
+from app.platform.settings import Settings
+from app.platform.signals import Signals
+from app.serve import supervisor as supervision
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from servers import eventually
 
-from app.supervisor import broker
+from app.serve import broker
 
 
 def test_the_socket_lies_in_the_state_folder_if_it_can(tmp_path: Path) -> None:

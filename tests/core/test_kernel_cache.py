@@ -248,7 +248,7 @@ print(platform.machine(), avx, *(name for name in ("xmm", "ymm", "zmm") if name 
 
 
 def test_the_settings_know_the_levels() -> None:
-    from app.infra.settings import Settings
+    from app.platform.settings import Settings
 
     assert Settings(kernel_cpu="x86-64-v3, aarch64").kernel_cpu == "x86-64-v3, aarch64"
     with pytest.raises(ValueError, match="got 'i386'"):

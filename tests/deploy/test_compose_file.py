@@ -14,8 +14,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from app.infra import memory
-from app.infra.settings import Settings
+from app.platform import memory
+from app.platform.settings import Settings
 from workers.slots import memory_per_fit
 
 ROOT = Path(__file__).parents[2]

@@ -12,13 +12,14 @@ import time
 
 import redis
 
-from app.db.session import Database
-from app.errors import LeaseLost
-from app.infra.producer import QUEUE, Producer
-from app.infra.settings import Settings
-from app.services import jobs, queue
-from app.services.dispatch import publish_pending
-from app.services.reap import Reaper
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.dispatcher import publish_pending
+from app.jobs.reaper import Reaper
+from app.platform.broker import QUEUE, Producer
+from app.platform.database import Database
+from app.platform.errors import LeaseLost
+from app.platform.settings import Settings
 
 LEASE_SECONDS = 0.01
 

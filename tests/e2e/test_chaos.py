@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import queue_story
 
-from app.db.session import Database
-from app.infra.blobs import BlobStore
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
 from chaos import inside, mutants
 from chaos.audit import audit
 from chaos.deployments import SHORT_LEASES, Embedded

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from app.db.session import Database
-from app.infra import faults
-from app.infra.settings import Settings
-from app.services import jobs, queue
-from app.services.reap import Reaper
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.reaper import Reaper
+from app.platform import failpoints as faults
+from app.platform.database import Database
+from app.platform.settings import Settings
 from chaos import inside
 from chaos.aims import AIMS
 from chaos.assaults import ASSAULTS, STOP, TOUCHES, Assaults

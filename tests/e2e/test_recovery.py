@@ -15,10 +15,10 @@ from harness import LONG, Shop, children_of, is_running, worker
 from servers import eventually
 from sqlalchemy import select
 
-from app.db import workers as worker_rows
-from app.infra.producer import Producer
-from app.infra.settings import Settings
-from app.services.dispatch import Dispatcher
+from app.jobs import workers_repository as worker_rows
+from app.jobs.dispatcher import Dispatcher
+from app.platform.broker import Producer
+from app.platform.settings import Settings
 
 ROWS = 500
 

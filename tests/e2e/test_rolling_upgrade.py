@@ -19,9 +19,9 @@ import pytest
 from harness import Shop, csv_table, environment
 from servers import eventually
 
-from app.db import workers as worker_rows
-from app.infra.settings import Settings
-from app.services import keys
+from app.access import service as keys
+from app.jobs import workers_repository as worker_rows
+from app.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness import Crew, Shop, csv_table
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 from workers.slots import Slots
 
 QUICK = {

@@ -12,12 +12,14 @@ from harness import ENDLESS, OWNER, Crew, csv_table, is_running
 from servers import eventually
 from sqlalchemy import update
 
-from app.db.model_tables import Model
-from app.db.tables import Job
-from app.errors import OutOfSpace
-from app.infra import faults
-from app.infra.settings import Settings
-from app.services import datasets, jobs, parts
+from app.datasets import service as datasets
+from app.jobs import child_jobs as parts
+from app.jobs import service as jobs
+from app.platform import failpoints as faults
+from app.platform.errors import OutOfSpace
+from app.platform.model_tables import Model
+from app.platform.settings import Settings
+from app.platform.tables import Job
 from workers import slots
 
 

@@ -13,8 +13,8 @@ import pytest
 from harness import is_running
 from servers import eventually
 
-from app.infra.settings import Settings
-from app.services.ingest.job import limits
+from app.datasets.tasks import limits
+from app.platform.settings import Settings
 from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess
 

@@ -9,7 +9,7 @@ from kombu import Consumer, Message, Queue
 from servers import ValkeyServer
 
 import workers.celery_app  # noqa: F401 - its channel is what is tested
-from app.infra.producer import QUEUE, WAKE_TASK, Producer, make_celery
+from app.platform.broker import QUEUE, WAKE_TASK, Producer, make_celery
 
 PROPERTIES = {"delivery_tag": "t", "delivery_info": {"exchange": "", "routing_key": QUEUE}}
 

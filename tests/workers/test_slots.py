@@ -13,8 +13,9 @@ import pytest
 from harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
 from servers import eventually
 
-from app.infra import memory
-from app.services import datasets, parts
+from app.datasets import service as datasets
+from app.jobs import child_jobs as parts
+from app.platform import memory
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]

@@ -17,7 +17,7 @@ from workers.warm import warm_up
 left = iter([False] * {looks})
 warm_up(lambda: next(left, True))
 assert ("core.boosting.rankboost" in sys.modules) is {imported}
-assert ("app.services.ingest.job" in sys.modules) is {imported}
+assert ("app.datasets.tasks" in sys.modules) is {imported}
 assert "scipy.stats._stats_py" not in sys.modules
 if {imported}:
     from scipy.stats import norm

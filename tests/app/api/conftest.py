@@ -12,7 +12,7 @@ from live_service import Service, running
 from pydantic import SecretStr
 from refusals import MAX_BODY, MAX_UPLOAD, everything
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 
 
 @pytest.fixture(scope="module")

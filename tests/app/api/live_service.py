@@ -12,12 +12,14 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.api.context import Context
-from app.api.drain import DrainingServer
-from app.api.server import server_config
-from app.infra.settings import Settings
+from app.access import service as keys
+from app.http.context import Context
+from app.http.drain import DrainingServer
+from app.http.server import server_config
+from app.jobs import handlers as execution
+from app.jobs import queue
 from app.main import create_app
-from app.services import execution, keys, queue
+from app.platform.settings import Settings
 
 OWNER, STRANGER = "ours", "theirs"
 NAMES = ["age", "income", "score 1"]

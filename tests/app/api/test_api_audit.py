@@ -14,10 +14,11 @@ from refusals import refused
 from servers import eventually
 from sqlalchemy import event
 
-from app.api.pace import Pace
-from app.errors import TooMany
-from app.infra.settings import Settings
-from app.services import audit, keys
+from app.access import audit
+from app.access import service as keys
+from app.http.limits import Pace
+from app.platform.errors import TooMany
+from app.platform.settings import Settings
 
 
 def entries(client: httpx.Client) -> list[dict[str, Any]]:
@@ -132,7 +133,7 @@ def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
     pace.take("one")
     with pytest.raises(TooMany, match="one at once"):
         pace.take("one")
-    monkeypatch.setattr("app.api.pace._MOST_BUCKETS", 5)
+    monkeypatch.setattr("app.http.limits._MOST_BUCKETS", 5)
     for i in range(20):  # none of them is full again
         pace.take(str(i))
         assert len(pace._buckets) <= 5

@@ -20,11 +20,11 @@ from servers import eventually
 from sqlalchemy import update
 from starlette.routing import Route
 
-from app.api.routes import jobs
-from app.api.security import scope_of
-from app.db.tables import ApiKey
-from app.infra.settings import Settings
-from app.services import keys
+from app.access import service as keys
+from app.access.authentication import scope_of
+from app.jobs import endpoints as jobs
+from app.platform.settings import Settings
+from app.platform.tables import ApiKey
 
 API_PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 OPEN = {

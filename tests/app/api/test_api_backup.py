@@ -18,14 +18,15 @@ from live_service import Service, running
 from sqlalchemy import select
 from typer.testing import CliRunner
 
-from app.cli import backup as backup_commands
 from app.cli import doctor as doctor_command
-from app.db.tables import FINAL_STATES, Job
-from app.infra.settings import Settings
-from app.services import backup, queue
-from app.services.backup import BackupError, back_up, restore
-from app.services.doctor import Level, examine
-from app.services.reap import Reaper
+from app.cli import operations as backup_commands
+from app.jobs import queue
+from app.jobs.reaper import Reaper
+from app.operations import backup
+from app.operations.backup import BackupError, back_up, restore
+from app.operations.doctor_entry import Level, examine
+from app.platform.settings import Settings
+from app.platform.tables import FINAL_STATES, Job
 
 ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
 

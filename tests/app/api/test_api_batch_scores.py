@@ -36,8 +36,8 @@ from score_formats import (
 )
 from servers import eventually
 
-from app.db import blobs as blob_rows
-from app.infra.settings import Settings
+from app.operations import blobs_repository as blob_rows
+from app.platform.settings import Settings
 
 PATH = "/v1/batch-scores"
 ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]

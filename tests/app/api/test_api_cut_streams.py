@@ -10,8 +10,8 @@ import threading
 from live_service import Service
 from long_form import LONG_FORM
 
-from app.db.tables import Job
-from app.services import queue
+from app.jobs import queue
+from app.platform.tables import Job
 
 CUTS = 1000 if LONG_FORM else 150
 EVENT = re.compile(rb"id: (\d+)\nevent: \w+\ndata: .*\n\n")

@@ -14,7 +14,7 @@ from live_service import Service, running, table
 from pydantic import SecretStr
 from servers import eventually
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 
 
 def test_request_ids_go_in_and_out(service: Service, client: httpx.Client) -> None:

@@ -10,8 +10,8 @@ from live_service import Service, running
 from pydantic import SecretStr
 from servers import ValkeyServer
 
-from app.db import workers
-from app.infra.settings import Settings
+from app.jobs import workers_repository as workers
+from app.platform.settings import Settings
 
 
 def test_live(service: Service) -> None:

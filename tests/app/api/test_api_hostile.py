@@ -16,11 +16,11 @@ from live_service import Service, running
 from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 
-from app.api import middleware
-from app.api.middleware import LONGEST_ADDRESS, LONGEST_HEADERS, MOST_HEADERS
-from app.api.schemas.common import Problem
-from app.api.server import LONGEST_HEAD, MOST_PIPELINED
-from app.infra.settings import Settings
+from app.http import middleware
+from app.http.middleware import LONGEST_ADDRESS, LONGEST_HEADERS, MOST_HEADERS
+from app.http.schemas import Problem
+from app.http.server import LONGEST_HEAD, MOST_PIPELINED
+from app.platform.settings import Settings
 
 DEEP, MAX_BODY = 100_000, 1_000_000
 SECONDS = 0.25  # what a hurried server waits for heads and bodies

@@ -13,8 +13,9 @@ from live_service import OWNER, STRANGER, Service, running, table
 from pydantic import SecretStr
 from servers import ValkeyServer, eventually
 
-from app.infra.settings import Settings
-from app.services import jobs, queue
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.settings import Settings
 
 
 def body(dataset_id: str, **changes: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from live_service import STRANGER, Service, running, table
 from pydantic import SecretStr
 from refusals import everything, refused
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 
 
 @dataclass

@@ -10,9 +10,10 @@ import pytest
 from live_service import OWNER, Service
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict
-from app.services import batch_scores, models
-from app.services.judging import evaluations
+from app.evaluation import evaluations
+from app.models import service as models
+from app.platform.errors import Conflict
+from app.scoring import batch as batch_scores
 
 
 def score(session: Session, service: Service, model_id: str, dataset_id: str) -> object:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.requests import Request
 
-from app.api.negotiation import choose
-from app.errors import NotAcceptable
+from app.http.responses import choose
+from app.platform.errors import NotAcceptable
 
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 

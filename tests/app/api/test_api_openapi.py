@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 from live_service import Service, running, table
 from pydantic import SecretStr
 
-from app.infra.settings import Settings
-from app.services.execution import HANDLERS
-from app.services.ingest.sources import CONTENT_TYPES
+from app.ingest.formats import CONTENT_TYPES
+from app.jobs.handlers import HANDLERS
+from app.platform.settings import Settings
 from core.registry import ALGORITHMS
 
 

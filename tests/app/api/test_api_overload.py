@@ -18,12 +18,13 @@ from pydantic import SecretStr
 from refusals import CSV, everything, job, refused
 from servers import eventually
 
-from app.api.places import Places
-from app.db import quotas
-from app.db.tables import Dataset
-from app.errors import TooMany, Unavailable
-from app.infra import faults, space
-from app.infra.settings import Settings
+from app.access import quotas_repository as quotas
+from app.http.places import Places
+from app.platform import failpoints as faults
+from app.platform import resources as space
+from app.platform.errors import TooMany, Unavailable
+from app.platform.settings import Settings
+from app.platform.tables import Dataset
 
 BODY = table(30).encode()
 JSON = {"Content-Type": "application/json"}
@@ -327,7 +328,7 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
 def test_what_takes_memory_here_is_done_a_few_at_a_time(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.api.context.LONGEST_TURN_WAIT", 0.01)
+    monkeypatch.setattr("app.http.context.LONGEST_TURN_WAIT", 0.01)
     turns = tight.context.turns
     taken = 0
     while turns.acquire(blocking=False):

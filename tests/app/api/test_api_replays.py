@@ -20,7 +20,7 @@ import pytest
 from live_service import STRANGER, Service
 from refusals import CSV, job, refused
 
-from app.infra.logging import TextFormatter
+from app.platform.logging import TextFormatter
 
 JSON = {"Content-Type": "application/json"}
 

@@ -37,9 +37,9 @@ from score_formats import (
 )
 from starlette.concurrency import run_in_threadpool
 
-from app.api import score_bodies
-from app.api.score_answers import Answer
-from app.infra.settings import Settings
+from app.platform.settings import Settings
+from app.scoring import bodies as score_bodies
+from app.scoring.answers import Answer
 
 MOST = 1 << 20
 ROWS = draw(50, seed=1)

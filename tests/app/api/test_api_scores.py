@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from servers import eventually
 from sqlalchemy import event, select
 
-from app.db.tables import ApiKey
-from app.infra.settings import Settings
+from app.platform.settings import Settings
+from app.platform.tables import ApiKey
 
 ROW = {"age": "0.25", "income": "-1.5", "score 1": "0.5"}
 

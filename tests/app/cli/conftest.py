@@ -12,8 +12,10 @@ from click.testing import Result
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from app.cli import client, documents, interpret, judge, score, train
-from app.infra.settings import Settings
+from app.cli import client, interpret, score, train
+from app.cli import evaluate as judge
+from app.cli import reports as documents
+from app.platform.settings import Settings
 from tests.app.api.live_service import running
 
 Run = Callable[..., Result]

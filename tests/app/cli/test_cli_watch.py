@@ -22,9 +22,10 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from app.cli.watch import leaderboard, status
-from app.db.tables import JobState
-from app.infra.settings import Settings
-from app.services import jobs, queue
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.settings import Settings
+from app.platform.tables import JobState
 from tests.app.api.live_service import OWNER, Service, running
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}

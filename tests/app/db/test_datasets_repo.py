@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.db import datasets
-from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus
-from app.infra.ids import new_id
+from app.datasets import repository as datasets
+from app.platform.database import Database
+from app.platform.ids import new_id
+from app.platform.tables import Dataset, DatasetStatus
 
 OWNER = "ann"
 FOUND: dict[str, Any] = {

@@ -16,12 +16,12 @@ from servers import PostgresServer
 from sqlalchemy import delete, inspect, select, text
 from sqlalchemy.types import TypeEngine
 
-from app.db import migrate
-from app.db.schema import Base
-from app.db.session import Database
-from app.db.tables import Job, JobEvent
-from app.infra.settings import Settings
-from app.services import jobs
+from app.jobs import service as jobs
+from app.platform import migrate
+from app.platform.database import Database
+from app.platform.schema import Base
+from app.platform.settings import Settings
+from app.platform.tables import Job, JobEvent
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from app.db import models
-from app.db.model_tables import Model, ModelCurve, ModelMetrics
-from app.db.session import Database
-from app.infra.ids import new_id
+from app.models import repository as models
+from app.platform.database import Database
+from app.platform.ids import new_id
+from app.platform.model_tables import Model, ModelCurve, ModelMetrics
 
 OWNER = "ann"
 

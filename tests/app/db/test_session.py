@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
-from app.db import session as session_module
-from app.db import workers
-from app.db.session import Database, again_after_deadlock
-from app.db.tables import Idempotency, Worker
-from app.errors import Deadlock, OutOfSpace, Unavailable
+from app.jobs import workers_repository as workers
+from app.platform import database as session_module
+from app.platform.database import Database, again_after_deadlock
+from app.platform.errors import Deadlock, OutOfSpace, Unavailable
+from app.platform.tables import Idempotency, Worker
 
 
 def hello(db: Database, worker_id: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.db import workers
-from app.db.session import Database
-from app.db.tables import Worker
+from app.jobs import workers_repository as workers
+from app.platform.database import Database
+from app.platform.tables import Worker
 
 
 def test_a_worker_is_alive_while_it_is_heard_from(db: Database) -> None:

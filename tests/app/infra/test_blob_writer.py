@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.infra import blobs
-from app.infra.blobs import BlobStore
-from app.infra.writeback import Writeback
+from app.platform import blobs
+from app.platform.blobs import BlobStore
+from app.platform.writeback import Writeback
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from app.infra import errand
-from app.infra.errand import Errands
+from app.platform import background as errand
+from app.platform.background import Errands
 
 
 def test_in_order_and_to_the_end() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.infra import faults
+from app.platform import failpoints as faults
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +36,7 @@ def test_it_happens_once_at_the_nth_passing_and_is_logged(
 
 
 def test_a_process_is_killed_at_a_seam() -> None:
-    code = "from app.infra import faults; faults.reach('fit'); faults.reach('join'); print('alive')"
+    code = "from app.platform import failpoints as faults; faults.reach('fit'); faults.reach('join'); print('alive')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {faults.VARIABLE: "join=kill"},

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.infra import memory
-from app.infra.settings import Settings
+from app.platform import memory
+from app.platform.settings import Settings
 from workers.slots import memory_per_fit
 
 MIB, GIB = 1 << 20, 1 << 30

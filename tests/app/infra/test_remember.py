@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.infra import remember
-from app.infra.remember import Memory
+from app.platform import ttl_cache as remember
+from app.platform.ttl_cache import Memory
 
 
 class Clock:

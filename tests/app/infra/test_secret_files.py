@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.infra.settings import Settings
+from app.platform.settings import Settings
 
 URL = "postgresql://rankwright:s3cret@db/rankwright"
 

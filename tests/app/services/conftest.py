@@ -10,8 +10,8 @@ import pytest
 from uploads import Ready, read
 from workbench import Workbench
 
-from app.db.session import Database
-from app.services.ingest.faults import BadTable
+from app.ingest.errors import BadTable
+from app.platform.database import Database
 
 
 @pytest.fixture

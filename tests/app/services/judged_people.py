@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 from workbench import OWNER, Workbench
 
-from app.db.evaluation_tables import Comparison, Evaluation
-from app.db.model_tables import Model
-from app.db.tables import JobState
-from app.services import datasets
-from app.services.judging import comparisons, evaluations, judgements
-from app.services.judging.comparisons import ComparisonRequest
-from app.services.judging.evaluations import EvaluationRequest
-from app.services.scoring import artifact_key
+from app.datasets import service as datasets
+from app.evaluation import comparisons, evaluations
+from app.evaluation import service as judgements
+from app.evaluation.comparisons import ComparisonRequest
+from app.evaluation.evaluations import EvaluationRequest
+from app.platform.evaluation_tables import Comparison, Evaluation
+from app.platform.model_tables import Model
+from app.platform.tables import JobState
+from app.scoring.service import artifact_key
 from core import artifact
 
 

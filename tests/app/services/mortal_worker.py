@@ -8,11 +8,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any, cast
 
-from app.db.session import Database
-from app.infra import faults
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import preload, queue
+from app.jobs import queue
+from app.platform import failpoints as faults
+from app.platform import preload
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.settings import Settings
 from core import registry
 from workers.attend import Attendance
 from workers.child import Orders, run_job

@@ -6,11 +6,12 @@ from typing import Any
 
 from queue_steps import claimed, submit
 
-from app.db import parts as rows
-from app.db.session import Database
-from app.db.tables import Job
-from app.infra.settings import Settings
-from app.services import parts, queue
+from app.jobs import child_jobs as parts
+from app.jobs import child_jobs_repository as rows
+from app.jobs import queue
+from app.platform.database import Database
+from app.platform.settings import Settings
+from app.platform.tables import Job
 
 SETTINGS = Settings(job_max_attempts=2)
 

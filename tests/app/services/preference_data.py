@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from workbench import Workbench
 
-from app.db.model_tables import Model, ModelPairMetrics
-from app.db.tables import Dataset
+from app.platform.model_tables import Model, ModelPairMetrics
+from app.platform.tables import Dataset
 from core import artifact
 
 Floats = np.ndarray

@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlalchemy import update
 
-from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus, Job, JobState
-from app.infra.ids import new_id
-from app.infra.settings import Settings
-from app.services import jobs, queue
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.database import Database
+from app.platform.ids import new_id
+from app.platform.settings import Settings
+from app.platform.tables import Dataset, DatasetStatus, Job, JobState
 
 OWNER = "ada"
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from workbench import OWNER, Workbench, breast_cancer
 
-from app.db.session import Database
-from app.db.tables import Dataset, JobState
-from app.errors import Invalid
-from app.services import importances, scoring
-from app.services.scoring import ModelCache
+from app.platform.database import Database
+from app.platform.errors import Invalid
+from app.platform.tables import Dataset, JobState
+from app.scoring import service as scoring
+from app.scoring.service import ModelCache
+from app.training import importance as importances
 from core import artifact
 from core.metrics import auc
 from core.parameters import list_parameters

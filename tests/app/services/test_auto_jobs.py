@@ -11,10 +11,11 @@ import pytest
 from test_cross_validation import CONTROLS, kept, noisy, payload, table_of
 from workbench import quiet
 
-from app.errors import Invalid
-from app.services import search, training
-from app.services.plan import Plan
-from app.services.tables import Table, split
+from app.datasets.matrices import Table, split
+from app.platform.errors import Invalid
+from app.training import search
+from app.training import tasks as training
+from app.training.plan import Plan
 from core import artifact
 from core.metrics import auc
 from core.ranker import Ranker

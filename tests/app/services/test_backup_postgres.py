@@ -11,11 +11,12 @@ from pydantic import SecretStr
 from queue_steps import OWNER, add_dataset
 from servers import PostgresServer
 
-from app.db.session import Database
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import datasets, keys
-from app.services.doctor import Level, examine
+from app.access import service as keys
+from app.datasets import service as datasets
+from app.operations.doctor_entry import Level, examine
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.settings import Settings
 
 
 @pytest.fixture

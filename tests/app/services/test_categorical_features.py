@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.errors import Invalid
-from app.services.features import FeatureIndex
-from app.services.plain_query import PlainQuery
+from app.platform.errors import Invalid
+from app.scoring.fastpath_query import PlainQuery
+from app.scoring.features import FeatureIndex
 
 COLOURS = tuple(sorted(["3", "a&b=c", "dark red", "green", "grün", "red", "re\nd\n", "true", "ü"]))
 NAN = float("nan")

@@ -15,15 +15,17 @@ import pytest
 from raw_table import raw_table
 from workbench import OWNER, Workbench
 
-from app.db.session import Database
-from app.db.tables import Dataset, JobState
-from app.errors import Invalid
-from app.services import datasets, previews, scoring
-from app.services.scoring import ModelCache, Served
-from app.services.tables import Columns, read_table, split
-from app.services.trials.inner import Inner
-from app.services.trials.multilabel import MultilabelTrial
-from app.services.trials.preferences import PreferenceTrial
+from app.datasets import previews
+from app.datasets import service as datasets
+from app.datasets.matrices import Columns, read_table, split
+from app.platform.database import Database
+from app.platform.errors import Invalid
+from app.platform.tables import Dataset, JobState
+from app.scoring import service as scoring
+from app.scoring.service import ModelCache, Served
+from app.training.inner_splits import Inner
+from app.training.multilabel import MultilabelTrial
+from app.training.preferences import PreferenceTrial
 from core import artifact
 from core.metrics import auc
 from core.registry import ALGORITHMS

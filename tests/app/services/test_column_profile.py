@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from app.services.ingest.profile import MAX_DISTINCT, ColumnProfile
+from app.ingest.profile import MAX_DISTINCT, ColumnProfile
 
 
 @pytest.mark.parametrize("distinct", [1, 9_990, MAX_DISTINCT - 1, MAX_DISTINCT, 12_000])

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cross_validation import CONTROLS, noisy, payload
 
-from app.services import controls, fitting, training
-from app.services.controls import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, Try, next_rows
-from app.services.plan import CONTROL, FIT, Fold, Plan, Scope
+from app.training import baselines as controls
+from app.training import fitting
+from app.training import tasks as training
+from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, Try, next_rows
+from app.training.plan import CONTROL, FIT, Fold, Plan, Scope
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 FOLDS = {"method": "cross_validation", "folds": 3}
@@ -198,9 +200,9 @@ def test_tries_grow_and_end(rows: int, of: int, seconds: float, left: float) -> 
 
 def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitted by the job itself, on rows that are drawn by its seed."""
-    monkeypatch.setattr("app.services.controls.FIRST_ROWS", 60)
-    monkeypatch.setattr("app.services.plan.FIRST_ROWS", 60)
-    monkeypatch.setattr("app.services.controls.LEAST_SECONDS", 1e-9)
+    monkeypatch.setattr("app.training.baselines.FIRST_ROWS", 60)
+    monkeypatch.setattr("app.training.plan.FIRST_ROWS", 60)
+    monkeypatch.setattr("app.training.baselines.LEAST_SECONDS", 1e-9)
     drawn = []
     whole = fitting._fit
 
@@ -209,7 +211,7 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return whole(members, trial, callback)
 
     monkeypatch.setattr(fitting, "_fit", fit)
-    monkeypatch.setattr("app.services.plan.LEAST_SECONDS", 100.0)  # none is given up
+    monkeypatch.setattr("app.training.plan.LEAST_SECONDS", 100.0)  # none is given up
     no_time = CONTROLS | {"share": 1e-9}  # however long the fit takes
     job = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
     found = training.run(job, lambda step, of, info: None)
@@ -230,7 +232,7 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_control_that_takes_too_long_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.plan.LATE", 1e-12)
+    monkeypatch.setattr("app.training.plan.LATE", 1e-12)
     job = payload(tmp_path, noisy(), controls=CONTROLS | {"share": 0.1}, validation=HOLDOUT)
     found = training.run(job, lambda step, of, info: None)
     for each in found["controls"]["controls"]:

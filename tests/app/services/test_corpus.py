@@ -18,8 +18,10 @@ from corpus.case import Case
 from corpus.switches import SWITCHES
 from long_form import LONG_FORM
 
-from app.services.ingest import columnar, delimited, ndjson, stream
-from app.services.ingest.faults import BadTable
+from app.ingest import arrow as columnar
+from app.ingest import csv as delimited
+from app.ingest import ndjson, stream
+from app.ingest.errors import BadTable
 
 EVERY = 1 if LONG_FORM else 6
 TIMES = 50 if LONG_FORM else 1

@@ -11,14 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
-from app.db import models as model_rows
-from app.db.blobs import named
-from app.db.model_tables import Model
-from app.db.validation_tables import ModelControls, ModelOutOfFold
-from app.services import models, out_of_fold, training, yardstick
-from app.services.divisions import divide_rows
-from app.services.models import curve_of
-from app.services.tables import Columns, Table, divide, read_table
+from app.datasets.matrices import Columns, Table, divide, read_table
+from app.models import repository as model_rows
+from app.models import service as models
+from app.models.service import curve_of
+from app.operations.blobs_repository import named
+from app.platform.model_tables import Model
+from app.platform.validation_tables import ModelControls, ModelOutOfFold
+from app.training import calibration as yardstick
+from app.training import out_of_fold
+from app.training import tasks as training
+from app.training.splits import divide_rows
 from core import artifact
 from core.metrics import auc, cross_validated_areas, roc_curve
 from core.ranker import Ranker

@@ -12,9 +12,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from app.db.model_tables import Model
-from app.services.models import VALIDATION, Judged
-from app.services.plots import CurvePlot, plot_of, to_svg, to_vega
+from app.models.service import VALIDATION, Judged
+from app.platform.model_tables import Model
+from app.reports.plotting import CurvePlot, plot_of, to_svg, to_vega
 from core.metrics import summarise
 
 WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]

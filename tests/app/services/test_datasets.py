@@ -12,11 +12,12 @@ import pytest
 from sqlalchemy import select
 from workbench import OWNER, Workbench, on_both
 
-from app.db.tables import Dataset, Job, Outbox
-from app.errors import Conflict, Invalid, NotFound, UnsupportedMedia
-from app.services import datasets, previews
-from app.services.datasets import Description, Format
-from app.services.ingest.sources import ARROW, ARROW_FILE, PARQUET
+from app.datasets import previews
+from app.datasets import service as datasets
+from app.datasets.service import Description, Format
+from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
+from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
+from app.platform.tables import Dataset, Job, Outbox
 
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
 

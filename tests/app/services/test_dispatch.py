@@ -14,16 +14,18 @@ from queue_steps import OWNER, change, claimed, submit
 from servers import PostgresServer, ValkeyServer, eventually
 from sqlalchemy import select
 
-from app.db import migrate
-from app.db import outbox as outbox_rows
-from app.db import workers as worker_rows
-from app.db.session import Database
-from app.db.tables import Outbox, Worker
-from app.infra.blobs import BlobStore
-from app.infra.producer import QUEUE, WAKE_TASK, BrokerAway, Producer
-from app.infra.settings import Settings
-from app.services import dispatch, jobs, queue
-from app.services.dispatch import Dispatcher, publish_after_commit, publish_pending
+from app.jobs import dispatcher as dispatch
+from app.jobs import outbox_repository as outbox_rows
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs import workers_repository as worker_rows
+from app.jobs.dispatcher import Dispatcher, publish_after_commit, publish_pending
+from app.platform import migrate
+from app.platform.blobs import BlobStore
+from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
+from app.platform.database import Database
+from app.platform.settings import Settings
+from app.platform.tables import Outbox, Worker
 
 LATER = 4e9
 DAY = 86400.0
@@ -294,7 +296,7 @@ class TestDispatcher:
         db = Database(url)
 
         def said(text: str) -> bool:  # by the loop itself: housekeeping says so, too
-            own = (one for one in caplog.records if one.name == "app.services.dispatch")
+            own = (one for one in caplog.records if one.name == "app.jobs.dispatcher")
             return any(text in one.getMessage() for one in own)
 
         try:

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import Invalid
-from app.services.divisions import divide_rows
-from app.services.tables import Table, split
-from app.services.times import read_times
-from app.services.trials.bipartite import BipartiteTrial
-from app.services.trials.inner import Inner
+from app.datasets.matrices import Table, split
+from app.ingest.times import read_times
+from app.platform.errors import Invalid
+from app.training.bipartite import BipartiteTrial
+from app.training.inner_splits import Inner
+from app.training.splits import divide_rows
 
 FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST = {"method": "holdout", "fraction": 0.25}

@@ -16,14 +16,14 @@ from servers import ValkeyServer
 from sqlalchemy import text, update
 
 from app import __version__
-from app.db import migrate
-from app.db import workers as worker_rows
-from app.db.session import Database
-from app.db.tables import Outbox
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import keys
-from app.services.doctor import Finding, Level, examine
+from app.access import service as keys
+from app.jobs import workers_repository as worker_rows
+from app.operations.doctor_entry import Finding, Level, examine
+from app.platform import migrate
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.settings import Settings
+from app.platform.tables import Outbox
 
 LONG_AGO = 1.5
 

@@ -10,15 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
-from app.db.tables import Dataset, DatasetStatus, JobState
-from app.errors import Conflict, Invalid, LeaseLost, Unavailable
-from app.services import datasets, execution, queue
-from app.services.batch_scores import BATCH_SCORE
-from app.services.ingest.faults import BadTable
-from app.services.jobs import INGEST, INGEST_PAIRS
-from app.services.judging.requests import COMPARE, EVALUATE
-from app.services.submission import TRAIN
-from app.services.train_part import TRAIN_PART
+from app.datasets import service as datasets
+from app.evaluation.requests import COMPARE, EVALUATE
+from app.ingest.errors import BadTable
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs.service import INGEST, INGEST_PAIRS
+from app.platform.errors import Conflict, Invalid, LeaseLost, Unavailable
+from app.platform.tables import Dataset, DatasetStatus, JobState
+from app.scoring.batch import BATCH_SCORE
+from app.training.child_tasks import TRAIN_PART
+from app.training.submission import TRAIN
 from core.errors import InvalidData, InvalidParameter
 
 

@@ -12,14 +12,14 @@ from queue_steps import hear_nothing
 from sqlalchemy import func, select, update
 from workbench import OWNER, Workbench
 
-from app.db.model_tables import Model
-from app.db.schema import Base
-from app.db.session import Database
-from app.db.tables import Job
-from app.infra.settings import Settings
-from app.services import jobs
-from app.services.reap import Reaper
-from app.services.shares import MOST_SHARES, divide_fit
+from app.jobs import service as jobs
+from app.jobs.reaper import Reaper
+from app.platform.database import Database
+from app.platform.model_tables import Model
+from app.platform.schema import Base
+from app.platform.settings import Settings
+from app.platform.tables import Job
+from app.training.shards import MOST_SHARES, divide_fit
 
 SEARCHED = {
     "algorithm": {"name": "rankboost"},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.ingest import delimited
-from app.services.ingest.delimited import CsvTable, Upload, read_layout
-from app.services.ingest.dialect import Dialect
-from app.services.ingest.faults import BadTable, Faults
-from app.services.ingest.missing import MissingTokens
+from app.ingest import csv as delimited
+from app.ingest.csv import CsvTable, Upload, read_layout
+from app.ingest.dialect import Dialect
+from app.ingest.errors import BadTable, Faults
+from app.ingest.values import MissingTokens
 
 ROWS = ["1,plain,0", '2,"a, b",1', '3,"two\nlines\n",0', "", '"4","",1', '5,"\r\n",0', "6,é,1"] * 9
 Found = tuple[list[tuple[int, str, str, str]], object]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Invalid
-from app.services.features import FeatureIndex
-from app.services.plain_query import PlainQuery
+from app.platform.errors import Invalid
+from app.scoring.fastpath_query import PlainQuery
+from app.scoring.features import FeatureIndex
 
 
 def index(**types: str) -> FeatureIndex:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from servers import ValkeyServer
 
-from app.db import workers
-from app.db.session import Database
-from app.infra.blobs import BlobStore
-from app.infra.producer import Producer
-from app.infra.settings import Settings
-from app.services import health
+from app.jobs import workers_repository as workers
+from app.operations import health
+from app.platform.blobs import BlobStore
+from app.platform.broker import Producer
+from app.platform.database import Database
+from app.platform.settings import Settings
 
 
 @pytest.fixture

@@ -13,16 +13,26 @@ from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finis
 from sqlalchemy import func, select, update
 from test_sweep import add_model
 
-from app.db import audit as audit_rows
-from app.db import housekeeping as housekeeping_rows
-from app.db import idempotency as idempotency_rows
-from app.db import workers as worker_rows
-from app.db.audit_tables import AuditEntry
-from app.db.evaluations import insert_evaluation
-from app.db.model_tables import Model
-from app.db.series_tables import DatasetSeries
-from app.db.session import Database
-from app.db.tables import (
+from app.access import audit
+from app.access import service as keys
+from app.evaluation.repository import insert_evaluation
+from app.http import repository as idempotency_rows
+from app.jobs import child_jobs as parts
+from app.jobs import service as jobs
+from app.jobs import workers_repository as worker_rows
+from app.operations import housekeeping
+from app.operations import housekeeping_repository as housekeeping_rows
+from app.operations.housekeeping import Housekeeper
+from app.platform import audit as audit_rows
+from app.platform.audit_tables import AuditEntry
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import NotFound
+from app.platform.ids import new_id
+from app.platform.model_tables import Model
+from app.platform.series_tables import DatasetSeries
+from app.platform.settings import Settings
+from app.platform.tables import (
     Dataset,
     DatasetPairs,
     DatasetStatus,
@@ -32,12 +42,6 @@ from app.db.tables import (
     Outbox,
     Worker,
 )
-from app.errors import NotFound
-from app.infra.blobs import BlobStore
-from app.infra.ids import new_id
-from app.infra.settings import Settings
-from app.services import audit, housekeeping, jobs, keys, parts
-from app.services.housekeeping import Housekeeper
 
 SETTINGS = Settings(keep_events_days=7, keep_jobs_days=30)
 LONG_AGO = 1.5  # a time of the database's clock

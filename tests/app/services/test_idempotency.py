@@ -10,13 +10,13 @@ from queue_steps import OWNER, at_once
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from app.db import idempotency as rows
-from app.db.session import Database
-from app.db.tables import Idempotency, Job, Outbox
-from app.errors import Deadlock, Invalid
-from app.infra.settings import Settings
-from app.services import jobs
-from app.services.idempotency import KEPT_SECONDS, Answer, replay_or_run
+from app.http import repository as rows
+from app.http.idempotency import KEPT_SECONDS, Answer, replay_or_run
+from app.jobs import service as jobs
+from app.platform.database import Database
+from app.platform.errors import Deadlock, Invalid
+from app.platform.settings import Settings
+from app.platform.tables import Idempotency, Job, Outbox
 
 
 def accept(session: Session) -> tuple[int, dict[str, Any]]:

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import Ready
 
-from app.services.ingest.decimals import as_doubles
-from app.services.ingest.faults import BadTable
-from app.services.times import parse_dates
+from app.ingest.decimals import as_doubles
+from app.ingest.errors import BadTable
+from app.ingest.times import parse_dates
 
 Read = Callable[..., Ready]
 

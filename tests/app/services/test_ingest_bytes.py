@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from uploads import Ready
 
-from app.services.ingest.faults import BadTable
+from app.ingest.errors import BadTable
 
 Read = Callable[..., Ready]
 

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import ARROW, PARQUET, Ready, halves, read
 
-from app.services.ingest import categories, delimited, writer
-from app.services.ingest.categories import DistinctCounter
-from app.services.ingest.delimited import CsvTable
-from app.services.ingest.faults import BadTable
+from app.ingest import categories, writer
+from app.ingest import csv as delimited
+from app.ingest.categories import DistinctCounter
+from app.ingest.csv import CsvTable
+from app.ingest.errors import BadTable
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]

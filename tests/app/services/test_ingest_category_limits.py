@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from uploads import ARROW, PARQUET, Ready, halves, read
 
-from app.services.ingest import categories, delimited
-from app.services.ingest.faults import BadTable
+from app.ingest import categories
+from app.ingest import csv as delimited
+from app.ingest.errors import BadTable
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]

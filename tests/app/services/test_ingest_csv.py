@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from uploads import Ready
 
-from app.services.ingest import delimited
-from app.services.ingest.faults import MAX_FAULTS, PER_COLUMN, BadTable
+from app.ingest import csv as delimited
+from app.ingest.errors import MAX_FAULTS, PER_COLUMN, BadTable
 
 Read = Callable[..., Ready]
 
@@ -130,7 +130,7 @@ def test_many_faults_are_counted_and_the_first_are_told(
 def test_reading_ends_when_there_are_faults_enough(
     refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.ingest.build.ENOUGH", 1000)
+    monkeypatch.setattr("app.ingest.build.ENOUGH", 1000)
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
     monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     error = refused("a,y\n1,0\n" + "inf,1\n" * 5000)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uploads import Ready
 
-from app.errors import Invalid
-from app.services.features import FeatureIndex
-from app.services.ingest.faults import BadTable
-from app.services.times import parse_dates, seconds_of
+from app.ingest.errors import BadTable
+from app.ingest.times import parse_dates, seconds_of
+from app.platform.errors import Invalid
+from app.scoring.features import FeatureIndex
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]

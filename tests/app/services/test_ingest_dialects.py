@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from uploads import Ready
 
-from app.services.ingest import stream
-from app.services.ingest.faults import BadTable
+from app.ingest import stream
+from app.ingest.errors import BadTable
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from uploads import LIMITS, Ready, read
 
-from app.services.ingest import sources
-from app.services.ingest.build import ingest
-from app.services.ingest.delimited import CsvTable
-from app.services.ingest.faults import BadTable
+from app.ingest import formats as sources
+from app.ingest.build import ingest
+from app.ingest.csv import CsvTable
+from app.ingest.errors import BadTable
 
 
 def outcome(folder: Path, body: bytes) -> tuple[str, Any]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from uploads import read
 
-from app.services.ingest.faults import BadTable
-from app.services.ingest.roles import order_pair
+from app.ingest.errors import BadTable
+from app.ingest.roles import order_pair
 
 
 def refuse(folder: Path, body: str | bytes, **roles: str | None) -> BadTable:

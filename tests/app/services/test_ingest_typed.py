@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from uploads import read
 
-from app.services.ingest import ndjson
-from app.services.ingest.faults import ENOUGH, BadTable
+from app.ingest import ndjson
+from app.ingest.errors import ENOUGH, BadTable
 
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -7,12 +7,16 @@ import pytest
 from preference_data import draw_pairs, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db import interpretation as rows
-from app.db.model_tables import Model
-from app.errors import Conflict, Invalid, NotFound
-from app.services import datasets, dependence, importances, models, samples
-from app.services.scoring import ModelCache
-from app.services.tables import Table
+from app.datasets import service as datasets
+from app.datasets.matrices import Table
+from app.models import interpretation_repository as rows
+from app.models import service as models
+from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.model_tables import Model
+from app.scoring import dependence
+from app.scoring.service import ModelCache
+from app.training import importance as importances
+from app.training import samples
 from core.ranker import Floats
 
 

@@ -11,11 +11,15 @@ import pytest
 from preference_data import draw_pairs, pairs_csv, upload_items
 from workbench import OWNER, Workbench, on_both, quiet
 
-from app.db import blobs as blob_rows
-from app.db.tables import JobState
-from app.errors import Conflict, Invalid, LeaseLost
-from app.services import datasets, execution, jobs, previews, queue
-from app.services.ingest.faults import BadTable
+from app.datasets import previews
+from app.datasets import service as datasets
+from app.ingest.errors import BadTable
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.operations import blobs_repository as blob_rows
+from app.platform.errors import Conflict, Invalid, LeaseLost
+from app.platform.tables import JobState
 
 
 def test_items_are_a_table_without_a_label(bench: Workbench) -> None:

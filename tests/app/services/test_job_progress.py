@@ -12,11 +12,12 @@ from test_cross_validation import noisy, payload
 from test_fan_out import sharing, table
 from workbench import OWNER, Workbench, on_both, quiet
 
-from app.db import parts as part_rows
-from app.db.tables import Job, JobState
-from app.errors import Conflict, NotFound
-from app.services import execution, jobs, parts, queue, training
-from app.services.progress import (
+from app.jobs import child_jobs as parts
+from app.jobs import child_jobs_repository as part_rows
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.progress import (
     MOST_CHARACTERS,
     SHOWN_PARAMETERS,
     SHOWN_ROWS,
@@ -25,6 +26,9 @@ from app.services.progress import (
     as_event,
     clocked,
 )
+from app.platform.errors import Conflict, NotFound
+from app.platform.tables import Job, JobState
+from app.training import tasks as training
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}

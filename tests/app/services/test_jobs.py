@@ -10,13 +10,15 @@ import pytest
 from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finish, seen, submit
 from sqlalchemy import func, select
 
-from app.db.page import encode_cursor
-from app.db.session import Database
-from app.db.tables import DatasetStatus, Job, JobEvent, JobState, Outbox
-from app.errors import Conflict, Invalid, NotFound
-from app.infra.ids import new_id
-from app.infra.settings import Settings
-from app.services import datasets, jobs, queue
+from app.datasets import service as datasets
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.database import Database
+from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.ids import new_id
+from app.platform.page import encode_cursor
+from app.platform.settings import Settings
+from app.platform.tables import DatasetStatus, Job, JobEvent, JobState, Outbox
 
 
 class TestEnqueue:

@@ -10,18 +10,16 @@ from preference_data import draw_pairs, items_csv, pairs_csv, upload_items, wort
 from sqlalchemy import select, update
 from workbench import OWNER, Workbench, on_both
 
-from app.db.evaluation_tables import (
-    Comparison,
-    ComparisonModel,
-    Evaluation,
-    EvaluationCurve,
-)
-from app.db.model_tables import Model
-from app.db.tables import Job, JobState
-from app.errors import Conflict, Invalid, NotFound
-from app.services import datasets, jobs, models
-from app.services.judging import evaluations, judgements
-from app.services.scoring import artifact_key
+from app.datasets import service as datasets
+from app.evaluation import evaluations
+from app.evaluation import service as judgements
+from app.jobs import service as jobs
+from app.models import service as models
+from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.evaluation_tables import Comparison, ComparisonModel, Evaluation, EvaluationCurve
+from app.platform.model_tables import Model
+from app.platform.tables import Job, JobState
+from app.scoring.service import artifact_key
 from core import artifact, metrics
 from core.metrics.comparison import change
 

@@ -10,12 +10,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.csv_text import plain_texts
-from app.services.ingest.columnar import ArrowTable
-from app.services.ingest.delimited import Upload
-from app.services.ingest.faults import BadTable, Faults
-from app.services.ingest.writer import TableWriter
-from app.services.kept_columns import keep_as_said, kept_fields
+from app.http.csv_text import plain_texts
+from app.ingest.arrow import ArrowTable
+from app.ingest.csv import Upload
+from app.ingest.errors import BadTable, Faults
+from app.ingest.writer import TableWriter
+from app.scoring.kept_columns import keep_as_said, kept_fields
 
 
 def carry(folder: Path, column: pa.Array) -> str:

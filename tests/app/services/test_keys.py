@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import event, select, update
 
-from app.db.session import Database
-from app.db.tables import ApiKey
-from app.errors import Invalid, NotFound, Unauthenticated, Unavailable
-from app.services import keys
-from app.services.keys import Caller, KeyRing
+from app.access import service as keys
+from app.access.service import Caller, KeyRing
+from app.platform.database import Database
+from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
+from app.platform.tables import ApiKey
 
 
 class Later:

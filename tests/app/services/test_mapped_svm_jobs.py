@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from workbench import OWNER, Workbench
 
-from app.db.tables import JobState
-from app.errors import Invalid
-from app.services import scoring
-from app.services.algorithms import describe_all
-from app.services.scoring import ModelCache, Served
+from app.platform.errors import Invalid
+from app.platform.tables import JobState
+from app.scoring import service as scoring
+from app.scoring.service import ModelCache, Served
+from app.training.service import describe_all
 from core.errors import InvalidParameter
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}

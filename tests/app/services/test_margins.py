@@ -9,11 +9,12 @@ import pytest
 from preference_data import draw_pairs, load, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db.model_tables import Model, ModelMargins
-from app.db.tables import Dataset, Job
-from app.errors import NotFound
-from app.services import margins, models
-from app.services.tables import Columns, Table, read_table, split
+from app.datasets.matrices import Columns, Table, read_table, split
+from app.models import margins
+from app.models import service as models
+from app.platform.errors import NotFound
+from app.platform.model_tables import Model, ModelMargins
+from app.platform.tables import Dataset, Job
 from core import artifact
 from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin

@@ -7,8 +7,14 @@ import threading
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.errors import Conflict, Invalid, NotFound, PreconditionFailed, PreconditionRequired
-from app.services import models
+from app.models import service as models
+from app.platform.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    PreconditionFailed,
+    PreconditionRequired,
+)
 
 
 @pytest.fixture

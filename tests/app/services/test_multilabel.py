@@ -12,10 +12,12 @@ import pytest
 from uploads import read
 from workbench import OWNER, Workbench, on_both
 
-from app.db.tables import Dataset, JobState
-from app.errors import Invalid, NotFound
-from app.services import datasets, models, previews
-from app.services.ingest.faults import BadTable
+from app.datasets import previews
+from app.datasets import service as datasets
+from app.ingest.errors import BadTable
+from app.models import service as models
+from app.platform.errors import Invalid, NotFound
+from app.platform.tables import Dataset, JobState
 from core import artifact
 from core.metrics import auc, partial_auc
 

@@ -12,16 +12,19 @@ from part_steps import SETTINGS, divided, end_part, fan_out, of, states
 from queue_steps import OWNER, at_once, change, claimed, finish, hear_nothing, seen, submit
 from sqlalchemy import select
 
-from app.api.schemas.jobs import Job as Shown
-from app.db import parts as rows
-from app.db.session import Database
-from app.db.tables import JobState, Outbox
-from app.errors import CancelRequested, LeaseLost, NotFound
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import execution, jobs, parts, queue
-from app.services.housekeeping import Housekeeper, sweep
-from app.services.reap import Reaper
+from app.jobs import child_jobs as parts
+from app.jobs import child_jobs_repository as rows
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.reaper import Reaper
+from app.jobs.schemas import Job as Shown
+from app.operations.housekeeping import Housekeeper, sweep
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import CancelRequested, LeaseLost, NotFound
+from app.platform.settings import Settings
+from app.platform.tables import JobState, Outbox
 
 
 class TestFanOut:

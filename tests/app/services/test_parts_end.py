@@ -9,12 +9,14 @@ from part_steps import SETTINGS, divided, end_part, fan_out, of, states
 from queue_steps import OWNER, at_once, change, claimed, seen, submit
 from sqlalchemy import select
 
-from app.db.session import Database
-from app.db.tables import JobState
-from app.db.time import db_now
-from app.errors import CancelRequested
-from app.services import datasets, jobs, queue
-from app.services.reap import Reaper
+from app.datasets import service as datasets
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.reaper import Reaper
+from app.platform.clock import db_now
+from app.platform.database import Database
+from app.platform.errors import CancelRequested
+from app.platform.tables import JobState
 
 PROBLEM = {"code": "invalid_data", "title": "t", "detail": "d", "errors": []}
 

@@ -6,8 +6,8 @@ import numpy as np
 import orjson
 import pytest
 
-from app.services.plain_rows import NUMBER, PlainRows
-from app.services.plain_words import lay_out
+from app.scoring.fastpath import NUMBER, PlainRows
+from app.scoring.fastpath_words import lay_out
 
 NAMES = ["a", "b c", "d"]
 

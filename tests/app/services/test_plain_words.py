@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.api.score_bodies import rows_of
-from app.errors import Invalid, Malformed
-from app.services import plain_words
-from app.services.features import FeatureIndex
-from app.services.plain_words import lay_out
-from app.services.score_tables import Bounds
-from app.services.scoring import Served
+from app.platform.errors import Invalid, Malformed
+from app.scoring import fastpath_words as plain_words
+from app.scoring.bodies import rows_of
+from app.scoring.fastpath_words import lay_out
+from app.scoring.features import FeatureIndex
+from app.scoring.service import Served
+from app.scoring.table_rows import Bounds
 from core.registry import ALGORITHMS
 
 COLOURS = [

@@ -8,11 +8,13 @@ import pytest
 from preference_data import draw_pairs, items_csv, load, metrics_of, pairs_csv, upload_items, worths
 from workbench import OWNER, Workbench, on_both
 
-from app.db.model_tables import ModelCurve, ModelMetrics, ModelPairMetrics
-from app.db.tables import JobState
-from app.errors import Conflict, Invalid, NotFound
-from app.services import datasets, jobs, models
-from app.services.trials.preferences import PreferenceTrial
+from app.datasets import service as datasets
+from app.jobs import service as jobs
+from app.models import service as models
+from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.model_tables import ModelCurve, ModelMetrics, ModelPairMetrics
+from app.platform.tables import JobState
+from app.training.preferences import PreferenceTrial
 from core.metrics import pair_order, pair_order_interval
 
 

@@ -19,12 +19,13 @@ from queue_steps import (
 )
 from sqlalchemy import select, text
 
-from app.db import queue as rows
-from app.db.session import Database
-from app.db.tables import Dataset, DatasetStatus, JobState, Outbox
-from app.errors import CancelRequested, LeaseLost
-from app.infra.settings import Settings
-from app.services import jobs, queue
+from app.jobs import queue
+from app.jobs import queue_repository as rows
+from app.jobs import service as jobs
+from app.platform.database import Database
+from app.platform.errors import CancelRequested, LeaseLost
+from app.platform.settings import Settings
+from app.platform.tables import Dataset, DatasetStatus, JobState, Outbox
 
 SETTINGS = Settings()
 LATER = 4e9  # a time of the database's clock that no test lives to see

@@ -10,12 +10,15 @@ import pytest
 from queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from sqlalchemy import func, select
 
-from app.db import quotas as rows
-from app.db.session import Database
-from app.db.tables import Job
-from app.errors import OutOfSpace, ServiceError, TooMany, Unavailable
-from app.infra.settings import Settings
-from app.services import jobs, parts, queue, quotas
+from app.access import quotas
+from app.access import quotas_repository as rows
+from app.jobs import child_jobs as parts
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.database import Database
+from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
+from app.platform.settings import Settings
+from app.platform.tables import Job
 
 AT_ONCE = 100
 MOST = 10

@@ -6,11 +6,12 @@ import math
 
 import pytest
 
-from app.db.validation_tables import ModelControls, ModelLeaderboard
-from app.services.report import document, rivals, words
-from app.services.report.document import Document, Items, Paragraph, Section, Table
-from app.services.report.html import to_html
-from app.services.report.markdown import to_markdown
+from app.platform.validation_tables import ModelControls, ModelLeaderboard
+from app.reports import baselines_section as rivals
+from app.reports import document, words
+from app.reports.document import Document, Items, Paragraph, Section, Table
+from app.reports.markdown import to_markdown
+from app.reports.writers import to_html
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from uploads import Ready, read
 
-from app.services.ingest.dialect import DELIMITERS
-from app.services.ingest.missing import DEFAULT_TOKENS
-from app.services.ingest.sources import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.dialect import DELIMITERS
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.values import DEFAULT_TOKENS
 
 EPOCH = datetime.datetime(1970, 1, 1)
 MISSING = {token.lower() for token in DEFAULT_TOKENS}

@@ -11,11 +11,12 @@ import orjson
 import pytest
 from workbench import OWNER, Workbench, breast_cancer
 
-from app.db.session import Database
-from app.errors import Invalid, NotFound, Unavailable
-from app.services import models, scoring
-from app.services.features import FeatureIndex
-from app.services.scoring import ModelCache
+from app.models import service as models
+from app.platform.database import Database
+from app.platform.errors import Invalid, NotFound, Unavailable
+from app.scoring import service as scoring
+from app.scoring.features import FeatureIndex
+from app.scoring.service import ModelCache
 from core.boosting import stumps
 from core.kernel import KERNELS, kernel
 from core.metrics import curve

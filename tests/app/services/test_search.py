@@ -9,14 +9,15 @@ import pytest
 from preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
 from workbench import OWNER, Workbench, on_both
 
-from app.db.model_tables import Model, ModelMetrics
-from app.db.tables import Dataset, JobState
-from app.services import execution, jobs
-from app.services.divisions import divide_rows
-from app.services.tables import Columns, Table, read_table, split
-from app.services.trials.inner import Inner
-from app.services.trials.multilabel import MultilabelTrial, Part
-from app.services.trials.preferences import PreferenceTrial
+from app.datasets.matrices import Columns, Table, read_table, split
+from app.jobs import handlers as execution
+from app.jobs import service as jobs
+from app.platform.model_tables import Model, ModelMetrics
+from app.platform.tables import Dataset, JobState
+from app.training.inner_splits import Inner
+from app.training.multilabel import MultilabelTrial, Part
+from app.training.preferences import PreferenceTrial
+from app.training.splits import divide_rows
 from core import artifact
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS

@@ -12,15 +12,15 @@ from sqlalchemy import update
 from typer.testing import CliRunner
 
 from app.cli import health as command
-from app.db import migrate
-from app.db import workers as worker_rows
-from app.db.session import Database
-from app.db.tables import Outbox, Worker
-from app.infra.producer import Producer
-from app.infra.settings import Settings
-from app.services.dispatch import publish_pending
-from app.services.reap import Reaper
-from app.services.self_check import dispatcher_fault, worker_fault
+from app.jobs import workers_repository as worker_rows
+from app.jobs.dispatcher import publish_pending
+from app.jobs.reaper import Reaper
+from app.operations.self_check import dispatcher_fault, worker_fault
+from app.platform import migrate
+from app.platform.broker import Producer
+from app.platform.database import Database
+from app.platform.settings import Settings
+from app.platform.tables import Outbox, Worker
 
 SETTINGS = Settings()
 LONG = 3600.0

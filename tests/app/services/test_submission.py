@@ -13,10 +13,13 @@ from sqlalchemy import select, text
 from version_steps import make
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db.tables import Dataset
-from app.errors import Conflict, Invalid, NotFound, ServiceError
-from app.services import jobs, series, submission, suitability
-from app.services.submission import TrainRequest
+from app.datasets import series
+from app.jobs import service as jobs
+from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
+from app.platform.tables import Dataset
+from app.training import preconditions as suitability
+from app.training import submission
+from app.training.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from queue_steps import OWNER, add_dataset, change, claimed, submit
 
-from app.db.model_tables import Model
-from app.db.session import Database
-from app.infra import faults
-from app.infra.blobs import BlobStore
-from app.infra.ids import new_id
-from app.infra.settings import Settings
-from app.services import housekeeping, jobs
-from app.services.housekeeping import sweep
+from app.jobs import service as jobs
+from app.operations import housekeeping
+from app.operations.housekeeping import sweep
+from app.platform import failpoints as faults
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.ids import new_id
+from app.platform.model_tables import Model
+from app.platform.settings import Settings
 
 DAY = 86400.0
 

@@ -13,10 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import read
 
-from app.errors import Invalid
-from app.services import row_hashes
-from app.services.row_hash_kernel import add_column
-from app.services.tables import (
+from app.datasets.matrices import (
     Columns,
     Table,
     check_classes,
@@ -25,6 +22,9 @@ from app.services.tables import (
     read_table,
     split,
 )
+from app.ingest import row_hashes
+from app.ingest.row_hash_kernels import add_column
+from app.platform.errors import Invalid
 
 SEED = 7
 

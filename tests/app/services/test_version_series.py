@@ -11,15 +11,17 @@ import pytest
 from version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
 from workbench import OWNER, Workbench, on_both
 
-from app.db.model_tables import Model
-from app.db.tables import Dataset, Job
-from app.errors import Conflict, Invalid, NotFound
-from app.services import datasets, jobs, versions
-from app.services.judging import evaluations
-from app.services.judging.evaluations import EvaluationRequest
-from app.services.report.facts import gather
-from app.services.report.markdown import to_markdown
-from app.services.report.sections import document_of
+from app.datasets import service as datasets
+from app.datasets import versions
+from app.evaluation import evaluations
+from app.evaluation.evaluations import EvaluationRequest
+from app.jobs import service as jobs
+from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.model_tables import Model
+from app.platform.tables import Dataset, Job
+from app.reports.markdown import to_markdown
+from app.reports.sections import document_of
+from app.reports.service import gather
 
 
 def test_what_may_be_said(bench: Workbench) -> None:

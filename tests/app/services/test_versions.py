@@ -11,8 +11,8 @@ import pytest
 from version_steps import FIRST, GIVEN, HEAD, MORE, PARQUET, as_parquet, data, fault, made, make
 from workbench import OWNER, Workbench, on_both
 
-from app.errors import Invalid
-from app.services import datasets
+from app.datasets import service as datasets
+from app.platform.errors import Invalid
 
 
 @on_both

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.db.tables import JobState
-from app.errors import Invalid
-from app.services import models
-from app.services.objectives import TPR_WINDOW_START, value_of
+from app.models import service as models
+from app.models.objectives import TPR_WINDOW_START, value_of
+from app.platform.errors import Invalid
+from app.platform.tables import JobState
 from core import KomoriEguchiBoost, artifact
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}

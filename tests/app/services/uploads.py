@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.services.ingest.build import ingest
+from app.ingest.build import ingest
 
 LIMITS = {
     "rows": 1_000_000,

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from workbench import OWNER, Workbench
 
-from app.db.tables import Dataset
-from app.services import datasets, previews, versions
+from app.datasets import previews, versions
+from app.datasets import service as datasets
+from app.platform.tables import Dataset
 
 PARQUET = "application/vnd.apache.parquet"
 HEAD = "age,vip,since,town,zip,note,left,who"

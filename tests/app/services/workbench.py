@@ -10,13 +10,18 @@ from typing import Any
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from app.db.model_tables import Model
-from app.db.session import Database
-from app.db.tables import Dataset, Job
-from app.errors import ServiceError
-from app.infra.blobs import BlobStore
-from app.infra.settings import Settings
-from app.services import datasets, execution, jobs, pairs, queue, submission
+from app.datasets import pairs
+from app.datasets import service as datasets
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import ServiceError
+from app.platform.model_tables import Model
+from app.platform.settings import Settings
+from app.platform.tables import Dataset, Job
+from app.training import submission
 from core.errors import CoreError
 
 OWNER = "ann"

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from uploads import LIMITS, read
 
-from app.services.ingest.faults import BadTable
-from app.services.ingest.pairs import ingest_pairs
-from app.services.ingest.sources import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.errors import BadTable
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.pairs import ingest_pairs
 
 TYPED = (PARQUET, ARROW, ARROW_FILE)
 SHORT = {CSV: "csv", NDJSON: "ndjson", PARQUET: "parquet", ARROW: "stream", ARROW_FILE: "file"}

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.services.ingest.sources import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
 from corpus.case import SHORT, TYPED, Case, Refused, Table, column_of, typed_body
 
 TABLE = pa.table({"a": [1.0, 2.0, 3.0], "t": ["u", "w", "u"], "y": [0, 1, 1]})

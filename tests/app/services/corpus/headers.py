@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from app.services.ingest.sources import ARROW, CSV, NDJSON
+from app.ingest.formats import ARROW, CSV, NDJSON
 from corpus.case import SHORT, TYPED, Case, Refused, Table, column_of, typed_body
 
 NAMES = [

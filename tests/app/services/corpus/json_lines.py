@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.services.ingest.sources import NDJSON
+from app.ingest.formats import NDJSON
 from corpus.case import Case, Refused, Table
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from app.services.ingest.sources import CSV, NDJSON
+from app.ingest.formats import CSV, NDJSON
 from corpus.case import TYPED, Case, Refused, Table, typed_body
 
 

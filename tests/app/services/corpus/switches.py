@@ -20,24 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.services.ingest import (
-    build,
-    categories,
-    columnar,
-    convert,
-    delimited,
-    dialect,
-    evidence,
-    missing,
-    ndjson,
-    pairs,
-    roles,
-    sources,
-    stream,
-    text,
-)
-from app.services.ingest.faults import Fault, Faults
-from app.services.ingest.items import ItemNames
+from app.ingest import arrow as columnar
+from app.ingest import build, categories, dialect, evidence, ndjson, pairs, roles, stream
+from app.ingest import columns as convert
+from app.ingest import csv as delimited
+from app.ingest import formats as sources
+from app.ingest import value_columns as text
+from app.ingest import values as missing
+from app.ingest.errors import Fault, Faults
+from app.ingest.items import ItemNames
 
 Switch = Callable[[pytest.MonkeyPatch, dict[str, Any]], None]
 NEVER = "^\0$"  # a pattern that no text matches

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from app.services.ingest.sources import ARROW, ARROW_FILE, PARQUET
+from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from corpus.case import TYPED, Case, Refused, Table, typed_body, typed_column
 
 DAY = datetime.date(1970, 1, 2)

@@ -1,0 +1,121 @@
+"""/v1/keys: who may come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+from starlette.responses import JSONResponse, Response
+
+from app.access import service as keys
+from app.access.authentication import GuardedRoute, needs
+from app.access.schemas import Key, KeyWithSecret, NewKey, Rotation
+from app.http.context import Context
+from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.idempotency import Answer
+from app.http.schemas import PageOf, Valid
+from app.jobs.acceptance import Asking, AskingDep, make
+from app.platform.tables import ApiKey
+
+router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=KeyWithSecret,
+    summary="Make a key",
+    responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
+)
+@needs("admin")
+async def create_key(
+    *, body: NewKey, context: ContextDep, caller: CallerDep, asking: AskingDep
+) -> Response:
+    """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
+
+    A replay by Idempotency-Key shows the key without it. Other owners' first keys are made on the server
+    (`rankwright keys create`), and so are those of scope `operator`, unless the caller's key has it.
+    """
+
+    def work(session: Session) -> tuple[ApiKey, str]:
+        return keys.create_within(
+            session,
+            caller.owner,
+            body.name,
+            body.scopes,
+            expires_in_seconds=body.expires_in_seconds,
+            by=caller,
+        )
+
+    return await _make(context, asking, work)
+
+
+@router.post(
+    "/{key_id}/rotate",
+    status_code=201,
+    response_model=KeyWithSecret,
+    summary="Rotate a key",
+    responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
+)
+@needs("admin")
+async def rotate_key(
+    *, key_id: str, body: Rotation, context: ContextDep, caller: CallerDep, asking: AskingDep
+) -> Response:
+    """Make the key's successor, of the same name and scopes, and of the same lifetime if it has one. The key itself is
+    good for `grace_seconds` more at most, or is revoked at once. 409 for a key that is revoked or has expired.
+
+    The secret is in this answer and nowhere else; a replay by Idempotency-Key shows the successor without it.
+    """
+
+    def work(session: Session) -> tuple[ApiKey, str]:
+        return keys.rotate_within(session, caller.owner, key_id, body.grace_seconds, caller)
+
+    return await _make(context, asking, work)
+
+
+async def _make(
+    context: Context, asking: Asking, make_key: Callable[[Session], tuple[ApiKey, str]]
+) -> Response:
+    """Answer with a new key and its secret, which is in this answer alone."""
+    secrets: list[str] = []
+
+    def work(session: Session) -> tuple[int, dict[str, Any]]:
+        made, secret = make_key(session)
+        secrets.append(secret)
+        return 201, Key.model_validate(made).model_dump(mode="json")
+
+    async def show(answer: Answer) -> Response:
+        headers = {"Location": f"/v1/keys/{answer.response['id']}"}
+        if answer.replayed:
+            headers["Idempotent-Replayed"] = "true"
+        else:
+            context.keys.memory.clear()  # what was just rotated away is not remembered here
+        secret = None if answer.replayed else secrets[-1]
+        return JSONResponse(answer.response | {"secret": secret}, answer.status_code, headers)
+
+    return await make(context, asking, work, show)
+
+
+@router.get("", summary="List keys")
+@needs("admin")
+def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> PageOf[Key]:
+    """The owner's keys, newest first, the revoked ones included."""
+    page: Any = keys.list_page(context.db, caller.owner, limit=paging.limit, after=paging.after)
+    return PageOf[Key].model_validate(page)
+
+
+@router.get("/{key_id}", summary="Read a key")
+@needs("admin")
+def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
+    """A key without its secret."""
+    return Key.model_validate(keys.get(context.db, caller.owner, key_id))
+
+
+@router.delete("/{key_id}", status_code=204, summary="Revoke a key")
+@needs("admin")
+def revoke_key(key_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Revoke the key for good. Every process refuses it within a second."""
+    keys.revoke(context.db, caller.owner, key_id)
+    context.keys.memory.clear()

@@ -1,0 +1,52 @@
+"""Keys over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.access.service import LONGEST_GRACE
+from app.http.schemas import Body, Resource, Text, Timestamp
+
+
+class NewKey(Body):
+    """A key to make, for the caller's own owner."""
+
+    name: Text
+    scopes: Annotated[
+        list[Literal["read", "train", "score", "admin", "operator"]], Field(min_length=1)
+    ]
+    expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
+
+
+class Rotation(Body):
+    """How a key gives way to its successor."""
+
+    grace_seconds: Annotated[float, Field(ge=0, le=LONGEST_GRACE)] = Field(
+        default=0.0, description="How long the old key stays good; 0 revokes it at once."
+    )
+
+
+class Key(Resource):
+    """A key without its secret."""
+
+    id: str
+    owner: str
+    name: str
+    prefix: str = Field(description="The secret's first characters, to recognise it by.")
+    scopes: list[str]
+    created_at: Timestamp
+    expires_at: Timestamp | None
+    last_used_at: Timestamp | None
+    revoked_at: Timestamp | None
+    successor_id: str | None = Field(description="The key that it was rotated to.")
+
+
+class KeyWithSecret(Key):
+    """A key just made."""
+
+    secret: str | None = Field(
+        description="Shown this once; null in a replay.",
+        examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
+    )

@@ -1,0 +1,249 @@
+"""Keys: made once, shown once, kept as a hash; looked up at most once a second a key."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.access import repository as rows
+from app.platform.clock import db_now
+from app.platform.database import Database
+from app.platform.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from app.platform.ids import new_id
+from app.platform.page import Page
+from app.platform.tables import ApiKey
+from app.platform.ttl_cache import Memory
+
+OPERATOR = "operator"
+SCOPES = ("read", "train", "score", "admin", OPERATOR)
+_OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+NOTED_EVERY = 60.0
+MOST_NOTED = 10_000
+REFUSED_FOR = 60.0
+LONGEST_GRACE = 30 * 86_400.0
+"""How long a key may outlive its rotation, in seconds."""
+_PREFIX = "rw_"
+_SHOWN = len(_PREFIX) + 6
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking: the owner whose resources are seen, and what the key allows."""
+
+    key_id: str
+    owner: str
+    scopes: frozenset[str]
+
+
+def create(
+    db: Database,
+    owner: str,
+    name: str,
+    scopes: Iterable[str],
+    *,
+    expires_in_seconds: float | None = None,
+) -> tuple[ApiKey, str]:
+    """Make a key in a transaction of its own; see `create_within`."""
+    with db.write() as session:
+        return create_within(session, owner, name, scopes, expires_in_seconds=expires_in_seconds)
+
+
+def create_within(
+    session: Session,
+    owner: str,
+    name: str,
+    scopes: Iterable[str],
+    *,
+    expires_in_seconds: float | None = None,
+    by: Caller | None = None,
+) -> tuple[ApiKey, str]:
+    """Make a key. The secret is returned here and never again: only its SHA-256 is kept. `by` is who asks for it; on
+    the server it is nobody's key.
+    """
+    chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
+    unknown = [scope for scope in chosen if scope not in SCOPES]
+    if unknown or not chosen:
+        raise Invalid(
+            f"scopes must be one or more of {', '.join(SCOPES)}, got {', '.join(unknown) or 'none'}"
+        )
+    if by is not None and OPERATOR in set(chosen) - by.scopes:
+        has = ", ".join(sorted(by.scopes))
+        raise Forbidden(
+            f"a key of scope {OPERATOR!r} is made by one that has it, or on the server "
+            f"(rankwright keys create); the key has {has}"
+        )
+    if not _OWNER.fullmatch(owner):
+        raise Invalid(f"owner must match {_OWNER.pattern}, got {owner!r}")
+    if not name or len(name) > 255 or "\0" in name:
+        raise Invalid("name must have 1 to 255 characters and no NUL")
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    now = session.execute(select(db_now())).scalar_one()
+    key = ApiKey(
+        id=new_id("key"),
+        owner=owner,
+        name=name,
+        prefix=secret[:_SHOWN],
+        sha256=hashlib.sha256(secret.encode()).hexdigest(),
+        scopes=chosen,
+        created_at=now,
+        expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
+        last_used_at=None,
+        revoked_at=None,
+        successor_id=None,
+    )
+    session.add(key)
+    session.flush()
+    return key, secret
+
+
+def rotate(db: Database, owner: str, key_id: str, grace_seconds: float = 0.0) -> tuple[ApiKey, str]:
+    """Make a key's successor in a transaction of its own; see `rotate_within`."""
+    with db.write() as session:
+        return rotate_within(session, owner, key_id, grace_seconds)
+
+
+def rotate_within(
+    session: Session, owner: str, key_id: str, grace_seconds: float, by: Caller | None = None
+) -> tuple[ApiKey, str]:
+    """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
+
+    The grace never makes a key last longer than it would have by itself. A key has one successor: a caller that asks
+    twice would otherwise leave a key that nobody knows of.
+    """
+    if not 0.0 <= grace_seconds <= LONGEST_GRACE:
+        raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
+    old = rows.get(session, owner, key_id, lock=True)
+    if old is None:
+        raise NotFound(f"there is no key {key_id!r}")
+    now = session.execute(select(db_now())).scalar_one()
+    end = math.inf if old.expires_at is None else old.expires_at
+    if old.revoked_at is not None or end <= now:
+        how = "has expired" if old.revoked_at is None else "is revoked"
+        raise Conflict(f"only a usable key can be rotated; {key_id} {how}", code="key_not_usable")
+    if old.successor_id is not None:
+        raise Conflict(
+            f"a key is rotated once; {key_id} has the successor {old.successor_id}",
+            code="key_rotated",
+        )
+    lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+    made = create_within(session, owner, old.name, old.scopes, expires_in_seconds=lifetime, by=by)
+    old.successor_id = made[0].id
+    if grace_seconds > 0.0:
+        old.expires_at = min(end, now + grace_seconds)
+    else:
+        old.revoked_at = now
+    session.flush()
+    return made
+
+
+def administers_all(db: Database, caller: Caller) -> bool:
+    """Whether the caller is an admin of the only owner that there is: what concerns all owners is theirs."""
+    if "admin" not in caller.scopes:
+        return False
+    with db.read() as session:
+        return not rows.has_others(session, caller.owner)
+
+
+def get(db: Database, owner: str, key_id: str) -> ApiKey:
+    """The owner's key of this id."""
+    with db.read() as session:
+        key = rows.get(session, owner, key_id)
+    if key is None:
+        raise NotFound(f"there is no key {key_id!r}")
+    return key
+
+
+def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
+    """One page of the owner's keys, newest first, the revoked ones included."""
+    with db.read() as session:
+        return rows.list_page(session, owner, limit=limit, after=after)
+
+
+def revoke(db: Database, owner: str, key_id: str) -> None:
+    """Revoke the key. Processes that hold it in their cache refuse it within a second."""
+    with db.write() as session:
+        if not rows.revoke(session, owner, key_id):
+            raise NotFound(f"there is no key {key_id!r}")
+
+
+def touch(db: Database, key_id: str) -> None:
+    """Write down that the key was used just now."""
+    with db.write() as session:
+        rows.touch(session, key_id)
+
+
+class KeyRing:
+    """Authenticates secrets, remembering for a moment what the database said of each.
+
+    `later` has work done soon and returns at once. Lookups go by the secret's SHA-256, so their timing says nothing
+    about how much of a guess was right.
+    """
+
+    def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
+        self._db = db
+        self._later = later
+        self.memory: Memory[bytes, Caller] = Memory(
+            lambda digest: later(partial(self._look, digest))
+        )
+        self._refused: Memory[bytes, bool] = Memory(lambda _: None, seconds=REFUSED_FOR)
+        self._noted: dict[bytes, float] = {}
+
+    def cached(self, secret: bytes) -> Caller | None:
+        """The caller, if the database vouched for the secret within the last second. Never waits."""
+        return self.memory.get(hashlib.sha256(secret).digest())
+
+    def vouched_for(self, secret: bytes) -> bool:
+        """Whether the key was good when this process last asked, however long ago. Never waits."""
+        return hashlib.sha256(secret).digest() in self._noted
+
+    def refuse_again(self, secret: bytes) -> None:
+        """Raise Unauthenticated where the database has refused the key lately. Never waits.
+
+        None that was refused becomes good: what is revoked or expired stays so, and a secret is not known to anybody
+        before its key is there.
+        """
+        if self._refused.get(hashlib.sha256(secret).digest()):
+            raise _refusal()
+
+    def authenticate(self, secret: bytes) -> Caller:
+        """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
+        caller = self._look(hashlib.sha256(secret).digest())
+        if caller is None:
+            raise _refusal()
+        return caller
+
+    def _look(self, digest: bytes) -> Caller | None:
+        looked_at = time.monotonic()
+        with self._db.read() as session:
+            key = rows.find_usable(session, digest.hex())
+        if key is None:
+            self.memory.drop(digest)
+            self._noted.pop(digest, None)
+            self._refused.put(digest, True, looked_at)
+            return None
+        caller = Caller(key.id, key.owner, frozenset(key.scopes))
+        self.memory.put(digest, caller, looked_at)
+        self._note(digest, key.id)
+        return caller
+
+    def _note(self, digest: bytes, key_id: str) -> None:
+        """Write down a use, once a minute a key."""
+        now = time.monotonic()
+        if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
+            if len(self._noted) >= MOST_NOTED:
+                self._noted.clear()
+            self._noted[digest] = now
+            self._later(partial(touch, self._db, key_id))
+
+
+def _refusal() -> Unauthenticated:
+    return Unauthenticated("the key is unknown, revoked or expired")

@@ -1,0 +1,228 @@
+"""`rankwright evaluate | compare`: models judged on rows that they have not seen."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from app.cli.api_client import ApiClient
+from app.cli.client import err, out, send_table, service
+from app.cli.options import AsJson, Group, Item, Key, Label, PairsFile, Positive, Url, Weight
+from app.cli.report_text import CURVE_POINTS, shown_interval, shown_window
+from app.cli.terminal_plot import Roc, terminal_plot
+from app.cli.watch import wait_for_job
+
+Json = dict[str, Any]
+
+Windows = Annotated[
+    list[str] | None,
+    typer.Option("--window", help="A window of false positive rates, as 0,0.05; may be repeated."),
+]
+Level = Annotated[float, typer.Option(help="Level of the intervals.")]
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    data: Annotated[str, typer.Argument(help="Id of a dataset, or a file that is uploaded first.")],
+    *,
+    windows: Windows = None,
+    level: Level = 0.95,
+    label: Label = None,
+    positive: Positive = None,
+    weight: Weight = None,
+    group: Group = None,
+    item: Item = None,
+    pairs: PairsFile = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how good a model is on other rows, and whether anything is otherwise than at its validation.
+
+    Of a file the columns are taken as the model has them; --label and --positive are needed only where they are called
+    otherwise.
+    """
+    asked: Json = {"level": level}
+    if windows:
+        asked["windows"] = [_window(text) for text in windows]
+    given = {"label": label, "positive": positive, "weight": weight, "group": group, "item": item}
+    with service(url, key) as client:
+        judged = client.model(model)
+        path = Path(data)
+        dataset_id = data
+        if path.is_file():
+            fields = _fields(judged, path) | {k: v for k, v in given.items() if v is not None}
+            dataset_id = send_table(client, path, pairs, fields)["id"]
+        elif pairs is not None or any(given.values()):
+            raise typer.BadParameter(f"columns are named for a file, {data!r} is none")
+        asked |= {"model": judged["id"], "dataset_id": dataset_id}
+        found = _judge(client, "evaluations", asked)
+        if as_json:
+            out.print_json(data=found)
+            return
+        for warning in found["warnings"]:
+            err.print(f"note: {warning}", markup=False)
+        out.print(_evaluation(client, found), markup=False)
+
+
+def compare(
+    models: Annotated[
+        list[str], typer.Argument(help="Two or more, each an id, name, name:version or name@alias.")
+    ],
+    *,
+    dataset: Annotated[str, typer.Option(help="Id of a dataset that none was trained on.")],
+    windows: Windows = None,
+    level: Level = 0.95,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which of several models ranks the rows of a dataset better, beyond chance: by AUC, or in windows."""
+    asked: Json = {"models": models, "dataset_id": dataset, "level": level}
+    if windows:
+        asked["windows"] = [_window(text) for text in windows]
+    with service(url, key) as client:
+        found = _judge(client, "comparisons", asked)
+    if as_json:
+        out.print_json(data=found)
+        return
+    for warning in found["warnings"]:
+        err.print(f"note: {warning}", markup=False)
+    out.print(_comparison(found), markup=False)
+
+
+def _window(text: str) -> Json:
+    low, comma, high = text.partition(",")
+    try:
+        ends = [float(end) for end in ((low, high) if comma else (low,))]
+    except ValueError:
+        ends = [math.nan]
+    if not all(map(math.isfinite, ends)):
+        raise typer.BadParameter(f"a window must read as 0,0.05, got {text!r}")
+    return dict(zip(("fpr_min", "fpr_max") if comma else ("fpr_max",), ends, strict=True))
+
+
+def _fields(model: Json, path: Path) -> dict[str, str]:
+    """How to upload a file so that it fits a model."""
+    fields = {"name": path.name.split(".")[0], "kind": model["kind"]}
+    if model["label"] is not None:
+        fields |= {"label": model["label"], "positive": model["positive"]}
+    if model["labels"]:
+        fields["labels"] = _listed([label["name"] for label in model["labels"]])
+    words = [one["name"] for one in model["features"] if one["type"] == "categorical"]
+    if words:
+        fields["categorical"] = _listed(words)
+    return fields
+
+
+def _listed(names: list[str]) -> str:
+    """Names with commas between, those that hold one in quotes."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def _judge(client: ApiClient, kind: str, asked: Json) -> Json:
+    """Ask for an evaluation or a comparison and follow its job; what it could not do is a `ClientError`."""
+    accepted = client.request("POST", f"/v1/{kind}", json=asked)
+    wait_for_job(client, client.request("GET", f"/v1/jobs/{accepted['job_id']}"))
+    found: Json = client.request("GET", f"/v1/{kind}/{quote(accepted['id'])}")
+    return found
+
+
+def _evaluation(client: ApiClient, found: Json) -> str:
+    """The figures of an evaluation, with its curve where it has one, and its drift."""
+    title = f"{found['model_name']}:{found['model_version']} on {found['dataset_name']}"
+    metrics = found["metrics"]
+    match found["kind"]:
+        case "bipartite":
+            shown = terminal_plot(_roc(client, found, title))
+        case "preferences":
+            counts = f"({metrics['pairs']:,} pairs of {metrics['items']:,} items)"
+            shown = f"{title} {counts}\n  in order  {shown_interval(metrics['pair_order'])}"
+        case _:
+            shown = "\n".join([title, *_labels(metrics)])
+    drift = found["drift"]
+    if drift is None:
+        return shown
+    tests = [*drift["areas"], *drift["scores"]]
+    lines = [f"  {'!' if test['changed'] else ' '} {test['words']}" for test in tests]
+    return "\n".join([shown, "", drift["summary"], *lines])
+
+
+def _roc(client: ApiClient, found: Json, title: str) -> Roc:
+    metrics, path = found["metrics"], f"/v1/evaluations/{quote(found['id'])}/roc"
+    points = client.request("GET", path, params={"max_points": CURVE_POINTS})["points"]
+    legend = [f"AUC  {shown_interval(metrics['auc'])}"]
+    legend += [f"pAUC {shown_interval(one)} on {shown_window(one)}" for one in metrics["pauc"]]
+    if (cut := metrics["operating_point"]) is not None:
+        legend.append(
+            f"its threshold {cut['threshold']:.6g}: TPR {shown_interval(cut['tpr'])} "
+            f"at FPR {shown_interval(cut['fpr'])}"
+        )
+    return Roc(
+        fpr=[point["fpr"] for point in points],
+        tpr=[point["tpr"] for point in points],
+        title=f"ROC of {title} {_counts(metrics)}",
+        legend=legend,
+    )
+
+
+def _labels(metrics: Json) -> list[str]:
+    width = max(len("mean"), *(len(label["label"]) for label in metrics["labels"]))
+    lines = []
+    for label in metrics["labels"]:
+        figures = "too few rows of a class"
+        if label["auc"] is not None:
+            figures = f"AUC {shown_interval(label['auc'])}"
+        lines.append(f"  {label['label']:<{width}}  {figures}  {_counts(label)}")
+    return [*lines, f"  {'mean':<{width}}  AUC {metrics['mean_auc']:.4f}"]
+
+
+def _comparison(found: Json) -> str:
+    """Window by window the areas, then the differences."""
+    names = {model["model_id"]: f"{model['name']}:{model['version']}" for model in found["models"]}
+    result = found["result"]
+    lines = [f"{', '.join(names.values())} on {found['dataset_name']} {_counts(result)}"]
+    for window in result["windows"]:
+        whole = (window["fpr_min"], window["fpr_max"]) == (0.0, 1.0)
+        what = "AUC" if whole else f"pAUC on {shown_window(window)}"
+        lines += ["", f"{what}, all alike: p {_p_value(window['p_value'])}"]
+        rows = [(names[one["model_id"]], shown_interval(one)) for one in window["values"]]
+        for pair in window["differences"]:
+            low, high = f"{pair['low']:+.4f}", f"{pair['high']:+.4f}"
+            beyond = pair["adjusted_p_value"] < 1.0 - found["level"]
+            rows.append(
+                (
+                    f"{names[pair['first']]} less {names[pair['second']]}",
+                    f"{pair['value']:+.4f} [{low}, {high}]  p {_p_value(pair['p_value'])}, "
+                    f"adjusted {_p_value(pair['adjusted_p_value'])}{'  beyond chance' if beyond else ''}",
+                )
+            )
+        width = max(len(name) for name, _ in rows)
+        lines += [f"  {name:<{width}}  {figures}" for name, figures in rows]
+    if len(result["windows"]) > 1:
+        lines += ["", f"all alike in every window: p {_p_value(result['p_value'])}"]
+    return "\n".join(lines)
+
+
+def _counts(metrics: Json) -> str:
+    groups = metrics.get("groups")
+    grouped = "" if groups is None else f", in {groups:,} groups"
+    return f"({metrics['positives']:,} positive, {metrics['negatives']:,} negative{grouped})"
+
+
+def _p_value(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for command in (evaluate, compare):
+        app.command(rich_help_panel="Use the service")(command)

@@ -1,0 +1,167 @@
+"""What a model is worth, in words and figures for a terminal: a shape for each kind of dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.cli.api_client import ApiClient
+from app.cli.terminal_plot import Roc, terminal_plot
+
+CURVE_POINTS = 1000
+
+Json = dict[str, Any]
+
+
+def judged_on(model: Json) -> str:
+    """The part whose figures speak for a model: the held-out one, unless it has none."""
+    return "train" if model["validation"]["method"] == "none" else "validation"
+
+
+def has_curve(model: Json) -> bool:
+    """Whether the model has a ROC curve: models of pairs or of several labels have none, nor those never judged."""
+    return bool(model["kind"] == "bipartite" and judged_on(model) == "validation")
+
+
+def report(model: Json, metrics: Json, roc: Roc | None) -> str:
+    """Say how good a model is, and what a search for its parameters has found."""
+    if roc is not None:
+        shown = terminal_plot(roc)
+    elif model["kind"] == "preferences":
+        shown = _pairs(model, metrics)
+    elif model["kind"] == "multilabel":
+        shown = _labels(model, metrics)
+    else:
+        shown = "\n".join([_title(model, metrics), *_legend(metrics)])
+    more = [_search(model)] if model["search"] else []
+    if model["algorithm"]["name"] == "auto":
+        more.append(_members(model))
+    if model["beats_controls"] is not None:
+        more.append(
+            f"{'better' if model['beats_controls'] else 'not better'} than logistic regression and an SVM for the AUC, "
+            "beyond chance"
+        )
+    return "\n\n".join([shown, *more])
+
+
+def provenance(model: Json) -> str:
+    """Say which data a model was made with, the content by the beginning of its hash."""
+    made_with = (
+        ("trained on", model["dataset"]),
+        ("judged by", model["validation_dataset"]),
+    )
+    lines = [
+        f"{how} {data['name']}, version {data['version']}: {data['id']}, SHA-256 {data['sha256'][:16]}…"
+        for how, data in made_with
+        if data is not None
+    ]
+    return "\n".join(lines) or f"trained on {model['dataset_id']}"
+
+
+def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
+    """Fetch a model's validation curve, with its AUC and partial AUCs as the legend."""
+    points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]
+    return Roc(
+        fpr=[point["fpr"] for point in points],
+        tpr=[point["tpr"] for point in points],
+        title=f"ROC of {_title(model, metrics)}",
+        legend=_legend(metrics),
+    )
+
+
+def _title(model: Json, metrics: Json) -> str:
+    return (
+        f"{model['name']}:{model['version']} on {_whose(metrics)} rows "
+        f"({metrics['positives']:,} positive, {metrics['negatives']:,} negative)"
+    )
+
+
+def _legend(metrics: Json) -> list[str]:
+    lines = [f"AUC  {shown_interval(metrics['auc'])}"]
+    lines += [
+        f"pAUC {shown_interval(window)} on {shown_window(window)}" for window in metrics["pauc"]
+    ]
+    if (cut := metrics["operating_point"]) is not None:
+        least = "none" if cut["threshold"] is None else f"{cut['threshold']:.6g}"
+        lines.append(
+            f"TPR  {shown_interval(cut['tpr'])} at FPR {cut['fpr']['value']:.4g}: threshold {least}"
+        )
+    return lines
+
+
+def _pairs(model: Json, metrics: Json) -> str:
+    return "\n".join(
+        [
+            f"{model['name']}:{model['version']} on {_whose(metrics)} pairs "
+            f"({metrics['pairs']:,} of {metrics['items']:,} items)",
+            f"  in order      {shown_interval(metrics['pair_order'])}",
+            f"  not in order  {metrics['misrank_fraction']:.4f}, of them tied {metrics['ties']:.4f}",
+        ]
+    )
+
+
+def _labels(model: Json, metrics: Json) -> str:
+    labels = metrics["labels"]
+    width = max(len("mean"), *(len(label["label"]) for label in labels))
+    lines = [
+        f"{model['name']}:{model['version']} on {_whose(metrics)} rows, AUC by label, and partial AUC"
+    ]
+    for label in labels:
+        figures = "too few rows of a class"
+        if label["auc"] is not None:
+            figures = "  ".join([shown_interval(label["auc"]), *map(_area, label["pauc"])])
+        counts = f"({label['positives']:,} positive, {label['negatives']:,} negative)"
+        lines.append(f"  {label['label']:<{width}}  {figures}  {counts}")
+    if metrics["judged"]:
+        means = [f"{metrics['mean_auc']:.4f}", *map(_area, metrics["mean_pauc"])]
+        lines.append(f"  {'mean':<{width}}  {'  '.join(means)}")
+    return "\n".join(lines)
+
+
+def _search(model: Json) -> str:
+    search = model["search"]
+    on = f"{search['fraction']:.0%}" if search["folds"] is None else f"{search['folds']} folds"
+    lines = [f"tried on {on} of the training part, by {_aim(model['selected_by'])}"]
+    for candidate in search["candidates"]:
+        named = ", ".join(f"{name}={value}" for name, value in candidate["parameters"].items())
+        worth = "failed" if candidate["value"] is None else f"{candidate['value']:.4f}"
+        chosen = "  chosen" if candidate["state"] == "chosen" else ""
+        lines.append(f"  {named}  {worth}{chosen}")
+    return "\n".join(lines)
+
+
+def _members(model: Json) -> str:
+    """What `auto` has made the model of."""
+    members = [
+        f"  {member['algorithm']}  weight {member['weight']:.3g}"
+        for member in model["algorithm"]["members"]
+    ]
+    return "\n".join([f"auto, within {model['algorithm']['budget_seconds']:g} s", *members])
+
+
+def _aim(objective: Json) -> str:
+    match objective["metric"]:
+        case "pauc":
+            return f"pauc on {shown_window(objective)}"
+        case "tpr":
+            return f"tpr at FPR {objective['fpr']:g}"
+    return str(objective["metric"])
+
+
+def _whose(metrics: Json) -> str:
+    return "held-out" if metrics["on"] == "validation" else "its own training"
+
+
+def shown_window(window: Json) -> str:
+    """A window of false positive rates."""
+    return f"FPR [{window['fpr_min']:g}, {window['fpr_max']:g}]"
+
+
+def _area(window: Json) -> str:
+    return f"{window['value']:.4f} on {shown_window(window)}"
+
+
+def shown_interval(value: Json) -> str:
+    """A value with the ends of its interval, if it has them."""
+    low, high = value["low"], value["high"]
+    bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
+    return f"{value['value']:.4f}{bounds}"

@@ -1,0 +1,1 @@
+"""Tables that were uploaded, their versions and pairs."""

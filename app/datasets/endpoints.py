@@ -1,0 +1,247 @@
+"""/v1/datasets: upload, read, look into, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.datasets import pairs, previews
+from app.datasets import service as datasets
+from app.datasets.intake import Purpose, SendingDep, shown, take_in
+from app.datasets.schemas import Dataset, DatasetProfile, Preview, TableCheck
+from app.datasets.uploads import Received, body_docs, receive
+from app.http.context import Context
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
+from app.http.schemas import PageOf
+from app.platform.database import again_after_deadlock
+from app.platform.tables import Dataset as DatasetRow
+from app.platform.tables import DatasetStatus
+from app.reports import report
+from app.reports.pages import WRITTEN, FormatDep, answer_page
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
+
+Table = Received[datasets.Description]
+DIALECT_FIELDS = {
+    "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
+    "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
+    "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
+}
+_FIELDS_SCHEMA = {
+    "name": "Name of the dataset.",
+    "label": "The label's column.",
+    "positive": "The label's value that counts as positive.",
+    "weight": "Column of row weights.",
+    "group": "Column whose equal values stay on one side of a split.",
+    "item": "Column of the items' names, for `preferences`.",
+    "labels": "Columns of the labels with commas between, for `multilabel`.",
+    "categorical": "Columns to be taken as categories though they hold numbers, with commas between; "
+    "a name that holds a comma stands in quotes.",
+    "numeric": "Columns to be taken as numbers, with commas between; all else in them counts as missing.",
+    "drop": "Columns that are not to be used, with commas between.",
+    "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
+    "`NA,N/A,null,NaN,?` unless it is given.",
+    "strict": "`true` or `false`: whether a value that does not fit its column, or a row without a label, is a fault "
+    "with its line, and not a warning. `false` unless it is given.",
+    "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
+    "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
+    "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
+    "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
+    "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
+    "`multilabel`: rows with several labels of two values each.",
+}
+_FIELDS_EXAMPLES = {
+    "categorical": {"example": "zip,shop"},
+    "drop": {"example": 'customer_id,"name, first"'},
+    "missing": {"example": "NA,unknown,-999"},
+}
+
+
+def field_docs(fields: Mapping[str, str], schemas: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """OpenAPI's words for fields of the address; `schemas` are what is known of some beside their length."""
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": text,
+            "schema": {"type": "string", "minLength": 1, "maxLength": datasets.longest(name)}
+            | schemas.get(name, {}),
+            **_FIELDS_EXAMPLES.get(name, {}),
+        }
+        for name, text in fields.items()
+    ]
+
+
+_UPLOAD_DOCS: dict[str, Any] = {
+    "parameters": field_docs(_FIELDS_SCHEMA, {}),
+    "requestBody": body_docs(
+        "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", _FIELDS_SCHEMA
+    ),
+}
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Dataset,
+    summary="Upload a table",
+    openapi_extra=_UPLOAD_DOCS,
+    responses={
+        200: {"model": TableCheck, "description": "Only checked (`?validate=true`)."},
+        201: {"model": Dataset, "description": "Read within the wait: `ready` or `invalid`."},
+    },
+)
+@needs("train")
+async def upload_dataset(sending: SendingDep) -> Response:
+    """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
+
+    The bytes are durable before the answer. A worker reads them; the dataset then is `ready`, or `invalid` with
+    the lines and columns at fault. `Content-Encoding` may be gzip or zstd.
+    """
+    context = sending.context
+
+    def check(table: Table) -> dict[str, Any]:
+        path, described = table.writer.path, table.description
+        return datasets.check_table(context.blobs, context.settings, described, path, table.format)
+
+    def accept(session: Session, table: Table, upload: datasets.Upload) -> DatasetRow:
+        return datasets.accept(session, context.settings, sending.owner, table.description, upload)
+
+    purpose = Purpose("POST /v1/datasets", [], datasets.describe, check, accept)
+    return await take_in(sending, purpose)
+
+
+@router.get("", summary="List datasets")
+@needs("read")
+def list_datasets(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    name: Annotated[
+        str | None, Query(min_length=1, max_length=255, description="Only those of this name.")
+    ] = None,
+    latest: Annotated[
+        bool, Query(description="Of each series only the newest version that is ready.")
+    ] = False,
+) -> PageOf[Dataset]:
+    """The owner's datasets, newest first."""
+    page: Any = datasets.list_page(
+        context.db,
+        caller.owner,
+        name=name,
+        latest=latest,
+        limit=paging.limit,
+        after=paging.after,
+    )
+    return PageOf[Dataset].model_validate(page)
+
+
+@router.get("/{dataset_id}", summary="Read a dataset")
+@needs("read")
+def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
+    """Its status, and once `ready` the profile of its columns, or once `invalid` the faults."""
+    return Dataset.model_validate(datasets.get(context.db, caller.owner, dataset_id))
+
+
+@router.get("/{dataset_id}/preview", summary="Look at the first rows")
+@needs("read")
+def preview_dataset(
+    *,
+    dataset_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
+) -> Preview:
+    """The first rows of a ready dataset, typed as they were read; missing values are null."""
+    return Preview(**previews.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
+
+
+@router.get(
+    "/{dataset_id}/profile",
+    response_model=DatasetProfile,
+    summary="Look at the columns",
+    responses=WRITTEN,
+)
+@needs("read")
+def profile_dataset(
+    *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
+) -> Response:
+    """Quantiles and a histogram of each feature, how well it ranks the label by itself, and the rows that come twice.
+    As Markdown or HTML a page for people, which refers to nothing outside itself.
+
+    A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
+    """
+    dataset, found = datasets.profile(context.db, caller.owner, dataset_id)
+    if format == "json":
+        return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
+    with context.turn():
+        return answer_page(report.describe_columns(dataset, found), format)
+
+
+@router.put(
+    "/{dataset_id}/pairs",
+    status_code=202,
+    response_model=Dataset,
+    summary="Say which item is better",
+    openapi_extra={"requestBody": body_docs("better,worse,weight\nb7,a3,1\nb7,c1,0.5\n", {})},
+    responses={200: {"model": Dataset, "description": "Read within the wait."}},
+)
+@needs("train")
+async def put_pairs(
+    *,
+    dataset_id: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+) -> Response:
+    """Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
+    items, and if you like `weight`. They take the place of any that it has.
+
+    The bytes are durable before the answer. A worker reads them; `pairs.status` then is `ready`, or `invalid` with
+    the lines at fault. 409 while an unfinished job uses the dataset.
+    """
+    await run_in_threadpool(pairs.check_open, context.db, caller.owner, dataset_id)
+    with context.blobs.writer("uploads") as writer:
+        table = await receive(request, writer, pairs.refuse_fields)
+        body = await run_in_threadpool(_accept_pairs, context, caller.owner, dataset_id, table)
+    headers = {"Location": f"/v1/datasets/{dataset_id}"}
+    job_id = body["pairs"]["job_id"]
+    if patience.seconds and await context.wait_for_end(caller.owner, job_id, patience.seconds):
+        dataset = await run_in_threadpool(datasets.get, context.db, caller.owner, dataset_id)
+        body = shown(dataset)
+        if dataset.pairs is None or dataset.pairs.status != DatasetStatus.PROCESSING:
+            response = JSONResponse(body, 200, headers)
+            patience.applied(response)
+            return response
+    return JSONResponse(body, 202, headers | {"Retry-After": "1"})
+
+
+@again_after_deadlock
+def _accept_pairs(
+    context: Context, owner: str, dataset_id: str, table: Received[None]
+) -> dict[str, Any]:
+    table.writer.sync()  # the slow part, before the transaction
+    with context.db.write() as session:
+        writer = table.writer
+        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+        body = shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
+        writer.commit()
+    context.wake_a_worker(body["pairs"]["job_id"])
+    return body
+
+
+@router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")
+@needs("train")
+def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Delete the table; its models stay. 409 while an unfinished job uses it."""
+    datasets.delete(context.db, caller.owner, dataset_id)

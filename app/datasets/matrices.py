@@ -1,0 +1,288 @@
+"""Ready tables as matrices, and their split into a training and a validation part.
+
+Of a categorical column the matrix holds positions among the categories of the rows that are learnt from: what occurs in
+other rows alone is missing, as it will be when the ranker scores rows to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.ingest import row_hashes
+from app.ingest.row_hashes import Hashes
+from app.ingest.times import read_times
+from app.platform.errors import Invalid
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from core.table import Categories, CodedTable
+
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+LEAST_PER_CLASS = 2
+"""Rows of each class that a part needs, to be fitted on or to be judged by."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a typed table by their roles, the features in the order that the model will have."""
+
+    features: Sequence[str]
+    label: str | None
+    weight: str | None
+    group: str | None
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive
+    (0 everywhere where there is no label), and weights, hashed groups and times where it has them.
+
+    In a categorical column X holds positions among `categories`.
+    """
+
+    X: Floats
+    y: npt.NDArray[np.int8]
+    weight: Floats | None
+    group: Hashes | None
+    names: tuple[str, ...]
+    categories: Categories
+    time: Floats | None = None
+
+    @property
+    def coded(self) -> CodedTable:
+        """The features as rankers take them."""
+        from core.table import CodedTable
+
+        return CodedTable(self.X, self.names, self.categories)
+
+    def take(self, rows: Rows) -> Table:
+        """Return a copy of some rows, in their order."""
+        X = np.empty((len(rows), self.X.shape[1]), order="F")
+        for feature in range(X.shape[1]):
+            np.take(self.X[:, feature], rows, out=X[:, feature])
+        return Table(
+            X,
+            self.y[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.group is None else self.group[rows],
+            self.names,
+            self.categories,
+            None if self.time is None else self.time[rows],
+        )
+
+    def known_to(self, rows: Rows | None = None) -> Table:
+        """Return the table with the categories of some rows alone; others turn into missing values.
+
+        Without rows they are those of weight above 0, which a ranker learns from.
+        """
+        from core.table import keep_present
+
+        if rows is None and self.weight is not None:
+            rows = np.flatnonzero(self.weight > 0)
+        X, categories = keep_present(self.X, self.categories, rows)
+        return replace(self, X=X, categories=categories)
+
+    def coded_as(self, other: Table) -> Table:
+        """Return the table with the categories of another; those unknown to it turn into missing values."""
+        from core.table import to_matrix
+
+        X, categories = to_matrix(self.coded, other.categories)
+        return replace(self, X=X, categories=categories)
+
+
+def read_table(path: Path, columns: Columns) -> Table:
+    """Read a typed table, row group by row group: beside the matrix only one group is ever in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    books: dict[str, _CodeBook] = {}
+    numeric = [*columns.features, *([columns.weight] if columns.weight else [])]
+    with pq.ParquetFile(path) as file:
+        rows = file.metadata.num_rows
+        place = {name: index for index, name in enumerate(file.schema_arrow.names)}
+        X = np.empty((rows, len(columns.features)), order="F")
+        y = np.zeros(rows, dtype=np.int8)
+        weight = np.empty(rows) if columns.weight else None
+        group = np.empty(rows, dtype=np.uint64) if columns.group else None
+        wanted = [*numeric, *(name for name in (columns.label, columns.group) if name)]
+        start = 0
+        for number in range(file.num_row_groups):
+            part = file.read_row_group(number, columns=sorted(wanted, key=place.__getitem__))
+            end = start + part.num_rows
+            for feature, name in enumerate(columns.features):
+                column = part.column(name)
+                if pa.types.is_dictionary(column.type):
+                    book = books.setdefault(name, _CodeBook())
+                    X[start:end, feature] = book.encode(column)
+                else:
+                    X[start:end, feature] = column.to_numpy()
+            if columns.label is not None:
+                y[start:end] = part.column(columns.label).to_numpy()
+            if weight is not None:
+                weight[start:end] = part.column(columns.weight).to_numpy()
+            if group is not None:
+                group[start:end] = _hash_text(part.column(columns.group))
+            start = end
+    categories: list[tuple[str, ...] | None] = [None] * len(columns.features)
+    for feature, name in enumerate(columns.features):
+        if name in books:
+            categories[feature] = books[name].sort(X[:, feature])
+    time = None if columns.time is None else read_times(path, columns.time)
+    table = Table(X, y, weight, group, tuple(columns.features), tuple(categories), time)
+    return table.known_to()
+
+
+class _CodeBook:
+    """Gives each text of a column a number, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def encode(self, column: pa.ChunkedArray) -> Floats:
+        """Return the numbers of a row group's texts, NaN where there is none."""
+        numbers = []
+        for chunk in column.chunks:
+            texts = chunk.dictionary.to_pylist()
+            own = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
+            places = chunk.indices.fill_null(len(own)).to_numpy()
+            numbers.append(np.array([*own, np.nan])[places])
+        return np.concatenate(numbers) if numbers else np.empty(0)
+
+    def sort(self, codes: Floats) -> tuple[str, ...]:
+        """Return the texts ascending, and turn the numbers of the column into their positions."""
+        texts = sorted(self._numbers)
+        position = np.empty(len(texts) + 1)
+        position[[self._numbers[text] for text in texts]] = np.arange(len(texts))
+        position[-1] = np.nan
+        missing = np.isnan(codes)
+        codes[:] = position[np.where(missing, len(texts), codes).astype(np.intp)]
+        return tuple(texts)
+
+
+def split(table: Table, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Divide the rows into training and validation, both in the order of the table.
+
+    Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
+    put into two strata, with a positive row and without, sorted by hash within each, and cut where the share of
+    the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
+    rows or columns. Raises Invalid when a part would lack a class.
+    """
+    units = Units.of(table, seed)
+    chosen = np.zeros(len(units.sizes), dtype=bool)
+    for members, mass in units.strata():
+        chosen[members[: cut(mass, _checked(fraction))]] = True
+    validation = units.spread(chosen)
+    train_rows, validation_rows = np.flatnonzero(~validation), np.flatnonzero(validation)
+    check_classes(table.y[train_rows], "the training part")
+    check_classes(table.y[validation_rows], "the validation part")
+    return train_rows, validation_rows
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is never divided, in the order of their hashes: so many rows each, and so many positive ones.
+
+    `order` lists the rows unit by unit.
+    """
+
+    order: Rows
+    sizes: npt.NDArray[np.int64]
+    positives: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: Table, seed: int) -> Units:
+        """Gather the rows of a table."""
+        hashes = _hash_units(table, seed)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        positives = np.add.reduceat(table.y[order].astype(np.int64), starts)
+        return cls(order, np.diff(np.r_[starts, len(ordered)]), positives)
+
+    def strata(self) -> Iterator[tuple[Rows, npt.NDArray[np.int64]]]:
+        """The units with a positive row and those without, each by the mass that is to be divided evenly."""
+        for stratum, mass in (
+            (self.positives > 0, self.positives),
+            (self.positives == 0, self.sizes),
+        ):
+            yield np.flatnonzero(stratum), mass[stratum]
+
+    def spread(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give each row what its unit has."""
+        of_rows = np.empty(len(self.order), dtype=of_units.dtype)
+        of_rows[self.order] = np.repeat(of_units, self.sizes)
+        return of_rows
+
+
+def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
+    """Return the two parts, both with the categories of the first alone."""
+    learnt = table.take(train).known_to()
+    return learnt, table.take(validation).coded_as(learnt)
+
+
+def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
+    """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
+    _checked(fraction)
+    return _hash_units(table, seed)
+
+
+def _hash_units(table: Table, seed: int) -> Hashes:
+    hashes = _hash_rows(table) if table.group is None else table.group
+    return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
+
+
+def _checked(fraction: float) -> float:
+    if not 0 < fraction < 1:
+        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
+    return fraction
+
+
+def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
+    """Raise Invalid unless there are enough rows of each class."""
+    positives = int(np.count_nonzero(y))
+    negatives = len(y) - positives
+    if min(positives, negatives) < LEAST_PER_CLASS:
+        raise Invalid(
+            f"{what} must have at least {LEAST_PER_CLASS} rows of each class, "
+            f"got {positives} positive and {negatives} negative",
+            code="too_few_rows",
+        )
+
+
+def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
+    """Return how many units, from the first, come nearest to that share of the mass, leaving both sides some."""
+    if len(mass) < 2:
+        return 0
+    sums = np.cumsum(mass)
+    nearest = int(np.argmin(np.abs(sums[:-1] - fraction * sums[-1])))
+    return nearest + 1
+
+
+def _hash_rows(table: Table) -> Hashes:
+    from app.ingest.row_hash_kernels import add_column  # numba, which the API does without
+
+    hashes = np.zeros(len(table.X), dtype=np.uint64)
+    for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
+        words = None if texts is None else row_hashes.hash_words(texts)
+        add_column(hashes, name, table.X[:, feature], words)
+    return hashes
+
+
+def _hash_text(column: object) -> Hashes:
+    """Hash texts, each distinct one once."""
+    import pyarrow.compute as pc
+
+    coded = pc.dictionary_encode(column).combine_chunks()
+    codes: Rows = coded.indices.to_numpy()
+    return row_hashes.hash_words(coded.dictionary.to_pylist())[codes]

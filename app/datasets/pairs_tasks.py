@@ -1,0 +1,71 @@
+"""The job that reads a dataset's pairs: from their row to the reader and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.datasets import pairs_repository as rows
+from app.datasets import repository as dataset_rows
+from app.datasets.tasks import TABLES, limits
+from app.jobs import queue
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Conflict
+from app.platform.settings import Settings
+from app.platform.staging import publish
+from app.platform.tables import DatasetStatus
+
+if TYPE_CHECKING:
+    from app.ingest.build import Callback
+
+
+def prepare(
+    db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim
+) -> dict[str, Any]:
+    """Gather what the reader needs to know about the upload and the table of items."""
+    dataset_id = claim.spec["dataset_id"]
+    with db.read() as session:
+        dataset = dataset_rows.find(session, claim.owner, dataset_id)
+        pairs = rows.find(session, dataset_id)
+    waiting = pairs is not None and pairs.status == DatasetStatus.PROCESSING
+    if dataset is None or pairs is None or dataset.table_key is None or not waiting:
+        raise _not_waiting(dataset_id)
+    return {
+        "kind": claim.kind,
+        "path": str(blobs.path(pairs.upload_key)),
+        "content_type": pairs.content_type,
+        "content_encoding": pairs.content_encoding,
+        "items": {"path": str(blobs.path(dataset.table_key)), "column": dataset.item},
+        "limits": limits(settings),
+        "workdir": str(blobs.staging_dir()),
+    }
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
+    """Read the upload and write the pairs by row number."""
+    from app.ingest.pairs import ingest_pairs
+
+    return ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Publish the pairs, then write their row and the job's end in one transaction.
+
+    May be called again with the same result when the database was away.
+    """
+    key = publish(blobs, Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
+    values = {name: result[name] for name in ("pairs", "items", "weighted")}
+    with db.write() as session:
+        queue.finish(session, claim)
+        if not rows.mark_ready(
+            session, claim.job_id, table_key=key, table_bytes=blobs.size(key), **values
+        ):
+            raise _not_waiting(claim.spec["dataset_id"])
+
+
+def _not_waiting(dataset_id: str) -> Conflict:
+    return Conflict(
+        f"dataset {dataset_id} has no pairs that wait to be read", code="dataset_deleted"
+    )

@@ -1,0 +1,157 @@
+"""Queries on datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, func, or_, select, update
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import insert as sql_insert
+from sqlalchemy.orm import Session, aliased, selectinload
+
+from app.platform.clock import db_now
+from app.platform.numbers import next_number
+from app.platform.page import Page, fetch_page
+from app.platform.profile_tables import DatasetProfile
+from app.platform.series_tables import DatasetSeries
+from app.platform.sql import Json
+from app.platform.tables import FINAL_STATES, Dataset, DatasetStatus, Job
+
+FIRST_VERSION = 1
+
+
+def insert(session: Session, **values: Any) -> Dataset:
+    """Add a dataset whose bytes are durable and have yet to be read, created now by the database's clock."""
+    statement = (
+        sql_insert(Dataset)
+        .values(
+            status=DatasetStatus.PROCESSING,
+            columns=[],
+            errors=[],
+            created_at=db_now(),
+            **values,
+        )
+        .returning(Dataset)
+    )
+    return session.scalars(statement).one()
+
+
+def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
+    """The owner's dataset with its pairs. `lock` holds the row until the transaction ends."""
+    statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner)
+    statement = statement.options(selectinload(Dataset.pairs))
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def list_page(
+    session: Session,
+    owner: str,
+    *,
+    name: str | None = None,
+    series_id: str | None = None,
+    latest: bool = False,
+    limit: int,
+    after: str | None,
+) -> Page[Dataset]:
+    """The owner's datasets with their pairs, newest first: of one name or series if one is given, and where `latest`
+    is asked of each series the newest version that is ready.
+    """
+    statement = select(Dataset).where(Dataset.owner == owner)
+    statement = statement.options(selectinload(Dataset.pairs))
+    if name is not None:
+        statement = statement.where(Dataset.name == name)
+    if series_id is not None:
+        statement = statement.where(_in_series(series_id))
+    if latest:
+        newer = aliased(Dataset)
+        superseded = exists().where(
+            newer.first_id == func.coalesce(Dataset.first_id, Dataset.id),
+            newer.version > Dataset.version,
+            newer.status == DatasetStatus.READY,
+        )
+        statement = statement.where(Dataset.status == DatasetStatus.READY, ~superseded)
+    return fetch_page(session, statement, Dataset.created_at, Dataset.id, limit=limit, after=after)
+
+
+def next_version(session: Session, owner: str, series_id: str) -> int:
+    """Give out the next version of a series. Others who ask wait until the transaction ends."""
+    return next_number(
+        session,
+        DatasetSeries.last_version,
+        first=FIRST_VERSION + 1,
+        owner=owner,
+        first_id=series_id,
+    )
+
+
+def newest_version(session: Session, owner: str, series_id: str) -> Dataset | None:
+    """The newest version of a series that is not invalid."""
+    return session.scalars(
+        select(Dataset)
+        .where(
+            Dataset.owner == owner,
+            _in_series(series_id),
+            Dataset.status != DatasetStatus.INVALID,
+        )
+        .order_by(Dataset.version.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def _in_series(series_id: str) -> ColumnElement[bool]:
+    return or_(Dataset.id == series_id, Dataset.first_id == series_id)
+
+
+def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
+    """Ids of the jobs that still need the dataset, to train on, to judge by or to add rows to."""
+    statement = select(Job.id).where(
+        Job.owner == owner,
+        Job.parent_id.is_(None),
+        Job.state.not_in(FINAL_STATES),
+        or_(
+            Job.dataset_id == dataset_id,
+            Job.spec["append_to"].as_string() == dataset_id,
+            Job.spec["validation"]["dataset_id"].as_string() == dataset_id,
+        ),
+    )
+    return list(session.scalars(statement))
+
+
+def mark_ready(session: Session, owner: str, dataset_id: str, **values: Any) -> bool:
+    """Write what the reading of the table found out; False when there is no such dataset in processing."""
+    statement = (
+        update(Dataset)
+        .where(
+            Dataset.id == dataset_id,
+            Dataset.owner == owner,
+            Dataset.status == DatasetStatus.PROCESSING,
+        )
+        .values(status=DatasetStatus.READY, errors=[], **values)
+        .returning(Dataset.id)
+    )
+    return session.scalars(statement).one_or_none() is not None
+
+
+def add_profile(session: Session, dataset_id: str, profile: Json) -> None:
+    """Write the profile of a dataset; `columns` by name become a list in their order."""
+    columns = [{"name": name, **found} for name, found in profile["columns"].items()]
+    session.add(
+        DatasetProfile(
+            dataset_id=dataset_id,
+            rows=profile["rows"],
+            columns=columns,
+            duplicates=profile["duplicates"],
+        )
+    )
+
+
+def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
+    """The profile of a dataset that the caller has found to be the owner's."""
+    return session.get(DatasetProfile, dataset_id)
+
+
+def delete(session: Session, owner: str, dataset_id: str) -> None:
+    """Remove the row."""
+    session.execute(sql_delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))

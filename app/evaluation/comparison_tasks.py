@@ -1,0 +1,116 @@
+"""The job that compares: several models' artifacts and a table in, differences with intervals and p-values out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.evaluation import repository as rows
+from app.evaluation.overlap import Overlap
+from app.jobs import queue
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.evaluation_tables import Comparison
+from app.platform.settings import Settings
+from app.scoring import inputs as tables
+from app.training.column_scores import score
+
+if TYPE_CHECKING:
+    from core import metrics
+
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather where the artifacts and the table lie."""
+    comparison_id = claim.spec["comparison_id"]
+    with db.read() as session:
+        comparison = rows.find(session, Comparison, claim.owner, comparison_id)
+        if comparison is None:
+            raise tables.deleted("comparison", comparison_id)
+        dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+        models = [
+            tables.find_model(session, claim.owner, compared.model_id)
+            for compared in comparison.models
+        ]
+        described = [
+            {"model_id": model.id, **tables.model_of(session, model, dataset, blobs)}
+            for model in models
+        ]
+    return {
+        "kind": claim.kind,
+        "table": tables.table_of(dataset, blobs),
+        "models": described,
+        "windows": [[window["fpr_min"], window["fpr_max"]] for window in comparison.windows],
+        "level": comparison.level,
+        "warnings": comparison.warnings,
+        "workdir": str(blobs.staging_dir()),
+    }
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Score with each model and compare; pure computing on the files that the payload names.
+
+    The table is read once for all models that take the same features in the same order.
+    """
+    from core import metrics
+
+    models, scores = payload["models"], []
+    features: list[str] | None = None
+    for number, model in enumerate(models, start=1):
+        if model["features"] != features:
+            features = model["features"]
+            table = tables.read_rows(payload["table"], features)
+        scores.append(score(tables.load_ranker(model), table))
+        callback(number, len(models), {})
+    names = [model["model_id"] for model in models]
+    found = metrics.compare(
+        table.y,
+        scores,
+        [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]],
+        level=payload["level"],
+        sample_weight=table.weight,
+        group=table.group,
+        names=names,
+    )
+    present = np.ones(len(table.y), dtype=bool) if table.weight is None else table.weight > 0
+    positives = int(table.y[present].sum())
+    return {
+        "workdir": payload["workdir"],
+        "warnings": [*payload["warnings"], *Overlap(payload["table"]["path"]).notes(models)],
+        "result": {
+            "positives": positives,
+            "negatives": int(present.sum()) - positives,
+            "groups": None if table.group is None else len(np.unique(table.group[present])),
+            "n_tests": found.n_tests,
+            "p_value": found.joint_p_value,
+            "windows": [_window(window, names) for window in found.windows],
+        },
+    }
+
+
+def _window(window: metrics.WindowComparison, names: list[str]) -> Json:
+    return {
+        "fpr_min": window.fpr_min,
+        "fpr_max": window.fpr_max,
+        "values": [
+            {"model_id": name, **value._asdict()}
+            for name, value in zip(names, window.values, strict=True)
+        ],
+        "differences": [vars(difference) for difference in window.differences],
+        "p_value": window.joint_p_value,
+    }
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Write what was found, and the job's end, in one transaction."""
+    comparison_id = claim.spec["comparison_id"]
+    with db.write() as session:
+        queue.finish(session, claim, messages=result["warnings"])
+        found = {name: result[name] for name in ("result", "warnings")}
+        if rows.write(session, Comparison, claim.owner, comparison_id, **found) is None:
+            raise tables.deleted("comparison", comparison_id)

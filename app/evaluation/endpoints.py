@@ -1,0 +1,114 @@
+"""/v1/evaluations: a model judged on a dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.evaluation import evaluations
+from app.evaluation import service as judgements
+from app.evaluation.schemas import Evaluation, NewEvaluation, evaluation_of
+from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep, PatienceDep
+from app.http.schemas import PageOf, Valid
+from app.jobs.acceptance import AskingDep, create, look_only
+from app.models.curve_answers import CurveFormDep, answer_curve
+from app.models.curves_schemas import EvaluationRoc
+from app.platform.evaluation_tables import Evaluation as EvaluationRow
+
+PATH = "/v1/evaluations"
+router = APIRouter(prefix=PATH, tags=["evaluations"], route_class=GuardedRoute)
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Evaluation,
+    summary="Judge a model on a dataset",
+    responses={
+        200: {"model": Valid, "description": "Only checked (`?validate=true`)."},
+        201: {"model": Evaluation, "description": "Made within the wait, or it could not be."},
+    },
+)
+@needs("train")
+async def create_evaluation(
+    *,
+    body: NewEvaluation,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    asking: AskingDep,
+) -> Response:
+    """Score a dataset with a label and say how good the model is on it: areas with intervals, counts, the ROC curve,
+    and what is otherwise than at the model's validation. A job of kind `evaluate` does it.
+
+    The dataset must be of the kind that the model was trained on, with its features and its label's values.
+    """
+    asked = body.to_request()
+
+    def work(session: Session) -> dict[str, Any]:
+        row = evaluations.submit(session, context.settings, caller.owner, asked)
+        return _shown(row)
+
+    def look(evaluation_id: str) -> tuple[dict[str, Any], bool]:
+        row = judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id)
+        return _shown(row), judgements.status_of(row) != judgements.PROCESSING
+
+    check = look_only(
+        context, caller.owner, lambda session: evaluations.check(session, caller.owner, asked)
+    )
+    return await create(context, asking, patience, PATH, work, look, check=check)
+
+
+@router.get("", summary="List evaluations")
+@needs("read")
+def list_evaluations(
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+) -> PageOf[Evaluation]:
+    """The owner's evaluations, newest first, of one model or dataset if you like."""
+    page = judgements.list_page(
+        context.db, EvaluationRow, caller.owner, **vars(judged), **vars(paging)
+    )
+    return PageOf[Evaluation](
+        data=[evaluation_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{evaluation_id}", summary="Read an evaluation")
+@needs("read")
+def read_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> Evaluation:
+    """Its status, and once it is `ready` metrics and drift."""
+    return evaluation_of(judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id))
+
+
+@router.get(
+    "/{evaluation_id}/roc",
+    response_model=EvaluationRoc,
+    summary="Its ROC curve",
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+@needs("read")
+def read_evaluation_roc(
+    *,
+    evaluation_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    form: CurveFormDep,
+) -> Response:
+    """Points from (0, 0) to (1, 1), as of a model. 404 until it is ready, and for pairs and several labels."""
+    row, curve, totals = evaluations.roc(context.db, caller.owner, evaluation_id)
+    return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
+
+
+@router.delete("/{evaluation_id}", status_code=204, summary="Delete an evaluation")
+@needs("train")
+def delete_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Forget it. 409 while its job is unfinished."""
+    judgements.delete(context.db, EvaluationRow, caller.owner, evaluation_id)
+
+
+def _shown(row: EvaluationRow) -> dict[str, Any]:
+    return evaluation_of(row).model_dump(mode="json")

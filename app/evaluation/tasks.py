@@ -1,0 +1,128 @@
+"""The job that evaluates: a model's artifact and a table in, metrics, curve and drift out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.evaluation import drift
+from app.evaluation import repository as rows
+from app.evaluation.metrics import MEASURES, BipartiteMeasure
+from app.evaluation.overlap import Overlap
+from app.jobs import queue
+from app.models import service as models
+from app.models.objectives import Window
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.evaluation_tables import Evaluation, EvaluationCurve
+from app.platform.settings import Settings
+from app.scoring import inputs as tables
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+_CURVE_FILE = "evaluation.curve"
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather where artifact and table lie, and what the model's validation has said."""
+    evaluation_id = claim.spec["evaluation_id"]
+    workdir = blobs.staging_dir()
+    try:
+        with db.read() as session:
+            evaluation = rows.find(session, Evaluation, claim.owner, evaluation_id)
+            if evaluation is None:
+                raise tables.deleted("evaluation", evaluation_id)
+            model = tables.find_model(session, claim.owner, evaluation.model_id)
+            dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+            described = tables.model_of(session, model, dataset, blobs)
+            remembered: Json | None = None
+            notes: list[str] = []
+            if claim.spec["independent"]:
+                remembered, notes = drift.remember(session, model, workdir)
+        point = models.point_of_objective(db, model)
+    except BaseException:
+        shutil.rmtree(workdir)
+        raise
+    return {
+        "kind": claim.kind,
+        "dataset_kind": dataset.kind,
+        "table": tables.table_of(dataset, blobs),
+        "model": described,
+        "windows": [[window["fpr_min"], window["fpr_max"]] for window in evaluation.windows],
+        "level": evaluation.level,
+        "threshold": None if point is None else point.threshold,
+        "validation": remembered,
+        "warnings": [*evaluation.warnings, *notes],
+        "workdir": str(workdir),
+    }
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Score and measure; pure computing on the files that the payload names."""
+    workdir = Path(payload["workdir"])
+    model = payload["model"]
+    measured = MEASURES[payload["dataset_kind"]]
+    measure = measured(tables.load_ranker(model), payload["table"], model["features"])
+    callback(1, 2, {})
+    windows = [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]]
+    found = measure.metrics(windows, payload["level"], payload["threshold"])
+    curve = None
+    if isinstance(measure, BipartiteMeasure):
+        curve = _CURVE_FILE
+        points = measure.curve
+        np.stack((points.fpr, points.tpr, points.thresholds)).astype("<f8").tofile(workdir / curve)
+    drifted = None
+    if (before := payload["validation"]) is not None:
+        areas = measure.areas(_windows_of(before), before["level"])
+        scored = None
+        if isinstance(measure, BipartiteMeasure):
+            scored = drift.Scored(measure.curve, measure.effective, measure.rows)
+        drifted = drift.measure(before, areas, workdir, scored)
+    callback(2, 2, {})
+    return {
+        "workdir": str(workdir),
+        "metrics": found,
+        "drift": drifted,
+        "curve": curve,
+        "warnings": [
+            *payload["warnings"],
+            *measure.notes,
+            *Overlap(payload["table"]["path"]).notes([model]),
+        ],
+    }
+
+
+def _windows_of(before: Mapping[str, Any]) -> list[Window]:
+    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
+    return sorted(set(found))
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Write what was found, and the job's end, in one transaction."""
+    evaluation_id = claim.spec["evaluation_id"]
+    with db.write() as session:
+        queue.finish(session, claim, messages=result["warnings"])
+        found = {name: result[name] for name in ("metrics", "drift", "warnings")}
+        if rows.write(session, Evaluation, claim.owner, evaluation_id, **found) is None:
+            raise tables.deleted("evaluation", evaluation_id)
+        if result["curve"]:
+            session.add(_curve_row(evaluation_id, Path(result["workdir"]) / result["curve"]))
+
+
+def _curve_row(evaluation_id: str, path: Path) -> EvaluationCurve:
+    from core.metrics import RocCurve
+
+    columns = np.fromfile(path, dtype="<f8").reshape(3, -1)
+    curve = RocCurve(*columns)
+    return EvaluationCurve(
+        evaluation_id=evaluation_id,
+        points=len(curve),
+        fpr=curve.fpr.tobytes(),
+        tpr=curve.tpr.tobytes(),
+        thresholds=curve.thresholds.tobytes(),
+    )

@@ -1,0 +1,180 @@
+"""The OpenAPI document: what FastAPI generates, and what it cannot know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+
+from app.access.authentication import scope_of
+from app.http.problems import MEDIA_TYPE
+from app.http.schemas import Problem
+from app.scoring.endpoints import SCORE_PATH, SCORE_ROW_DOCS, SCORE_ROW_SCHEMAS
+from app.training.service import describe_all
+
+VERSION = "0.1.0"
+EXAMPLES = Path(__file__).with_name("examples.json")
+"""Of bodies and answers, by the schema's name."""
+INFO: dict[str, Any] = {
+    "title": "Rankwright",
+    "version": VERSION,
+    "summary": "Trains, judges and serves rankers: models that put the likely positives at the top of a list.",
+    "description": "Upload a table, hand in a training job, read the model's ROC curve, GET scores. "
+    "Times are RFC 3339 in UTC, rates lie in [0, 1], NaN and infinity never appear: `null` does. "
+    "Every refusal is `application/problem+json`. `X-Request-ID` goes in and out.",
+    "openapi_tags": [
+        {"name": "datasets", "description": "Tables, uploaded and read."},
+        {"name": "algorithms", "description": "What can be trained."},
+        {"name": "jobs", "description": "Long work: handed in, followed, cancelled, retried."},
+        {"name": "models", "description": "What was learnt, and how good it is."},
+        {"name": "evaluations", "description": "A model judged on rows that it has not seen."},
+        {"name": "comparisons", "description": "Models judged against each other."},
+        {"name": "scoring", "description": "Rows in, scores out."},
+        {"name": "keys", "description": "Who may come in."},
+        {"name": "audit", "description": "Who has changed what."},
+        {"name": "health", "description": "For machines that watch over the service."},
+    ],
+}
+_PREFIX = "#/components/schemas/"
+_REFUSALS = {
+    "400": "The bytes could not be understood.",
+    "401": "No key, or one that is unknown, revoked or expired.",
+    "403": "The key lacks the scope.",
+    "404": "There is no such thing, or it is another owner's.",
+    "406": "None of the media types in Accept can be made; `errors` names those that can.",
+    "409": "The thing is in a state that rules this out.",
+    "412": "If-Match names another revision than the current one.",
+    "413": "The body is too large.",
+    "415": "A content type or encoding that is not read here.",
+    "422": "Understood, but it breaks a rule; `errors` says where.",
+    "428": "If-Match is missing.",
+    "429": "More than one may have or ask for at once; `Retry-After` says when to come back.",
+    "503": "A part is away or has too much to do for a while; `Retry-After` says when to come back.",
+    "507": "A disk of the service is full, or nearly so.",
+    "default": "Any other refusal.",
+}
+
+_WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
+"""Work on other things: they are named in bodies and may not be there, or are in use."""
+
+
+def install(app: FastAPI) -> None:
+    """Have the application serve the completed document, made once."""
+    made: dict[str, Any] = {}
+
+    def document() -> dict[str, Any]:
+        if not made:
+            made.update(_complete(app))
+        return made
+
+    app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
+
+
+def _complete(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        description=app.description,
+        tags=app.openapi_tags,
+        routes=app.routes,
+    )
+    components = document["components"]
+    _, defined = models_json_schema(
+        [(model, "serialization") for model in (Problem, *SCORE_ROW_SCHEMAS)],
+        ref_template=_PREFIX + "{model}",
+    )
+    schemas = components["schemas"]
+    schemas.update(defined["$defs"])
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    bodies = document["paths"]["/v1/batch-scores"]["post"]["requestBody"]["content"]
+    inline = bodies["application/json"]["schema"]  # stands beside the bytes of a table
+    for name, examples in json.loads(EXAMPLES.read_text()).items():
+        (inline if name == inline["title"] else schemas[name])["examples"] = examples
+    components["securitySchemes"] = {
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A key such as `rw_…`. Its scopes say which routes it opens.",
+        }
+    }
+    components["responses"] = {
+        _problem_name(status): {
+            "description": description,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": _PREFIX + "Problem"}}},
+        }
+        for status, description in _REFUSALS.items()
+    }
+    document["paths"].setdefault(SCORE_PATH, {})["get"] = {**SCORE_ROW_DOCS}
+    _name_algorithms(schemas)
+    scopes = {(SCORE_PATH, "get"): "score"}
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            for method in map(str.lower, route.methods or ()):
+                document["paths"][route.path][method]["operationId"] = route.name
+                if (scope := scope_of(route.endpoint)) is not None:
+                    scopes[route.path, method] = scope
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            _add_problems(path, operation, scopes.get((path, method)))
+    return document
+
+
+def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:
+    responses = operation["responses"]
+    tags, operation_id = set(operation["tags"]), operation["operationId"]
+    responses.pop("422", None)
+    statuses = ["422"]
+    if scope is not None:
+        operation["security"] = [{"key": []}]
+        operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
+        statuses += ["401", "403", "429", "503"]
+    is_work = path.startswith(_WORKS)
+    if "{" in path or (is_work and "requestBody" in operation):
+        statuses.append("404")
+    if "requestBody" in operation:
+        statuses += ["400", "413", "415", "507"]
+    if is_work or tags & {"datasets", "models"} or operation_id == "rotate_key":
+        statuses.append("409")
+    if operation_id == "put_alias":
+        statuses += ["412", "428"]
+    if any(status[0] == "2" and "content" in response for status, response in responses.items()):
+        statuses.append("406")
+    for status in [*statuses, "default"]:
+        if (
+            status == "406" or status not in responses
+        ):  # a route names the first to say that it negotiates
+            responses[status] = {"$ref": f"#/components/responses/{_problem_name(status)}"}
+
+
+def _problem_name(status: str) -> str:
+    return f"Problem_{status}"
+
+
+def _name_algorithms(schemas: dict[str, Any]) -> None:
+    """A job's `algorithm` is a union, told apart by its name, of what the registry holds."""
+    names = {}
+    for algorithm in describe_all():
+        schema = dict(algorithm["parameters"])
+        title = f"Algorithm_{algorithm['name']}"
+        schema["title"] = algorithm["name"]
+        schema["description"] = algorithm["summary"]
+        schema["required"] = ["name"]
+        schema["properties"] = {
+            "name": {"const": algorithm["name"], "type": "string"},
+            **schema["properties"],
+        }
+        schemas[title] = schema
+        names[algorithm["name"]] = _PREFIX + title
+    field = schemas["JobRequest"]["properties"]["algorithm"]
+    schemas["JobRequest"]["properties"]["algorithm"] = {
+        "description": field["description"],
+        "oneOf": [{"$ref": reference} for reference in names.values()],
+        "discriminator": {"propertyName": "name", "mapping": names},
+    }

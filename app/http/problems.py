@@ -1,0 +1,232 @@
+"""Every refusal as problem+json (RFC 9457). The one place that maps errors to HTTP."""
+
+from __future__ import annotations
+
+import http
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from app.platform import resources as space
+from app.platform.errors import Malformed, ServiceError, shown
+from core.errors import CoreError
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+_CODES = {
+    400: ("malformed", "Malformed request"),
+    404: ("not_found", "Not found"),
+    405: ("method_not_allowed", "Method not allowed"),
+    406: ("not_acceptable", "Not acceptable"),
+    408: ("timeout", "Too slow"),
+    413: ("too_large", "Too large"),
+    415: ("unsupported_media_type", "Unsupported media type"),
+}
+# pydantic's words, as a rule about the named thing.
+_RULES = {
+    "missing": "is required",
+    "extra_forbidden": "is not known here",
+    "finite_number": "must be a finite number",
+    "string_unicode": "must be valid Unicode text",
+}
+
+
+def problem(
+    request: Request,
+    *,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    errors: Sequence[Mapping[str, Any]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Make the response. `instance` is the path alone: a query string may hold people's data."""
+    body: dict[str, Any] = {
+        "type": f"urn:rankwright:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": request.scope["path"].encode("utf-8", "replace").decode(),
+        "code": code,
+        "request_id": request.scope.get("request_id"),
+    }
+    if errors:
+        body["errors"] = list(errors)
+    return Response(
+        json.dumps(
+            body, default=str
+        ),  # escapes what UTF-8 cannot hold: the caller's own lone surrogates
+        status_code=status,
+        headers=dict(headers or {}),
+        media_type=MEDIA_TYPE,
+    )
+
+
+def of_service_error(request: Request, error: ServiceError) -> Response:
+    """A service refused."""
+    return problem(
+        request,
+        status=error.status,
+        code=error.code,
+        title=error.title,
+        detail=error.detail,
+        errors=error.errors,
+        headers=error.headers,
+    )
+
+
+def of_core_error(request: Request, error: CoreError) -> Response:
+    """The science refused its input: the caller's fault."""
+    return problem(request, status=422, code=error.code, title="Invalid request", detail=str(error))
+
+
+def of_http_exception(request: Request, error: HTTPException) -> Response:
+    """The router or the body reader refused."""
+    code, title = _CODES.get(
+        error.status_code, ("error", http.HTTPStatus(error.status_code).phrase)
+    )
+    detail, headers = error.detail, dict(error.headers or {})
+    if error.status_code == 404:
+        detail = f"there is nothing at {request.scope['path']!r}"
+    elif error.status_code == 405:
+        allowed = ", ".join(_methods(request))
+        headers["Allow"] = allowed
+        detail = f"{request.method} is not offered here; offered are {allowed}"
+    return problem(
+        request,
+        status=error.status_code,
+        code=code,
+        title=title,
+        detail=detail,
+        headers=headers,
+    )
+
+
+def _methods(request: Request) -> list[str]:
+    """All methods of this path: the router names only those of the first route that fits."""
+    offered: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            offered |= route.methods or set()
+    return sorted(offered)
+
+
+def of_validation_error(request: Request, error: RequestValidationError) -> Response:
+    """A body or a parameter that does not fit its schema: 400 where it is not JSON at all, else 422."""
+    faults = error.errors()
+    if faults and faults[0]["type"] == "json_invalid":
+        at, reason = faults[0]["loc"][-1], faults[0]["ctx"]["error"]
+        malformed = Malformed(
+            f"the body is not JSON: {reason} at character {at}", code="malformed_json"
+        )
+        return of_service_error(request, malformed)
+    errors = [_fault(fault, error.body) for fault in faults]
+    detail = errors[0]["detail"] if errors else "the request does not fit its schema"
+    if len(errors) > 1:
+        detail = f"{len(errors)} faults, the first: {detail}"
+    return problem(
+        request, status=422, code="invalid", title="Invalid request", detail=detail, errors=errors
+    )
+
+
+def _fault(fault: Mapping[str, Any], body: Any) -> dict[str, str]:
+    """One of pydantic's faults as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
+    where, *path = fault["loc"] or ("body",)
+    if where in ("query", "path"):
+        key, place = "parameter", str(path[0]) if path else ""
+    elif where == "header":
+        key, place = "header", str(path[0]) if path else ""
+    else:
+        key, place = "pointer", _pointer(path, body)
+    name = str(path[-1]) if path else "the body"
+    kind, message = fault["type"], str(fault["msg"])
+    if kind in _RULES:
+        rule = _RULES[kind]
+    elif message.startswith("Input should be "):
+        rule = "must be " + message.removeprefix("Input should be ")
+    elif message.startswith("Value error, "):
+        return {key: place, "detail": message.removeprefix("Value error, ")}
+    else:
+        rule = "is not valid: " + message[:1].lower() + message[1:]
+    got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(fault.get('input'))}"
+    return {key: place, "detail": f"{name} {rule}{got}"}
+
+
+def _pointer(path: Sequence[Any], body: Any) -> str:
+    """JSON Pointer into the body. pydantic's path also names the member of a union, which the body does not have."""
+    pointer, here = "", body
+    for depth, part in enumerate(path):
+        found = isinstance(here, dict) and part in here
+        if isinstance(here, list) and isinstance(part, int):
+            found = part < len(here)
+        if found:
+            here = here[part]
+        elif depth < len(path) - 1:
+            continue
+        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+    return pointer
+
+
+def of_os_error(request: Request, error: OSError) -> Response:
+    """A full disk, which passes; whatever else the system refuses is our own fault."""
+    if not space.is_full(error):
+        raise error
+    log.error("a disk is full: %s", error)
+    return of_service_error(request, space.refusal())
+
+
+def of_recursion(request: Request, error: RecursionError) -> Response:
+    """What the caller sent has too many levels: the reader let pass what something behind it cannot follow."""
+    detail = "the body has too many levels, one within the other"
+    return of_service_error(request, Malformed(detail, code="malformed_json"))
+
+
+def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
+    """The caller went away while sending. Nobody reads this answer; the log has it."""
+    return problem(
+        request,
+        status=400,
+        code="disconnected",
+        title="Malformed request",
+        detail="the connection ended before the body did",
+    )
+
+
+def of_crash(request: Request) -> Response:
+    """Our own fault. The log holds the trace under the request id; the caller is told no more than that."""
+    return problem(
+        request,
+        status=500,
+        code="internal_error",
+        title="Internal error",
+        detail="something went wrong on our side; the log has it under this request_id",
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers. They are coroutines so that they run in the loop, not in a thread."""
+
+    def register(kind: type[Exception], make: Any) -> None:
+        async def handle(request: Request, error: Exception) -> Response:
+            response: Response = make(request, error)
+            return response
+
+        app.add_exception_handler(kind, handle)
+
+    register(ServiceError, of_service_error)
+    register(CoreError, of_core_error)
+    register(HTTPException, of_http_exception)
+    register(RequestValidationError, of_validation_error)
+    register(ClientDisconnect, of_disconnect)
+    register(RecursionError, of_recursion)
+    register(OSError, of_os_error)

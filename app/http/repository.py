@@ -1,0 +1,58 @@
+"""First answers to creating POSTs, by owner, route and key."""
+
+from __future__ import annotations
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.platform.batches import delete_some
+from app.platform.clock import db_now
+from app.platform.sql import Json
+from app.platform.tables import Idempotency
+from app.platform.upsert import upsert_into
+
+
+def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:
+    """Insert the key if it is new. Waits for a transaction that is inserting it just now."""
+    statement = (
+        upsert_into(session, Idempotency)
+        .values(
+            owner=owner,
+            route=route,
+            key=key,
+            fingerprint=fingerprint,
+            status_code=0,
+            response={},
+            created_at=db_now(),
+        )
+        .on_conflict_do_nothing()
+        .returning(Idempotency.key)
+    )
+    return session.execute(statement).one_or_none() is not None
+
+
+def answer(
+    session: Session, owner: str, route: str, key: str, *, status_code: int, response: Json
+) -> None:
+    """Complete the row that this transaction reserved."""
+    session.execute(
+        update(Idempotency)
+        .where(Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key)
+        .values(status_code=status_code, response=response),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def find(session: Session, owner: str, route: str, key: str) -> Idempotency | None:
+    """The answer kept under the key, if there is one."""
+    return session.scalars(
+        select(Idempotency).where(
+            Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key
+        )
+    ).one_or_none()
+
+
+def prune(session: Session, age_seconds: float, limit: int) -> int:
+    """Forget so many answers that are older than that; returns how many."""
+    old = Idempotency.created_at < db_now() - age_seconds
+    return delete_some(session, Idempotency, old, limit=limit)

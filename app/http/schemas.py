@@ -1,0 +1,129 @@
+"""What all shapes share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+from pydantic.json_schema import WithJsonSchema
+
+from app.ingest.formats import NDJSON
+
+Item = TypeVar("Item")
+
+
+class Body(BaseModel):
+    """A request body: no conversions, no unknown members, no NaN."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
+
+
+class Resource(BaseModel):
+    """A response body, made from a row or from keywords."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+def _rfc3339(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Timestamp = Annotated[
+    float,
+    PlainSerializer(_rfc3339, return_type=str),
+    WithJsonSchema(
+        {"type": "string", "format": "date-time", "examples": ["2026-01-31T12:00:00.000Z"]},
+    ),
+]
+# PostgreSQL keeps no NUL in text.
+Text = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
+Tags = Annotated[
+    dict[Text, Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\x00]*$")]],
+    Field(max_length=50),
+]
+Rate = Annotated[float, Field(ge=0, le=1)]
+
+
+class PageOf(Resource, Generic[Item]):
+    """A page of a list."""
+
+    data: list[Item]
+    has_more: bool
+    next: str | None = Field(description="Cursor for `after`, null on the last page.")
+
+
+class DatasetVersion(Resource):
+    """Data that something was made with, as it was called then; it may be gone."""
+
+    id: str
+    name: str
+    version: int
+    sha256: str = Field(description="Of its content.")
+    pairs_sha256: str | None = Field(
+        default=None, description="Of its pairs, in a dataset of kind `preferences`."
+    )
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details."""
+
+    type: str = Field(examples=["urn:rankwright:problem:invalid"])
+    title: str = Field(examples=["Invalid request"])
+    status: int = Field(examples=[422])
+    detail: str = Field(
+        description="Names the thing, the rule and the value.",
+        examples=["n_rounds must be greater than or equal to 1, got 0"],
+    )
+    instance: str | None = Field(
+        description="The path; none if what came was not understood as a request.",
+        examples=["/v1/jobs"],
+    )
+    code: str = Field(description="Stable, for programs.", examples=["invalid"])
+    request_id: str | None = Field(examples=["req_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
+    errors: list[dict[str, Any]] | None = Field(
+        default=None,
+        description="The single faults, each with `pointer` (into the body), `parameter`, `header`, or `line` and "
+        "`column` (of an uploaded table), and `detail`.",
+        examples=[
+            [
+                {
+                    "pointer": "/algorithm/n_rounds",
+                    "detail": "n_rounds must be greater than or equal to 1, got 0",
+                }
+            ]
+        ],
+    )
+
+
+class Valid(Resource):
+    """What `?validate=true` found: the request is sound. Nothing was created."""
+
+    valid: bool
+
+
+class Interval(Resource):
+    """An estimate with its confidence interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def bytes_of(*media_types: str) -> dict[str, Any]:
+    """OpenAPI's words for tables in these formats, each of them bytes to a client that is made from the description.
+
+    None has an example beside its schema: such a client would have to write it in the format.
+    """
+    content: dict[str, Any] = {}
+    for media_type in media_types:
+        content[media_type] = {"schema": {"type": "string", "format": "binary"}}
+        if media_type == NDJSON:
+            said = (
+                'JSON: one object a line, in UTF-8, such as `{"age": 41, "contract": "two year"}`.'
+            )
+            content[media_type]["schema"]["description"] = said
+    return content

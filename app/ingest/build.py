@@ -1,0 +1,624 @@
+"""The way of a table through the house: source, roles, label, rows, Parquet, profile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.ingest.categories import CategoryLimits
+from app.ingest.columns import Converter, check_type, holds_text
+from app.ingest.errors import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
+from app.ingest.evidence import BOOLEAN, CATEGORICAL, DATETIME, MOSTLY, NUMERIC, Evidence
+from app.ingest.formats import open_source
+from app.ingest.numerals import read_number
+from app.ingest.profile import TextProfile
+from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
+from app.ingest.rows import MAX_NAME, Rows, Source
+from app.ingest.survey import Survey
+from app.ingest.times import is_dated
+from app.ingest.value_columns import as_text, count_codes, encode
+from app.ingest.values import MissingTokens
+from app.ingest.writer import CATEGORIES, TableWriter
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+
+LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
+LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
+TABLE_FILE = "table.parquet"
+PROFILE_FILE = "profile.json"
+_LISTED = 10  # names or values in a message
+_SLIPS = 0.01
+"""Share of the rows up to which a value of the label is not meant as a class."""
+_SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
+    "encoding=latin-1": {"encoding": "latin-1"},
+    "decimal=comma": {"decimal": "comma"},
+}
+"""What a description of a fault speaks of -> what may be said."""
+_MOST_VALUES = 1000  # of a label, among which the positive one is looked for
+
+
+def ingest(
+    payload: Mapping[str, Any], callback: Callback, attempt: type[Build] | None = None
+) -> dict[str, Any]:
+    """Read the upload that the payload describes and write the typed table and its profile into its work folder.
+
+    The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
+    group, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
+    limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
+    with every fault, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
+    not as a table of its own.
+    """
+    missing = MissingTokens(payload["missing"])
+    with ExitStack() as stack:
+        # Batches come and go: Arrow's own pools give their pages back each time, and are given new ones.
+        stack.callback(pa.set_memory_pool, pa.default_memory_pool())
+        pa.set_memory_pool(pa.system_memory_pool())
+        build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
+        found = build.run()
+        features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
+        folder = Path(payload["workdir"])
+        _, whole = build.source.progress()
+        # All is read, and only the survey is left.
+        told = partial(callback, whole, whole, {"rows": found["rows"]})
+        with ThreadPoolExecutor(1) as aside:
+            sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
+            profile = build.survey.describe(folder / TABLE_FILE, features, told)
+        (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
+        return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Build:
+    """Makes the typed table from one source.
+
+    The first rows tell what the columns are of. Once all are read it is known whether they were right and which words
+    are frequent; where they were not, or words are too many, the table is read again.
+    """
+
+    converter = Converter
+    rows_before = 0
+    """Rows that are in the table already, before those of the upload."""
+
+    def __init__(
+        self,
+        source: Source,
+        missing: MissingTokens,
+        payload: Mapping[str, Any],
+        callback: Callback,
+    ) -> None:
+        self.source = source
+        self._missing = missing
+        self._payload = payload
+        self._callback = callback
+        self._faults = Faults()
+        said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
+        given = {role: payload[role] for role in said}
+        # Who wrote no name above a column has mostly written none at all: a row index, or a comma at the end.
+        named = {
+            name
+            for value in given.values()
+            for name in ([value] if isinstance(value, str) else value or ())
+        }
+        self._nameless = [
+            name for name in source.names if name in source.unnamed and name not in named
+        ]
+        given[DROP] = [*(given[DROP] or ()), *self._nameless]
+        try:
+            self._roles = assign(source.names, kind=payload["dataset_kind"], **given)
+        except BadTable as refusal:
+            if payload[LABEL] is not None and payload[LABEL] not in source.names:
+                self._suggest_label(refusal, payload[LABEL])
+            raise
+        self._strict: bool = payload[STRICT]
+        self._path = Path(payload["workdir"]) / TABLE_FILE
+        self._limits = CategoryLimits(
+            payload["limits"]["categories"], payload["limits"]["category_length"]
+        )
+
+    def run(self) -> dict[str, Any]:
+        """Build the table; raises BadTable."""
+        if self.source.schema is not None:
+            self._check_types(self.source.schema)
+        pairs = self._find_pairs()
+        types, kept, judged = self._known_types(), dict[str, pa.Array](), False
+        while True:
+            converter = self._read(pairs, types, kept)
+            if self._faults.total:
+                self._judge_slips(converter)
+                raise self._refusal(converter)
+            # All rows have had their say once: the types stay, or two readings could differ for ever.
+            found = types if judged else self._judge(converter, self._roles.features)
+            judged = True
+            more = {
+                name: words
+                for name, column in converter.text.items()
+                if name not in kept and (words := column.most_frequent()) is not None
+            }
+            if found == converter.types and not more:
+                break
+            types, kept = found, kept | more
+        if self._roles.item:
+            converter.items.report_repeated(self._roles.item, self._faults)
+        self._judge_slips(converter)
+        if self._faults.total:
+            raise self._refusal(converter)
+        self._check_whole(converter)
+        identifiers = self._identifiers(converter)
+        if len(identifiers) == len(self._roles.features):
+            raise _no_features(identifiers)
+        return self._result(converter, identifiers)
+
+    def _known_types(self) -> dict[str, str]:
+        """The types of the features that no value has a say in: those that were declared, and typed columns."""
+        roles, schema = self._roles, self.source.schema
+        types = dict.fromkeys(roles.categorical, CATEGORICAL) | dict.fromkeys(
+            roles.numeric, NUMERIC
+        )
+        if schema is None:
+            return types
+        typed = dict(zip(self.source.names, schema.types, strict=True))
+        for name in roles.features:
+            if name in types or holds_text(typed[name]):
+                continue
+            if is_dated(typed[name]):
+                types[name] = DATETIME
+            else:
+                types[name] = BOOLEAN if _is_boolean(typed[name]) else NUMERIC
+        return types
+
+    def _judge(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
+        """Tell what features are of, by all the rows that were read."""
+        known = self._known_types()
+        return {
+            name: known[name] if name in known else self._type_of(converter.evidence(name))
+            for name in names
+        }
+
+    def _type_of(self, evidence: Evidence) -> str:
+        """What values are of; text of a typed file is no number, be it digits."""
+        return evidence.type() if self.source.schema is None else evidence.text_type()
+
+    def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
+        """The types of all features: what is not known yet by the first rows."""
+        found = dict(types)
+        for name in self._roles.features:
+            if name in found:
+                continue
+            column, evidence = rows.batch.column(name), Evidence()
+            if pa.types.is_floating(column.type):
+                evidence.add_numbers(len(column) - column.null_count, 1, whole=False)
+            else:
+                coded = encode(column, self._missing)
+                counts = count_codes(coded)
+                evidence.weigh(coded.dictionary.filter(pa.array(counts > 0)), counts[counts > 0])
+            found[name] = self._type_of(evidence)
+        return found
+
+    def _read(
+        self,
+        pairs: Mapping[str, tuple[str, ...]],
+        types: Mapping[str, str],
+        kept: Mapping[str, pa.Array],
+    ) -> Converter:
+        """Read all rows and write the typed table, as far as it is not known that it has to be written anew."""
+        roles = self._roles
+        columns = [name for name in self.source.names if name not in roles.dropped]
+        numeric = [name for name in roles.features if types.get(name, NUMERIC) == NUMERIC]
+        count = 0
+        converter: Converter | None = None
+        with ExitStack() as stack:
+            writer: TableWriter | None = None
+            fields: list[pa.Field] = []
+            for rows in self.source.batches(self._faults, columns, numeric):
+                if converter is None:
+                    converter = self._make_converter(pairs, self._first_types(rows, types), kept)
+                    fields = _fields(roles, converter.text)
+                    writer = stack.enter_context(TableWriter(self._path, fields))
+                arrays = converter.convert(rows)
+                count += rows.batch.num_rows
+                if count > self._payload["limits"]["rows"]:
+                    raise too_many_rows(self._payload["limits"]["rows"])
+                slips = converter.slips.total if self._strict else 0
+                if self._faults.total + slips >= ENOUGH:
+                    break
+                if writer is not None and (
+                    self._faults.total or self._is_void(converter, types, kept)
+                ):
+                    stack.close()
+                    writer = None
+                if writer is not None:
+                    writer.write(arrays)
+                    if count == rows.batch.num_rows:  # the first rows tell what is not worth a look
+                        self.survey = self._make_survey(converter)
+                    names = (field.name for field in fields)
+                    self.survey.add(dict(zip(names, arrays, strict=True)), len(arrays[0]))
+                self._callback(*self.source.progress(), {"rows": count})
+        if self._faults.total:
+            if converter is None:
+                raise self._faults.summarise()
+            return converter
+        self._check_rows(0 if converter is None else converter.rows + converter.unlabelled.total)
+        assert converter is not None
+        return converter
+
+    def _check_rows(self, count: int) -> None:
+        if count == self.rows_before:
+            raise BadTable("the table has a header but no rows", code="no_rows")
+
+    def _is_void(
+        self, converter: Converter, types: Mapping[str, str], kept: Mapping[str, pa.Array]
+    ) -> bool:
+        """Tell whether the rows so far show that the table is to be read again."""
+        doubted = [name for name in converter.odd if name not in types]
+        return any(
+            kind != converter.types[name] for name, kind in self._judge(converter, doubted).items()
+        ) or any(
+            column.distinct > self._limits.number and not column.is_identifier()
+            for name, column in converter.text.items()
+            if name not in kept
+        )
+
+    def _make_converter(
+        self,
+        pairs: Mapping[str, tuple[str, ...]],
+        types: Mapping[str, str],
+        kept: Mapping[str, pa.Array],
+    ) -> Converter:
+        return self.converter(
+            self._roles,
+            pairs,
+            types,
+            kept,
+            self._limits,
+            self._missing,
+            self._faults,
+            self.source.decimal,
+            rest=self._takes_rest(),
+            strict=self._strict,
+        )
+
+    def _make_survey(self, converter: Converter) -> Survey:
+        identifiers = self._identifiers(converter)
+        features = [name for name in self._roles.features if name not in identifiers]
+        alone = self._payload[LABELS] is None and self._roles.labels
+        return Survey(features, self._roles.labels[0] if alone else None, self.source.rows)
+
+    def _takes_rest(self) -> bool:
+        """Tell whether all values of the label but the positive one are negative."""
+        return self._payload["positive"] is not None and not self._strict
+
+    def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
+        """Tell each label's values, the negative one first; fewer than two where there are no two."""
+        positive = self._payload["positive"]
+        return {
+            label: self._order(list(values), positive)
+            for label, values in self._label_values().items()
+        }
+
+    def _order(self, values: Sequence[str], positive: str | None) -> tuple[str, ...]:
+        if len(values) < 2:
+            return tuple(values)
+        if positive is None or not self._takes_rest():
+            return order_pair(values[:2], positive)
+        chosen = _matching(values, positive)
+        if chosen is None:
+            return order_pair(values[:2], positive)  # which says what is wrong
+        return next(value for value in values if value != chosen), chosen
+
+    def _first_values(self) -> dict[str, list[str]]:
+        """The distinct values of each column in the first rows."""
+        rows = next(iter(self.source.batches(Faults())), None)
+        found: dict[str, list[str]] = {}
+        if rows is None:
+            return found
+        for name in self.source.names:
+            with suppress(BadTable):  # a column that is no text
+                coded = encode(rows.batch.column(name), self._missing)
+                found[name] = coded.dictionary.drop_null().to_pylist()
+        return found
+
+    def _check_types(self, schema: pa.Schema) -> None:
+        types = dict(zip(self.source.names, schema.types, strict=True))
+        wrong: list[BadTable] = []
+        undeclared = [n for n in self._roles.features if n not in self._roles.categorical]
+        for name in [*undeclared, *([self._roles.weight] if self._roles.weight else [])]:
+            try:
+                check_type(name, types[name], text=name != self._roles.weight)
+            except BadTable as error:
+                wrong.append(error)
+        if wrong:
+            names = ", ".join(show(str(error.errors[0]["column"])) for error in wrong[:10])
+            refusal = BadTable(
+                wrong[0].detail, column=wrong[0].errors[0]["column"], code=wrong[0].code
+            )
+            if len(wrong) > 1:
+                refusal.detail += f" ({len(wrong)} such columns: {names})"
+            refusal.errors = [error.errors[0] for error in wrong]
+            refusal.total = len(wrong)
+            raise refusal
+
+    def _judge_slips(self, converter: Converter) -> None:
+        """Let rare values that do not fit their column pass as missing, unless the caller is strict."""
+        identifiers = self._identifiers(converter)
+        for name, count in converter.slips.counts.items():
+            if name is None or name in identifiers:
+                continue
+            known = converter.evidence(name).known
+            most = known if name in self._roles.numeric else (1 - MOSTLY) * known
+            if self._strict or (name not in converter.text and count > most):
+                self._faults.add_many(name, count, converter.slips.of(name))
+        if self._strict:
+            self._faults.add_all(converter.unlabelled)
+
+    def _identifiers(self, converter: Converter) -> list[str]:
+        """The columns of text that are no features."""
+        return [name for name, column in converter.text.items() if column.is_identifier()]
+
+    def _refusal(self, converter: Converter) -> BadTable:
+        """What the faults amount to, and what may be said so that the table is taken."""
+        refusal = self._faults.summarise()
+        for about, suggestion in _SUGGESTIONS.items():
+            if any(about in error["detail"] for error in refusal.errors):
+                refusal.suggest("", suggestion, about=about)
+        label = self._roles.labels[0] if len(self._roles.labels) == 1 else None
+        values: Mapping[str, int] = converter.label_values.get(label or "", {})
+        if label is not None and any("third value" in e["detail"] for e in refusal.errors):
+            shown = ", ".join(map(show, list(values)[:_LISTED])) + (
+                ", …" if len(values) > _LISTED else ""
+            )
+            # A value in hardly any row is a slip, as a total or a second header is.
+            common = [value for value in values if values[value] > _SLIPS * sum(values.values())]
+            if len(common) == 2:
+                suggestion = {"positive": order_pair(common, None)[1]}
+            elif common:
+                suggestion = {"positive": min(common, key=lambda value: (values[value], value))}
+            else:  # it is a number to be predicted
+                suggestion = {}
+            refusal.suggest(
+                f"; its values are {shown}: positive names one of them, and all others are negative then",
+                suggestion,
+                about="third value",
+            )
+            if not self._payload[LABEL] and len(values) > _LISTED:
+                self._suggest_label(refusal, None, label)
+        return refusal
+
+    def _suggest_label(self, refusal: BadTable, wanted: str | None, taken: str = "") -> None:
+        """Say which columns may be meant as the label, other than the one that was taken."""
+        names = [name for name in self.source.names if name != taken]
+        likely = suggest_labels(wanted, names, self._first_values())
+        if likely:
+            listed = ", ".join(map(show, likely))
+            refusal.suggest(f"; likely labels are {listed}", {"label": likely[0]})
+
+    def _label_values(self) -> dict[str, dict[str, None]]:
+        """Return the first values of each label in the file: two, or as many as come before the positive one."""
+        labels, positive = self._roles.labels, self._payload["positive"]
+        seen: dict[str, dict[str, None]] = {label: {} for label in labels}
+
+        def settled(values: Mapping[str, None]) -> bool:
+            return len(values) >= 2 and (
+                positive is None or _matching(values, positive) is not None
+            )
+
+        aside = Faults()  # the rows are judged when all columns are read
+        for rows in self.source.batches(aside, labels) if labels else ():
+            for label, values in seen.items():
+                if not settled(values) and len(values) < _MOST_VALUES:
+                    text = as_text(rows.batch.column(label), self._missing)
+                    found = pc.unique(text).drop_null().to_pylist()
+                    values.update(dict.fromkeys(found[:_MOST_VALUES]))
+            if all(map(settled, seen.values())):
+                break
+        for label, values in seen.items():
+            for value in list(values)[:2]:
+                self._check_label_text(label, value)
+        return seen
+
+    def _check_label_text(self, label: str, value: str) -> None:
+        if len(value) > MAX_NAME or "\0" in value:
+            raise BadTable(
+                f"a label must be at most {MAX_NAME} characters without NUL, got {show(value)}",
+                column=label,
+            )
+
+    def _check_whole(self, converter: Converter) -> None:
+        for label, pair in converter.pairs.items():
+            if len(pair) < 2:
+                only = f"only the value {show(pair[0])}" if pair else "no value"
+                refusal = BadTable(
+                    f"the label {show(label)} must have two different values, got {only} "
+                    f"in {converter.rows + converter.unlabelled.total} rows",
+                    column=label,
+                    code="one_class",
+                )
+                self._suggest_label(refusal, None, label)
+                raise refusal
+        if self._roles.weight and not converter.weight_sum > 0:
+            raise BadTable(
+                f"the weights must have a sum above 0, got {converter.weight_sum:g}",
+                column=self._roles.weight,
+            )
+
+    def _result(self, converter: Converter, identifiers: Collection[str]) -> dict[str, Any]:
+        labels = [
+            {
+                "name": label,
+                "negative": self._negative(converter, label),
+                "positive": pair[1],
+                "negatives": converter.class_counts[label][0],
+                "positives": converter.class_counts[label][1],
+            }
+            for label, pair in converter.pairs.items()
+        ]
+        single = labels[0] if self._payload[LABELS] is None and labels else {}
+        return {
+            "file": TABLE_FILE,
+            "rows": converter.rows,
+            "negatives": single.get("negatives"),
+            "positives": single.get("positives"),
+            "label": single.get("name"),
+            "negative": single.get("negative"),
+            "positive": single.get("positive"),
+            "labels": None if self._payload[LABELS] is None else labels,
+            "item": self._roles.item,
+            "columns": self._columns(converter, identifiers),
+            "warnings": self._warnings(converter, identifiers),
+        }
+
+    def _negative(self, converter: Converter, label: str) -> str:
+        """What is written for the negative class: its value, or that it is any but the positive one."""
+        positive = converter.pairs[label][1]
+        others = [value for value in converter.label_values[label] if value != positive]
+        return converter.pairs[label][0] if len(others) <= 1 else f"not {positive}"[:MAX_NAME]
+
+    def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
+        """What was done with values that could not be taken as they are, and which field decides otherwise."""
+        found = []
+        for label in self._roles.labels:
+            if converter.unlabelled.total:
+                first = converter.unlabelled.of(label)[0]
+                count = converter.unlabelled.total
+                rows = (
+                    "1 row without a label is"
+                    if count == 1
+                    else f"{count} rows without a label are"
+                )
+                detail = f"{rows} left out; the first is {_place(first)}"
+                found.append(
+                    _warning("rows_without_label", label, detail, count, STRICT, first.line)
+                )
+            negatives = len(converter.label_values[label]) - 1
+            if negatives > 1:
+                positive = converter.pairs[label][1]
+                detail = f"{negatives} values other than {show(positive)} count as negative"
+                found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
+        for unnamed in self._nameless:
+            detail = "left out: it has no name in the header, as a row index has none; numeric or categorical keeps it"
+            found.append(
+                _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
+            )
+        for name, count in converter.slips.counts.items():
+            if name is None or name in identifiers:
+                continue
+            first = converter.slips.of(name)[0]
+            values = "1 value is" if count == 1 else f"{count} values are"
+            detail = f"{values} taken for missing; the first is {_place(first)}: {first.detail}"
+            if name in converter.text:
+                detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
+            found.append(
+                _warning("values_taken_for_missing", name, detail, count, STRICT, first.line)
+            )
+        for name, column in converter.text.items():
+            if name in identifiers:
+                detail = (
+                    f"left out: nearly every row has its own value ({column.distinct} of {column.known}); "
+                    "categorical keeps it as a feature"
+                )
+                found.append(_warning("identifier", name, detail, column.distinct, CATEGORICAL))
+            elif column.distinct > self._limits.number:
+                rarest = column.distinct - self._limits.number
+                detail = (
+                    f"{column.distinct} words are more than {self._limits.number} categories: the {rarest} rarest "
+                    f"are pooled, and their {column.pooled} rows count as missing; "
+                    "RANKWRIGHT_MAX_CATEGORIES is the limit, drop leaves the column out"
+                )
+                found.append(_warning("words_pooled", name, detail, rarest, DROP))
+        order = {name: number for number, name in enumerate(self.source.names)}
+        return sorted(found, key=lambda warning: order[warning["column"]])
+
+    def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
+        roles = self._roles
+        columns = []
+        for name in self.source.names:
+            column: dict[str, Any] = {"name": name, "type": "numeric", "role": "feature"}
+            if name in roles.dropped:
+                column |= {"type": None, "role": "dropped", "missing": None}
+            elif name in converter.text:
+                role = "identifier" if name in identifiers else "feature"
+                column |= {"type": "categorical", "role": role} | converter.text[name].summary()
+            elif name in roles.labels:
+                values = (self._negative(converter, name), converter.pairs[name][1])
+                column |= {"type": label_type(values), "role": LABEL}
+                of_label = TextProfile()
+                of_label.update(dict(zip(values, converter.class_counts[name], strict=True)))
+                column |= of_label.summary()
+            elif name == roles.item:
+                column |= {"type": "categorical", "role": ITEM} | converter.items.summary()
+            elif name == roles.group:
+                column |= {"type": "categorical", "role": GROUP} | converter.group_profile.summary()
+            else:
+                role = WEIGHT if name == roles.weight else "feature"
+                column |= {"type": converter.types.get(name, NUMERIC), "role": role}
+                column |= converter.profiles[name].summary()
+            columns.append(column)
+        return columns
+
+
+def _warning(
+    code: str, column: str, detail: str, count: int, parameter: str, line: int | None = None
+) -> dict[str, Any]:
+    return {
+        "code": code,
+        "column": column,
+        "detail": detail,
+        "count": count,
+        "parameter": parameter,
+        "line": line,
+    }
+
+
+def _place(fault: Fault) -> str:
+    """Where the first of several stands; without lines its description says so."""
+    return f"in line {fault.line}" if fault.line else "this"
+
+
+def _matching(values: Iterable[str], positive: str) -> str | None:
+    """The value that is meant by the positive one's name: the same text, else the only one of the same number."""
+    if positive.strip() in values:
+        return positive.strip()
+    if (wanted := read_number(positive.strip())) is None:
+        return None
+    equal = [value for value in values if read_number(value) == wanted]
+    return equal[0] if len(equal) == 1 else None
+
+
+def _is_boolean(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_boolean(kind))
+
+
+def _no_features(identifiers: Sequence[str]) -> BadTable:
+    shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
+    return BadTable(
+        f"a table needs at least one feature column, but nearly every row has its own value in {shown}; "
+        "to learn from such a column declare it categorical",
+        column=identifiers[0],
+        code="no_features",
+    )
+
+
+def _fields(roles: Roles, text: Collection[str]) -> list[pa.Field]:
+    """The columns of the typed table, in order."""
+    special = (
+        *((label, LABEL, pa.int8()) for label in roles.labels),
+        (roles.item, ITEM, pa.string()),
+        (roles.weight, WEIGHT, pa.float64()),
+        (roles.group, GROUP, pa.string()),
+    )
+    return [
+        pa.field(name, CATEGORIES if name in text else pa.float64()) for name in roles.features
+    ] + [pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name]

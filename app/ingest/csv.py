@@ -1,0 +1,524 @@
+"""CSV: its header, and its rows, by Arrow's reader in blocks of whole lines that are parsed side by side.
+
+Arrow's reader knows no lines, and is not asked where a block is not plain: a row that is too short or too long, bytes
+that are not UTF-8, quotes that stand where none may. Such a block is read by Python's csv module, which is slower and
+right about everything; so both agree on every row. A quote that is left open at the end of a block, or a row longer
+than a block, leaves all that comes behind it to Python's.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from app.ingest.dialect import DELIMITERS, Dialect, with_point
+from app.ingest.errors import BadTable, Fault, Faults, show
+from app.ingest.rows import MAX_NAME, Numbers, Rows, Source
+from app.ingest.stream import Stream
+from app.ingest.values import MissingTokens
+
+MAX_RECORD = 1 << 24
+"""Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
+_EXACT_CELLS = 400_000
+_BLOCK_BYTES = 1 << 21
+_COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
+_MAX_BLOCK_BYTES = 1 << 23
+BOM = b"\xef\xbb\xbf"
+_FOREIGN = {
+    b"\xff\xfe\x00\x00": "UTF-32 text; save it as UTF-8",
+    b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
+    b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
+    b"ARROW1\0\0": "an Arrow file; send it as application/vnd.apache.arrow.file",
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet; save it as CSV",
+    b"%PDF": "PDF; save the table as CSV",
+}
+_LINE_END = re.compile(r"\r\n|\r|\n")
+csv.field_size_limit(MAX_RECORD)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Where the bytes lie, in a file or in memory, and how they are to be opened."""
+
+    stored: Path | bytes
+    encoding: str | None
+    max_bytes: int
+    codec: str | None = None
+
+    def open(self) -> Stream:
+        """Open the plain bytes from the start; with a codec, as UTF-8."""
+        return Stream(self.stored, self.encoding, self.max_bytes, self.codec)
+
+    @property
+    def size(self) -> int:
+        """Bytes as they are stored."""
+        return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
+
+
+class _Lines:
+    """The lines of a stream with their ends (LF, CRLF or CR), counted from 1. Bytes that are not UTF-8 come as
+    surrogates, so that the cell they stand in can be named.
+    """
+
+    def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
+        self._text = io.TextIOWrapper(
+            io.BufferedReader(stream, 1 << 20), "utf-8", errors="surrogateescape", newline=""
+        )
+        self.number = before
+        self.ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(MAX_RECORD)
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        if len(line) >= MAX_RECORD:
+            raise BadTable(f"a line must be shorter than {MAX_RECORD} characters", line=self.number)
+        return line
+
+
+class _Recorder(_Lines):
+    """Counts the bytes of the lines it hands out, to know where the header ends."""
+
+    bytes = 0
+
+    def __next__(self) -> str:
+        line = super().__next__()
+        self.bytes += len(line.encode("utf-8", "surrogateescape"))
+        return line
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the header tells: the names, those that are made up, and where the rows begin; and what stands between and
+    within values.
+    """
+
+    names: list[str]
+    unnamed: frozenset[str]
+    delimiter: str
+    decimal: str
+    header_bytes: int
+    header_lines: int
+
+
+def find_codec(upload: Upload, dialect: Dialect) -> Upload:
+    """Return the upload with the codec of its text. Raises BadTable for what is no text."""
+    with upload.open() as stream:
+        head = stream.read(8)
+    if not head:
+        raise BadTable("the file is empty: a header line and rows are needed", line=1)
+    for magic, what in _FOREIGN.items():
+        if head.startswith(magic):
+            raise BadTable(f"the file is not CSV but {what}", line=1)
+    return replace(upload, codec=dialect.codec(head))
+
+
+def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
+    """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
+    with upload.open() as stream:
+        head = stream.read(len(BOM))
+    with upload.open() as stream:
+        if head.startswith(BOM):
+            stream.skip(len(BOM))
+        lines = _Recorder(stream)
+        start = next((line for line in lines if line.strip("\r\n")), None)
+        if start is None:
+            raise BadTable("the file has only blank lines: a header and rows are needed", line=1)
+        line = lines.number
+        delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
+        try:
+            names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
+        except csv.Error:
+            raise _overlong(line) from None
+        if lines.ended:
+            raise BadTable("the header opens a quote that is never closed", line=line)
+        header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
+        called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
+        return Layout(
+            check_names(called, max_columns, line),
+            frozenset(own for own, name in zip(called, names, strict=True) if not name.strip()),
+            delimiter,
+            dialect.decimal_mark,
+            header_bytes,
+            lines.number,
+        )
+
+
+def _overlong(line: int) -> BadTable:
+    rule = f"a value in the row that begins here is over {MAX_RECORD} characters"
+    return BadTable(f"{rule}; is a quote unclosed?", line=line)
+
+
+def _sniff(header: str) -> str:
+    """Return the delimiter: a comma if the header has one outside quotes, else the most frequent of the others."""
+    outside = "".join(header.split('"')[::2])
+    marks = DELIMITERS.values()
+    return max(marks, key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
+
+
+def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
+    """Return the names without spaces around. Raises BadTable for empty, doubled, overlong or too many ones."""
+    if len(names) > max_columns:
+        raise BadTable(
+            f"a table must have at most {max_columns} columns, got {len(names)}",
+            line=line,
+            code="too_many_columns",
+        )
+    seen: dict[str, int] = {}
+    checked = []
+    for number, raw in enumerate(names, start=1):
+        name = raw.strip()
+        if not name:
+            raise BadTable(f"column {number} has no name", line=line)
+        if not name.isprintable() or len(name) > MAX_NAME:
+            raise BadTable(
+                f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
+                f"got {show(name)}",
+                line=line,
+            )
+        alike = unicodedata.normalize("NFC", name)  # é may be written as one character or as two
+        if alike in seen:
+            raise BadTable(
+                f"column names must differ: {show(name)} is column {seen[alike]} and column {number}",
+                line=line,
+                column=name,
+                code="duplicate_column",
+            )
+        seen[alike] = number
+        checked.append(name)
+    return checked
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Whole lines: their bytes, where they begin, how many lines are above them, and whether they have quotes."""
+
+    text: bytes
+    offset: int
+    lines_above: int
+    quoted: bool
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """What was read of a block: the rows, what is wrong with those that are left out, and where lines are known."""
+
+    batch: pa.RecordBatch
+    lines: Numbers | None = None
+    faults: Faults | None = None
+
+
+class _Open(Exception):
+    """A block ends within a row."""
+
+
+class CsvTable(Source):
+    """A CSV. A batch has a column as float64 where that was asked for and all its texts are numbers, else as text."""
+
+    def __init__(self, upload: Upload, layout: Layout, missing: MissingTokens) -> None:
+        self.names = layout.names
+        self.unnamed = layout.unnamed
+        self.decimal = layout.decimal
+        self._missing = missing.spellings()
+        self._upload = upload
+        self._layout = layout
+        self._stream: Stream | None = None
+
+    def progress(self) -> tuple[int, int]:
+        """Return the bytes of the upload read so far, and all of them."""
+        return (self._stream.position if self._stream else 0), self._upload.size
+
+    def batches(
+        self,
+        faults: Faults,
+        columns: Sequence[str] | None = None,
+        numeric: Collection[str] = (),
+    ) -> Iterator[Rows]:
+        """Yield the sound rows; ragged ones and bytes that are not UTF-8 are faults."""
+        wanted = list(self.names if columns is None else columns)
+        first = 0
+        with self._upload.open() as stream:
+            self._stream = stream
+            stream.skip(self._layout.header_bytes)
+            blocks = _blocks(stream, self._layout, self._block_bytes())
+            for block, parsed in self._side_by_side(blocks, wanted, set(numeric)):
+                if parsed is None:
+                    break
+                if parsed.faults is not None:
+                    faults.add_all(parsed.faults)
+                lines = parsed.lines
+                known = partial(np.asarray, lines) if lines is not None else None
+                count = known or partial(self._count_lines, block, parsed.batch.num_rows)
+                yield Rows(parsed.batch, first, count)
+                first += parsed.batch.num_rows
+            else:
+                return
+        yield from self._rest(block, first, wanted, faults)
+
+    def _block_bytes(self) -> int:
+        return max(_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * _COLUMN_BYTES))
+
+    def _side_by_side(
+        self, blocks: Iterator[_Block], wanted: list[str], numeric: set[str]
+    ) -> Iterator[tuple[_Block, _Parsed | None]]:
+        """Parse block after block, the first in this thread: who wants no more of them waits for no more.
+
+        `numeric` loses the columns that turn out to hold anything else, so that they are not tried again. None is
+        yielded for a block that does not end with a row.
+        """
+        if (block := next(blocks, None)) is None:
+            return
+        yield block, self._parse(block, wanted, numeric)
+        threads = numba.get_num_threads()
+        waiting: deque[tuple[_Block, Future[_Parsed | None]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for block in blocks:
+                waiting.append((block, pool.submit(self._parse, block, wanted, numeric)))
+                if len(waiting) > threads:
+                    done, parsed = waiting.popleft()
+                    yield done, parsed.result()
+            while waiting:
+                done, parsed = waiting.popleft()
+                yield done, parsed.result()
+
+    def _parse(self, block: _Block, wanted: list[str], numeric: set[str]) -> _Parsed | None:
+        # The mark of the byte order is taken away by Arrow's reader, whatever block begins with it.
+        if not block.text or block.text.startswith(BOM):
+            return self._parse_exactly(block, wanted)
+        tried = numeric.intersection(wanted)
+        try:
+            batch = self._by_arrow(block, wanted, tried)
+        except pa.ArrowInvalid:
+            try:  # as text all is well, unless it is no row of the table
+                batch = self._by_arrow(block, wanted, ()) if tried else None
+            except pa.ArrowInvalid:
+                batch = None
+            if batch is None:
+                return self._parse_exactly(block, wanted)
+            arrays = [
+                _as_numbers(column, self.decimal) if name in tried else column
+                for name, column in zip(wanted, batch.columns, strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
+            numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
+        if block.quoted and _holds_quote(batch) and not _is_regular(block, self._layout.delimiter):
+            return self._parse_exactly(block, wanted)
+        return _Parsed(batch)
+
+    def _by_arrow(
+        self, block: _Block, wanted: list[str], numeric: Collection[str]
+    ) -> pa.RecordBatch:
+        """Read a block as text and numbers. Raises ArrowInvalid for all that is neither, and for what is no row."""
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(block.text),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=self.names, block_size=len(block.text) + 1, use_threads=False
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self._layout.delimiter, newlines_in_values=block.quoted
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={
+                    name: pa.float64() if name in numeric else pa.string() for name in self.names
+                },
+                include_columns=wanted,
+                null_values=self._missing,
+                strings_can_be_null=True,
+                decimal_point=self._layout.decimal,
+            ),
+        )
+        columns = [column.combine_chunks() for column in table.columns]  # none of blank lines alone
+        for column in columns:
+            if column.type == pa.float64() and pc.all(pc.is_finite(column)).as_py() is False:
+                raise pa.ArrowInvalid("nan and inf are no numbers here")
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+    def _parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
+        """The same by Python's csv module; None where the block ends within a row."""
+        faults = Faults()
+        if not block.text:
+            return None
+        try:
+            lines = _Lines(io.BytesIO(block.text), block.lines_above)
+            chunk = list(self._records(lines, faults, whole=False))
+        except _Open:
+            return None
+        batch, at = self._table_of(chunk, wanted, faults)
+        return _Parsed(batch, at, faults)
+
+    def _count_lines(self, block: _Block, n_rows: int) -> Numbers:
+        """The line of each row of a block that Arrow's reader has read."""
+        if block.quoted:
+            lines = _Lines(io.BytesIO(block.text), block.lines_above)
+            at = [line for line, _ in self._records(lines, Faults(), whole=True)]
+        else:
+            texts = block.text.splitlines()
+            at = [line for line, text in enumerate(texts, block.lines_above + 1) if text]
+        assert len(at) == n_rows
+        return np.array(at, dtype=np.int64)
+
+    def _rest(self, block: _Block, first: int, wanted: list[str], faults: Faults) -> Iterator[Rows]:
+        """Read all from a block on by Python's csv module."""
+        with self._upload.open() as stream:
+            self._stream = stream
+            stream.skip(block.offset)
+            records = self._records(_Lines(stream, block.lines_above), faults, whole=True)
+            size = max(1, _EXACT_CELLS // len(self.names))
+            while chunk := list(itertools.islice(records, size)):
+                batch, lines = self._table_of(chunk, wanted, faults)
+                yield Rows(batch, first, partial(np.asarray, lines))
+                first += batch.num_rows
+
+    def _records(
+        self, lines: _Lines, faults: Faults, *, whole: bool
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows with their lines. One that the text ends within is refused if that is the whole of it."""
+        reader = csv.reader(lines, delimiter=self._layout.delimiter)
+        width = len(self.names)
+        while True:
+            line = lines.number + 1
+            try:
+                record = next(reader, None)
+            except csv.Error:
+                raise _overlong(line) from None
+            if record is None:
+                return
+            if lines.ended:
+                raise self._unclosed(record, line) if whole else _Open
+            if len(record) == width:
+                yield line, record
+            elif record:
+                values = "1 value" if len(record) == 1 else f"{len(record)} values"
+                faults.add(Fault(f"{values} where the header has {width}", line))
+
+    def _unclosed(self, record: list[str], line: int) -> BadTable:
+        breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
+        column = self.names[len(record) - 1] if len(record) <= len(self.names) else None
+        return BadTable(
+            "a quote is opened here and never closed", line=line + breaks, column=column
+        )
+
+    def _table_of(
+        self, chunk: list[tuple[int, list[str]]], wanted: list[str], faults: Faults
+    ) -> tuple[pa.RecordBatch, Numbers]:
+        try:
+            return self._build(chunk, wanted)
+        except UnicodeEncodeError:
+            sound = [row for row in chunk if not self._report_bytes(*row, wanted, faults)]
+            return self._build(sound, wanted)
+
+    def _build(
+        self, chunk: list[tuple[int, list[str]]], wanted: list[str]
+    ) -> tuple[pa.RecordBatch, Numbers]:
+        lines = np.array([line for line, _ in chunk], dtype=np.int64)
+        values = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
+        cells = dict(zip(self.names, values, strict=True))
+        arrays = [pa.array(cells[name], pa.string()) for name in wanted]
+        return pa.RecordBatch.from_arrays(arrays, names=wanted), lines
+
+    def _report_bytes(
+        self, line: int, record: list[str], wanted: Collection[str], faults: Faults
+    ) -> bool:
+        found = False
+        for name, value in zip(self.names, record, strict=True):
+            if name not in wanted:
+                continue
+            bad = next((c for c in value if "\udc80" <= c <= "\udcff"), None)
+            if bad is not None:
+                shown = show(value.encode("utf-8", "surrogateescape").decode("latin-1"))
+                detail = f"byte 0x{ord(bad) - 0xDC00:02X} is not UTF-8; with encoding=latin-1 it reads {shown}"
+                faults.add(Fault(detail, line, name))
+                found = True
+        return found
+
+
+def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
+    """Cut the text after line ends outside quotes. A row longer than a block ends it: its block has no text."""
+    offset, lines, returned = layout.header_bytes, layout.header_lines, False
+    rest, before = b"", stream.quotes  # what is to be handed out, and the quotes before it
+    while piece := stream.read(size):
+        quotes = stream.quotes - before
+        end = _end_of_lines(piece, closed=quotes % 2 == 0)
+        if end:
+            text = b"".join((rest, memoryview(piece)[:end]))
+            lines -= returned and text.startswith(b"\n")  # one line end, cut in two
+            yield _Block(text, offset, lines, quotes > 0)
+            offset += len(text)
+            lines += _count_ends(text)
+            returned = text.endswith(b"\r")
+            rest = piece[end:]
+            before = stream.quotes - rest.count(b'"')
+        else:
+            rest += piece
+            if len(rest) > size:
+                yield _Block(
+                    b"", offset, lines - (returned and rest.startswith(b"\n")), quoted=True
+                )
+                return
+    if rest:
+        lines -= returned and rest.startswith(b"\n")
+        quotes = stream.quotes - before
+        # An open quote swallows the rest of the file, and Arrow's reader would not say so.
+        yield _Block(rest if quotes % 2 == 0 else b"", offset, lines, quotes > 0)
+
+
+def _count_ends(text: bytes) -> int:
+    """Line ends: LF, CR and CRLF."""
+    feeds = text.count(b"\n")
+    return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
+
+
+def _end_of_lines(piece: bytes, *, closed: bool) -> int:
+    """Where the last line ends that does so outside quotes, or 0; `closed` tells whether the piece ends there."""
+    stop = len(piece)
+    while True:
+        start = piece.rfind(b'"', 0, stop) + 1
+        if closed:
+            end = max(piece.rfind(mark, start, stop) for mark in (b"\n", b"\r")) + 1
+            if end:
+                return end
+        if not start:
+            return 0
+        stop, closed = start - 1, not closed
+
+
+def _as_numbers(text: pa.Array, decimal: str) -> pa.Array:
+    """Return texts as numbers if all of them are plain ones; else as they are."""
+    try:
+        values = pc.cast(with_point(text, decimal), pa.float64())
+    except pa.ArrowInvalid:
+        return text
+    return values if pc.all(pc.is_finite(values)).as_py() is not False else text
+
+
+def _holds_quote(batch: pa.RecordBatch) -> bool:
+    """Where no value holds a quote, all of them stand in pairs around values."""
+    texts = (column for column in batch.columns if column.type == pa.string())
+    return any(pc.any(pc.match_substring(text, '"')).as_py() for text in texts)
+
+
+def _is_regular(block: _Block, delimiter: str) -> bool:
+    """Tell whether every quote stands around a whole value or is doubled within one: then all readers agree."""
+    mark = re.escape(delimiter.encode())
+    value = rb'(?:(?<=[\r\n%b])|\A)"[^"]*(?:""[^"]*)*"(?=[\r\n%b]|\Z)' % (mark, mark)
+    return b'"' not in re.sub(value, b"", block.text)

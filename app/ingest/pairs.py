@@ -1,0 +1,184 @@
+"""From an uploaded list of pairs (better, worse[, weight]) by item to pairs of row numbers, or a refusal."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from app.ingest.build import Callback
+from app.ingest.columns import check_type, parse
+from app.ingest.errors import ENOUGH, BadTable, Faults, show
+from app.ingest.formats import open_source
+from app.ingest.rows import Rows, Source
+from app.ingest.value_columns import as_text
+from app.ingest.values import MissingTokens
+from core.target import WEIGHT_RULE, are_weights
+
+BETTER, WORSE, WEIGHT = "better", "worse", "weight"
+PAIRS_FILE = "pairs.parquet"
+
+_MISSING = MissingTokens()
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+_Detail = Callable[[str], str]
+
+
+def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
+    """Read the upload that the payload describes and write `pairs.parquet` into its work folder.
+
+    The payload names path, content_type, content_encoding, workdir and limits as `ingest` takes them, and of the
+    table of items its path and the item column. Row numbers are those of that table. Raises BadTable with every
+    fault, line and column. Pure: it reads and writes only the files named.
+    """
+    items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
+    names = items.column(0).cast(pa.large_string()).combine_chunks()
+    with ExitStack() as stack:
+        return _Build(open_source(payload, stack, _MISSING), names, payload, callback).run()
+
+
+class _Build:
+    """Makes the list of pairs from one source."""
+
+    def __init__(
+        self, source: Source, names: pa.Array, payload: Mapping[str, Any], callback: Callback
+    ) -> None:
+        self._source = source
+        self._names = names
+        self._limit = payload["limits"]["rows"]
+        self._callback = callback
+        self._faults = Faults()
+        self._path = Path(payload["workdir"]) / PAIRS_FILE
+        self._weighted = WEIGHT in source.names
+        self._occurs = np.zeros(len(names), dtype=bool)
+        self._weight_sum = 0.0
+
+    def run(self) -> dict[str, Any]:
+        """Build the file; raises BadTable."""
+        self._check_columns()
+        count = self._write()
+        if self._faults.total:
+            raise self._faults.summarise()
+        if not count:
+            raise BadTable("the table has a header but no pairs", code="no_rows")
+        if self._weighted and not self._weight_sum > 0:
+            raise BadTable(
+                f"the weights must have a sum above 0, got {self._weight_sum:g}", column=WEIGHT
+            )
+        with self._path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return {
+            "file": PAIRS_FILE,
+            "sha256": sha256,
+            "pairs": count,
+            "items": int(np.count_nonzero(self._occurs)),
+            "weighted": self._weighted,
+        }
+
+    def _check_columns(self) -> None:
+        given = self._source.names
+        for name in (BETTER, WORSE):
+            if name not in given:
+                shown = ", ".join(map(show, given[:20]))
+                raise BadTable(
+                    f"a list of pairs needs the columns better and worse, got {shown}",
+                    column=name,
+                    code="unknown_column",
+                )
+        for name in given:
+            if name not in {BETTER, WORSE, WEIGHT}:
+                raise BadTable(
+                    f"a list of pairs has the columns better, worse and weight, got also {show(name)}",
+                    column=name,
+                    code="unknown_column",
+                )
+        if self._weighted and self._source.schema is not None:
+            types = dict(zip(given, self._source.schema.types, strict=True))
+            check_type(WEIGHT, types[WEIGHT], text=False)
+
+    def _write(self) -> int:
+        fields = [(BETTER, pa.int64()), (WORSE, pa.int64())]
+        if self._weighted:
+            fields.append((WEIGHT, pa.float64()))
+        count = 0
+        with pq.ParquetWriter(self._path, pa.schema(fields), compression="lz4") as writer:
+            for rows in self._source.batches(self._faults):
+                columns = self._convert(rows)
+                count += rows.batch.num_rows
+                if count > self._limit:
+                    raise BadTable(
+                        f"a list must have at most {self._limit} pairs; it has more",
+                        code="too_many_rows",
+                    )
+                if self._faults.total >= ENOUGH:
+                    break
+                if not self._faults.total:
+                    writer.write_table(pa.table(columns, names=[name for name, _ in fields]))
+                self._callback(*self._source.progress(), {"pairs": count})
+        return count
+
+    def _convert(self, rows: Rows) -> list[npt.NDArray[Any]]:
+        texts = [as_text(rows.batch.column(name), _MISSING) for name in (BETTER, WORSE)]
+        better, worse = self._find(rows, BETTER, texts[0]), self._find(rows, WORSE, texts[1])
+        same = (better == worse) & (better >= 0)
+        if same.any():
+
+            def detail(value: str) -> str:
+                return f"item {show(value)} cannot be better than itself"
+
+            self._report(rows, WORSE, texts[1], same, detail)
+        columns: list[npt.NDArray[Any]] = [better, worse]
+        if self._weighted:
+            columns.append(self._weight(rows))
+        return columns
+
+    def _find(self, rows: Rows, column: str, text: pa.Array) -> Numbers:
+        """Return the row of each item; -1, and a fault, where there is none."""
+        found = pc.index_in(text.cast(pa.large_string()), value_set=self._names, skip_nulls=True)
+        number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        bad = number < 0
+        if bad.any():
+            self._report(rows, column, text, bad, _what_is_wrong)
+        self._occurs[number[~bad]] = True
+        return number
+
+    def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
+        parsed = parse(rows.batch.column(WEIGHT), _MISSING)
+        values = parsed.values
+        bad = parsed.bad | parsed.boolean | ~are_weights(values)
+        if bad.any():
+            self._report(
+                rows,
+                WEIGHT,
+                rows.batch.column(WEIGHT),
+                bad,
+                lambda value: f"a weight must be {WEIGHT_RULE}, got {show(value)}",
+            )
+        self._weight_sum += float(values[~bad].sum())
+        return values
+
+    def _report(
+        self, rows: Rows, column: str, values: pa.Array, bad: Mask, detail: _Detail
+    ) -> None:
+        first = np.flatnonzero(bad)[: self._faults.wanted(column)].tolist()
+        described = [rows.fault(row, column, detail(_text(values[row].as_py()))) for row in first]
+        self._faults.add_many(column, int(np.count_nonzero(bad)), described)
+
+
+def _what_is_wrong(value: str) -> str:
+    if not value:
+        return "the item must not be missing"
+    return f"the dataset has no item {show(value)}"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

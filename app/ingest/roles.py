@@ -1,0 +1,207 @@
+"""Which column is what, and which of the label's two values is the positive one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from app.ingest.errors import BadTable, show
+from app.ingest.numerals import read_number
+
+LABEL_NAMES = ("label", "target", "class", "y")
+"""Looked for, in this order, when no label is named; if none is there, the last column is the label."""
+
+ITEM_NAMES = ("item", "id")
+"""Looked for, in this order, when a table of items names no item column."""
+
+_LISTED = 20  # names in a message
+_SUGGESTED = 5
+
+FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The labels or the item, the optional weight and group, and the features in the order of the file.
+
+    `categorical` and `numeric` are features that were declared so, `dropped` the columns that are not read.
+    """
+
+    labels: tuple[str, ...]
+    item: str | None
+    weight: str | None
+    group: str | None
+    features: list[str]
+    categorical: frozenset[str] = frozenset()
+    numeric: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+def assign(
+    names: Sequence[str],
+    *,
+    kind: str,
+    label: str | None,
+    labels: Sequence[str] | None,
+    item: str | None,
+    weight: str | None,
+    group: str | None,
+    categorical: Sequence[str] | None = None,
+    numeric: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+) -> Roles:
+    """Give every column its role: `preferences` have an item column, `multilabel` several labels, all else has one.
+
+    Raises BadTable for a name that is not there, or one in two roles.
+    """
+    named = [("label", label), *(("label", name) for name in labels or ())]
+    named += [("item", item), ("weight", weight), ("group", group)]
+    named += [("dropped", name) for name in drop or ()]
+    declared = [("categorical", name) for name in categorical or ()]
+    declared += [("numeric", name) for name in numeric or ()]
+    _check_known([*named, *declared], names)
+    _check_apart(named)
+    _check_apart(declared)
+    free = [name for name in names if name not in {weight, group, *(drop or ())}]
+    if kind == "preferences":
+        roles = _assign_item(names, item, weight, group, free)
+    else:
+        roles = _assign_labels(names, label, labels, weight, group, free)
+    _check_declared(declared, roles.features)
+    return replace(
+        roles,
+        categorical=frozenset(categorical or ()),
+        numeric=frozenset(numeric or ()),
+        dropped=frozenset(drop or ()),
+    )
+
+
+def suggest_labels(
+    wanted: str | None, names: Sequence[str], values: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return the columns that are likely to be meant as the label, the likeliest first.
+
+    Those named much like the one that is `wanted`, and those of two values in `values`, the first rows': the ones with
+    a label's name first, then from the last column on.
+    """
+    lower = {name.lower(): name for name in names}
+    close = get_close_matches((wanted or "").lower(), lower, n=_SUGGESTED, cutoff=0.75)
+    two = [name for name in reversed(names) if len(set(values.get(name, ()))) == 2]
+    two.sort(key=lambda name: name.lower() not in LABEL_NAMES)
+    return list(dict.fromkeys([*(lower[name] for name in close), *two]))[:_SUGGESTED]
+
+
+def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
+    known = set(names)
+    for role, name in named:
+        if name is not None and name not in known:
+            raise BadTable(
+                f"the {role} column {show(name)} is not in the table; it has {_listed(names)}",
+                column=name,
+                code="unknown_column",
+            )
+
+
+def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
+    seen: dict[str, str] = {}
+    for role, name in named:
+        if name is None:
+            continue
+        if name in seen:
+            raise BadTable(
+                f"each role needs a column of its own, got {show(name)} as {seen[name]} and as {role}",
+                column=name,
+                code="column_in_two_roles",
+            )
+        seen[name] = role
+
+
+def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]) -> None:
+    known = set(features)
+    for kind, name in declared:
+        if name not in known:
+            raise BadTable(
+                f"a {kind} column must be a feature, {show(name)} has another role",
+                column=name,
+                code="column_in_two_roles",
+            )
+
+
+def _check_features(what: str, features: Sequence[str], names: Sequence[str]) -> None:
+    if not features:
+        raise BadTable(
+            f"{what} at least one feature column, got only {_listed(names)}", code="no_features"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(show, names[:_LISTED]))
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return shown + more or "no column"
+
+
+def _assign_labels(
+    names: Sequence[str],
+    label: str | None,
+    labels: Sequence[str] | None,
+    weight: str | None,
+    group: str | None,
+    free: list[str],
+) -> Roles:
+    if labels is None and label is None:
+        label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
+    chosen = tuple(labels) if labels else (label,) if label else ()
+    features = [name for name in free if name not in chosen]
+    _check_features("a table needs a label and", features if chosen else [], names)
+    return Roles(chosen, None, weight, group, features)
+
+
+def _assign_item(
+    names: Sequence[str], item: str | None, weight: str | None, group: str | None, free: list[str]
+) -> Roles:
+    if item is None:
+        item = next((name for name in ITEM_NAMES if name in free), None)
+    if item is None:
+        raise BadTable(
+            f"a table of items needs a column of their names: say which one by item=, "
+            f"or call it {' or '.join(ITEM_NAMES)}",
+            code="no_item",
+        )
+    features = [name for name in free if name != item]
+    _check_features("a table of items needs", features, names)
+    return Roles((), item, weight, group, features)
+
+
+def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
+    """Return (negative, positive) of a label's two values.
+
+    The positive one is the one named; else the greater number; else a word such as true or yes; else the later
+    in text order. Raises BadTable when the name given is neither.
+    """
+    first, second = sorted(values)
+    numbers = [read_number(first), read_number(second)]
+    if positive is not None:
+        match = [value for value in (first, second) if value == positive.strip()]
+        if not match and (wanted := read_number(positive)) is not None:
+            match = [v for v, n in zip((first, second), numbers, strict=True) if n == wanted]
+        if len(match) != 1:
+            raise BadTable(
+                f"positive must be one of the label's values {show(first)} and {show(second)}, "
+                f"got {show(positive)}",
+                code="unknown_positive",
+            )
+        return (second if match[0] == first else first), match[0]
+    low, high = numbers
+    if low is not None and high is not None and low != high:
+        return (first, second) if low < high else (second, first)
+    if first.lower() in FAVOURED and second.lower() not in FAVOURED:
+        return second, first
+    return first, second
+
+
+def label_type(pair: Sequence[str]) -> str:
+    """Name the type of a label by its values: numeric, boolean or categorical."""
+    if {value.lower() for value in pair} == {"true", "false"}:
+        return "boolean"
+    return "categorical" if None in map(read_number, pair) else "numeric"

@@ -1,0 +1,89 @@
+"""What every format is read into: batches of rows that know where they stand in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from app.ingest.errors import Fault, Faults
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+MAX_NAME = 255
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A batch, the number of its first row (from 0) and, where the format has lines, what tells the line of each row.
+
+    Lines are counted when somebody asks: of most batches nobody does. `chosen` are the places that rows had in the
+    batch as it was read, where some were left out.
+    """
+
+    batch: pa.RecordBatch
+    first: int
+    count_lines: Callable[[], Numbers] | None = None
+    chosen: Numbers | None = None
+
+    @cached_property
+    def lines(self) -> Numbers | None:
+        """The line of each row, from 1; None where the format has none."""
+        if self.count_lines is None:
+            return None
+        lines = self.count_lines()
+        return lines if self.chosen is None else lines[self.chosen]
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> Rows:
+        """Return some of the rows, which know where they stand all the same."""
+        import pyarrow as pa
+
+        batch = self.batch.filter(pa.array(mask))
+        return Rows(batch, self.first, self.count_lines, np.flatnonzero(mask).astype(np.int64))
+
+    def fault(self, row: int, column: str | None, detail: str) -> Fault:
+        """Describe what is wrong in a row of this batch, with its line or, without lines, its number from 1."""
+        if self.lines is not None:
+            return Fault(detail, int(self.lines[row]), column)
+        number = self.first + (row if self.chosen is None else int(self.chosen[row])) + 1
+        return Fault(f"row {number}: {detail}", None, column, number)
+
+
+class Source(Protocol):
+    """A table that can be read any number of times, in batches."""
+
+    schema: pa.Schema | None = None
+    """The types, where the format has any."""
+    rows: int | None = None
+    """How many there are, as far as the format says so beforehand."""
+    unnamed: Collection[str] = ()
+    """Columns that have no name in the file: they are called by their place."""
+
+    names: list[str]
+    decimal: str
+    """What stands before the decimals of numbers that are text."""
+
+    def batches(
+        self,
+        faults: Faults,
+        columns: Sequence[str] | None = None,
+        numeric: Collection[str] = (),
+    ) -> Iterator[Rows]:
+        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `faults`.
+
+        A format of text alone may give the columns of `numeric` as float64 wherever a batch holds nothing but numbers
+        in them; the rest is text.
+        """
+        ...
+
+    def progress(self) -> tuple[int, int]:
+        """Return how far the reading is, and out of what."""
+        ...

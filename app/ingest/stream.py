@@ -1,0 +1,192 @@
+"""The plain bytes of an upload: decompressed, brought to UTF-8, counted, and refused beyond the limit."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from app.ingest.errors import BadTable, brief
+
+DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
+"""What Arrow raises over bytes that are not what they claim to be."""
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_PIECE = 16 << 20
+_LEAST_RECODED = 1 << 16
+CODECS = frozenset(_MAGIC.values())
+
+
+class _Recoder:
+    """Text of another encoding in, UTF-8 out."""
+
+    def __init__(self, codec: str) -> None:
+        self._codec = codec
+        self._decoder = codecs.getincrementaldecoder(codec)()
+        self._ready = b""
+        self._lines = 1
+        self._after_return = False
+        self._at_start = True
+        self.ended = False
+
+    def feed(self, stored: bytes) -> None:
+        """Take the next bytes in; none mean that there are no more."""
+        self.ended = not stored
+        try:
+            text = self._decoder.decode(stored, final=self.ended)
+        except UnicodeDecodeError as error:
+            held = len(error.object) - len(stored)  # of the bytes before, an unfinished character
+            self._count_lines(self._decoder.decode(stored[: max(0, error.start - held)]))
+            raise BadTable(
+                f"byte 0x{error.object[error.start]:02X} is not {self._codec} ({error.reason})",
+                line=self._lines,
+            ) from error
+        if self._at_start and text:
+            text, self._at_start = text.removeprefix("\ufeff"), False
+        self._count_lines(text)
+        self._ready += text.encode()
+
+    def _count_lines(self, text: str) -> None:
+        """Add the line ends of the next piece: LF, CR, and CRLF as one even where it lies across two pieces."""
+        split = self._after_return and text.startswith("\n")
+        self._lines += text.count("\n") + text.count("\r") - text.count("\r\n") - split
+        self._after_return = text.endswith("\r") if text else self._after_return
+
+    def take(self, size: int) -> bytes:
+        """Hand out up to `size` bytes of what is ready."""
+        taken, self._ready = self._ready[:size], self._ready[size:]
+        return taken
+
+
+def open_stored(stored: Path | bytes) -> pa.NativeFile:
+    """Open a file, or what is in memory, as it is."""
+    return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
+
+
+def find_compression(stored: Path | bytes, said: str | None) -> str | None:
+    """Return how the bytes are compressed, by what is said or else by how they begin; None where they are plain."""
+    if said is None:
+        with open_stored(stored) as file:
+            head = file.read(4)
+        return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    if said not in CODECS:
+        raise BadTable(f"Content-Encoding must be gzip or zstd, got {said!r}")
+    return said
+
+
+class Stream(io.RawIOBase):
+    """Reads stored bytes once, from the start: a file, or what is in memory. What is compressed but does not say so is
+    recognised by its first bytes.
+
+    With a `codec` of Python's, text in it comes out as UTF-8, without a byte order mark. `size` counts the plain bytes
+    so far and `quotes` the `"` among them; `position` is the place in what is stored.
+    """
+
+    def __init__(
+        self, stored: Path | bytes, encoding: str | None, max_bytes: int, codec: str | None = None
+    ) -> None:
+        super().__init__()
+        encoding = find_compression(stored, encoding)
+        self._file = open_stored(stored)
+        self._plain = pa.CompressedInputStream(self._file, encoding) if encoding else self._file
+        self._encoding = encoding
+        self._max_bytes = max_bytes
+        self._recoder = _Recoder(codec) if codec else None
+        self.size = 0
+        self.quotes = 0
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far."""
+        return self._file.tell() if not self._file.closed else 0
+
+    def readable(self) -> bool:
+        """Say yes: `io` asks."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to `size` bytes; fewer only at the end. A damaged file may ask for any number of them."""
+        pieces = []
+        left = size if size >= 0 else self._max_bytes + 1
+        while left > 0 and (piece := self._piece(min(left, _PIECE))):
+            pieces.append(piece)
+            left -= len(piece)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.size += len(data)
+        if self.size > self._max_bytes:
+            raise too_long(self._max_bytes)
+        if b'"' in data:  # quicker than to count none
+            self.quotes += data.count(b'"')
+        return data
+
+    def _piece(self, size: int) -> bytes:
+        """Return up to `size` bytes, and none only at the end."""
+        if self._recoder is None:
+            return self._stored(size)
+        while not (text := self._recoder.take(size)):
+            if self._recoder.ended:
+                return b""
+            self._recoder.feed(self._stored(max(size, _LEAST_RECODED)))
+        return text
+
+    def _stored(self, size: int) -> bytes:
+        try:
+            stored: bytes = self._plain.read(size)
+            return stored
+        except DAMAGE as error:
+            what = self._encoding or "file"
+            raise BadTable(f"the {what} stream is damaged: {brief(error)}") from error
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # io types it as any buffer
+        """Fill a buffer, for io.BufferedReader."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def skip(self, count: int) -> None:
+        """Read past so many bytes."""
+        while count > 0:
+            count -= len(self.read(min(count, 1 << 20)))
+
+    def close(self) -> None:
+        """Close the file beneath as well."""
+        if not self.closed:
+            self._plain.close()
+            self._file.close()
+        super().close()
+
+
+def too_long(max_bytes: int) -> BadTable:
+    """The refusal of a table that is over the limit."""
+    return BadTable(
+        f"the table must be at most {max_bytes} bytes once decompressed; it is longer",
+        code="too_large",
+    )
+
+
+def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
+    """Give what is in memory decompressed, or as it is where nothing says or shows that it is compressed."""
+    if find_compression(stored, encoding) is None:
+        return stored
+    with Stream(stored, encoding, max_bytes) as stream:
+        return stream.read()
+
+
+@contextmanager
+def plain_file(path: Path, encoding: str | None, max_bytes: int, workdir: Path) -> Iterator[Path]:
+    """Give a file that allows random access: the upload itself, or a decompressed copy while the block lasts."""
+    if find_compression(path, encoding) is None:
+        yield path
+        return
+    copy = workdir / "plain"
+    try:
+        with Stream(path, encoding, max_bytes) as stream, copy.open("wb") as file:
+            while chunk := stream.read(1 << 20):
+                file.write(chunk)
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)

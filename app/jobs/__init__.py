@@ -1,0 +1,1 @@
+"""Long work: the queue, leases, events, child jobs."""

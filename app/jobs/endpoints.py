@@ -1,0 +1,300 @@
+"""/v1/jobs: hand in, watch, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Header, Query
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from app.access.authentication import GuardedRoute, check_again, needs
+from app.http.context import Context
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
+from app.http.places import Place
+from app.http.schemas import PageOf, Valid
+from app.jobs import child_jobs as parts
+from app.jobs import service as jobs
+from app.jobs.acceptance import AskingDep, Look, create
+from app.jobs.schemas import KINDS, Event, EventPage, Job, JobCheck, JobRequest
+from app.jobs.watcher import Sight
+from app.platform.errors import Invalid, Unauthenticated, Unavailable
+from app.platform.tables import FINAL_STATES
+from app.platform.tables import Job as JobRow
+from app.training import submission
+
+PATH = "/v1/jobs"
+router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
+
+PING_SECONDS = 15.0
+_EVENTS_A_LOOK = 200
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Job,
+    summary="Hand in a training job",
+    responses={
+        200: {"model": Job | JobCheck, "description": "Done within the wait, or only checked."}
+    },
+)
+@needs("train")
+async def submit_job(
+    *,
+    body: JobRequest,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    asking: AskingDep,
+) -> Response:
+    """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
+
+    With `Prefer: wait=N` the answer comes when the job has ended, with its final state; a job that failed is a
+    200 too, whose `error` says why. `?validate=true` checks everything, creates nothing, and estimates time and memory.
+    """
+    train = body.to_request()
+
+    def work(session: Session) -> dict[str, Any]:
+        return _shown(submission.submit(session, context.settings, caller.owner, train))
+
+    return await create(
+        context,
+        asking,
+        patience,
+        PATH,
+        work,
+        _look(context, caller.owner),
+        check=partial(_check, context, caller.owner, train),
+        done=200,
+    )
+
+
+def _look(context: Context, owner: str) -> Look:
+    def look(job_id: str) -> tuple[dict[str, Any], bool]:
+        job = jobs.get(context.db, owner, job_id)
+        return _shown(job), job.state in FINAL_STATES
+
+    return look
+
+
+def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
+    with context.db.read() as session:
+        spec = submission.check(session, owner, train)
+        estimate = submission.estimate(session, owner, train, spec)
+    algorithm = spec["algorithm"]
+    return {
+        "valid": True,
+        "algorithm": {"name": algorithm["name"], **algorithm["parameters"]},
+        "objective": spec["objective"],
+        "validation": spec["validation"],
+        "search": spec["search"],
+        "controls": spec["controls"],
+        "seed": spec["seed"],
+        "label_noise": spec["label_noise"],
+        "estimate": estimate,
+    }
+
+
+@router.get("", summary="List jobs")
+@needs("read")
+def list_jobs(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
+    kind: Annotated[str, Query(description=KINDS)] = submission.TRAIN,
+    dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
+) -> PageOf[Job]:
+    """The owner's jobs, newest first: training jobs unless `kind` asks for others."""
+    page = jobs.list_page(
+        context.db,
+        caller.owner,
+        state=state,
+        kind=kind,
+        dataset_id=dataset_id,
+        limit=paging.limit,
+        after=paging.after,
+    )
+    return PageOf[Job](
+        data=[Job.of_row(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{job_id}", summary="Read a job")
+@needs("read")
+def read_job(job_id: str, context: ContextDep, caller: CallerDep) -> Job:
+    """The job as it stands: state, progress, and in the end `model_id` or `error`."""
+    return Job.of_row(jobs.get(context.db, caller.owner, job_id))
+
+
+@router.post(
+    "/{job_id}/cancel",
+    status_code=202,
+    response_model=Job,
+    summary="Cancel a job",
+    responses={200: {"model": Job, "description": "It was asked before."}},
+)
+@needs("train")
+def cancel_job(
+    job_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    *,
+    keep: Annotated[
+        bool,
+        Query(
+            description="End the job now, but keep the best so far: it is fitted and served, and the job succeeds, "
+            "with a warning. 409 `nothing_to_keep` unless `progress.keepable`."
+        ),
+    ] = False,
+) -> Response:
+    """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
+    ask = parts.end_early if keep else jobs.cancel
+    job, changed = ask(context.db, caller.owner, job_id)
+    return JSONResponse(_shown(job), 202 if changed else 200)
+
+
+@router.post(
+    "/{job_id}/retry",
+    status_code=202,
+    response_model=Job,
+    summary="Retry a job",
+    responses={
+        200: {"model": Job | Valid, "description": "Done within the wait, or only checked."}
+    },
+)
+@needs("train")
+async def retry_job(
+    *,
+    job_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    asking: AskingDep,
+) -> Response:
+    """Run the same work again as a new job, which names this one in `retry_of`."""
+
+    def work(session: Session) -> dict[str, Any]:
+        return _shown(jobs.retry_within(session, context.settings, caller.owner, job_id))
+
+    look = _look(context, caller.owner)
+    return await create(context, asking, patience, PATH, work, look, done=200)
+
+
+@router.get(
+    "/{job_id}/events",
+    response_model=EventPage,
+    summary="Follow a job",
+    responses={
+        200: {
+            "description": "A page of events, or under `Accept: text/event-stream` a stream of them.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+@needs("read")
+async def read_events(
+    *,
+    job_id: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    after: Annotated[int, Query(ge=0, description="Number of the last event seen.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="Most events on the page.")] = 50,
+    last_event_id: Annotated[
+        str | None, Header(description="What a stream resumes behind.")
+    ] = None,
+) -> Response:
+    """What happened to the job, event by event. The stream ends with the job's final state, or with its key, and pings
+    every 15 s.
+    """
+    if "text/event-stream" in request.headers.get("accept", ""):
+        if last_event_id is not None:
+            after = _event_number(last_event_id)
+        await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
+        return _EventStream(
+            context.waiters.take(caller.owner),
+            _stream(request, context, caller.owner, job_id, after),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+        )
+    rows = await run_in_threadpool(
+        jobs.events, context.db, caller.owner, job_id, after=after, limit=limit
+    )
+    events = [Event.model_validate(row) for row in rows]
+    full = len(events) == limit
+    page = EventPage(data=events, has_more=full, next=events[-1].seq if full else None)
+    return JSONResponse(page.model_dump(mode="json"))
+
+
+class _EventStream(StreamingResponse):
+    """A stream that holds a place from before its first byte to its end, however it ends."""
+
+    def __init__(
+        self, place: AbstractContextManager[Place], content: AsyncIterator[bytes], **options: Any
+    ) -> None:
+        super().__init__(content, **options)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; raises TooMany where there is no place."""
+        with self._place:
+            await super().__call__(scope, receive, send)
+
+
+async def _stream(
+    request: Request, context: Context, owner: str, job_id: str, after: int
+) -> AsyncIterator[bytes]:
+    """Send the events as they come, as long as the key is good. The state is read before the events, so that none is
+    left when it is final.
+    """
+    while True:
+        sight = await context.watcher.wait(job_id, _newer_than(after), PING_SECONDS)
+        try:
+            await check_again(request)
+        except Unauthenticated:
+            return
+        except Unavailable:
+            if sight is not None:
+                raise
+        if sight is None:
+            yield b": ping\n\n"
+            if context.watcher.closed:
+                return
+            continue
+        while after < sight.seq:
+            rows = await run_in_threadpool(
+                jobs.events, context.db, owner, job_id, after=after, limit=_EVENTS_A_LOOK
+            )
+            if not rows:
+                break
+            for row in rows:
+                event = Event.model_validate(row)
+                data = orjson.dumps(event.model_dump(mode="json"))
+                yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
+                after = event.seq
+        if sight.final:
+            return
+
+
+def _newer_than(seq: int) -> Callable[[Sight], bool]:
+    return lambda sight: sight.final or sight.seq > seq
+
+
+def _event_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(f"Last-Event-ID must be an event's number, got {text[:100]!r}")
+    return int(text)
+
+
+def _shown(job: JobRow) -> dict[str, Any]:
+    return Job.of_row(job).model_dump(mode="json")

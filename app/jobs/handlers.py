@@ -1,0 +1,114 @@
+"""What a worker runs: for every kind of job its three steps, and what an exception means to the job's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from app.platform import resources as space
+from app.platform.errors import Invalid, ServiceError, Unavailable
+from core.errors import CoreError
+
+if TYPE_CHECKING:
+    from app.jobs import queue
+    from app.platform.blobs import BlobStore
+    from app.platform.database import Database
+    from app.platform.settings import Settings
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+class Handler(Protocol):
+    """The steps of a kind of job, each a function of its module.
+
+    `prepare` runs beside the database and returns a JSON payload with a fresh `workdir`, which the caller removes
+    in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
+    `complete` writes what was made and the job's end in one transaction. A result `{"fan_out": …}` asks for parts
+    instead, in the words of `parts.FanOut`; once they are done the three steps begin anew.
+
+    The science is imported by `run` itself: the worker, which calls the other two, never holds it.
+    """
+
+    def prepare(
+        self, db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim
+    ) -> Json:
+        """Gather what `run` needs."""
+
+    def run(self, payload: Mapping[str, Any], callback: Callback) -> Json:
+        """Compute."""
+
+    def complete(
+        self, db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]
+    ) -> None:
+        """Write what was made."""
+
+
+# The module of each kind, imported with its first job. The kinds are the constants of jobs, submission and so on.
+HANDLERS: Mapping[str, str] = {
+    "ingest": "app.datasets.tasks",
+    "ingest_pairs": "app.datasets.pairs_tasks",
+    "evaluate": "app.evaluation.tasks",
+    "compare": "app.evaluation.comparison_tasks",
+    "batch_score": "app.scoring.tasks",
+    "train": "app.training.tasks",
+    "train_part": "app.training.child_tasks",
+}
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather what the fit process needs; see `Handler`."""
+    return _handler(claim.kind).prepare(db, blobs, settings, claim)
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Compute; see `Handler`. What the callback raises stops it."""
+    return _handler(payload["kind"]).run(payload, callback)
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Write what was made and end the job, or have it wait for parts; see `Handler`. Raises as `queue.finish`."""
+    if "fan_out" in result:
+        from app.jobs import child_jobs as parts
+
+        parts.fan_out(db, claim, parts.FanOut(**result["fan_out"]))
+        return
+    _handler(claim.kind).complete(db, blobs, claim, result)
+
+
+def problem_of(error: BaseException) -> tuple[Json, bool]:
+    """Return the problem that the job's owner reads, and whether the input is at fault: then no retry would help."""
+    if isinstance(error, ServiceError):
+        problem = {
+            "code": error.code,
+            "title": error.title,
+            "detail": error.detail,
+            "errors": error.errors,
+        }
+        return problem, error.status < 500 and not isinstance(error, Unavailable)
+    if isinstance(error, CoreError):
+        return {
+            "code": error.code,
+            "title": "Invalid input",
+            "detail": str(error),
+            "errors": [],
+        }, True
+    if space.is_full(error):
+        detail = "the worker's disk is full"
+        return {
+            "code": "out_of_space",
+            "title": "Out of space",
+            "detail": detail,
+            "errors": [],
+        }, False
+    detail = f"{type(error).__name__} in the worker; its log says more"
+    return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False
+
+
+def _handler(kind: str) -> Handler:
+    if kind not in HANDLERS:
+        raise Invalid(
+            f"a job must be of kind {' or '.join(HANDLERS)}, got {kind!r}", code="unsupported"
+        )
+    return cast(Handler, import_module(HANDLERS[kind]))

@@ -1,0 +1,308 @@
+"""Jobs over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from app.http.schemas import Body, DatasetVersion, Rate, Resource, Tags, Text, Timestamp
+from app.jobs.handlers import HANDLERS
+from app.platform.tables import Job as JobRow
+from app.platform.tables import JobState
+from app.training.schemas import Holdout, Search, Validation
+from app.training.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
+
+DAY = 86_400.0
+KINDS = ", ".join(f"`{kind}`" for kind in HANDLERS if not kind.endswith("_part")) + "."
+"""The kinds of job that are shown."""
+
+
+class Auc(Body):
+    """Aim at the whole curve."""
+
+    metric: Literal["auc"]
+
+
+class PartialAuc(Body):
+    """Aim at a window of false positive rates."""
+
+    metric: Literal["pauc"]
+    fpr_min: Rate = 0.0
+    fpr_max: Rate
+
+
+class TprAtFpr(Body):
+    """Aim at the TPR of one cut: at the threshold that flags so many negatives at most, which the model comes with.
+
+    Algorithms that take a window are trained for [fpr/2, fpr]. The threshold is read off the validation rows.
+    """
+
+    metric: Literal["tpr"]
+    fpr: Annotated[float, Field(gt=0, le=1, description="Share of the negatives flagged at most.")]
+
+
+class JobRequest(Body):
+    """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
+
+    dataset_id: Text
+    algorithm: dict[str, JsonValue] = Field(
+        description="`name`, and beside it any parameters of that algorithm: see GET /v1/algorithms."
+    )
+    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
+        default=None, description="Name of the model. Default: the algorithm's name."
+    )
+    objective: Annotated[Auc | PartialAuc | TprAtFpr, Field(discriminator="metric")] = Auc(
+        metric="auc"
+    )
+    validation: Validation = Holdout(method="holdout")
+    search: Search | None = None
+    controls: bool | None = Field(
+        default=None,
+        description="Whether logistic regression and an SVM for the AUC are fitted on the same divisions, for "
+        "comparison, after it. Default: yes, in a tenth of the job's time, else on a sample of the rows, which is "
+        "named; true: on all rows, whatever it takes. `auto` counts them within its budget.",
+    )
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
+        default=None,
+        description="Share of the labels that are known to be flipped, if it is known: algorithms with a "
+        "`noise_rate` take it out; kept with the job for all. Null: sampled_martirank guesses it.",
+    )
+    timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
+        default=None, description="Longest run. Default: the service's own."
+    )
+    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
+        default=0, description="Higher is claimed first."
+    )
+    tags: Tags = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _offered(cls, data: Any) -> Any:
+        refuse_unknown_methods(data)
+        return data
+
+    def to_request(self) -> TrainRequest:
+        """What the service takes."""
+        return TrainRequest(
+            dataset_id=self.dataset_id,
+            algorithm=dict(self.algorithm),
+            name=self.name,
+            objective=self.objective.model_dump(),
+            validation=self.validation.model_dump(exclude_none=True),
+            search=None if self.search is None else self.search.model_dump(exclude_none=True),
+            controls=self.controls,
+            seed=self.seed,
+            label_noise=self.label_noise,
+            timeout_seconds=self.timeout_seconds,
+            priority=self.priority,
+            tags=dict(self.tags),
+        )
+
+
+class Candidate(Resource):
+    """What a search has tried, judged on the rows that it holds out to choose by."""
+
+    trial: int = Field(description="The number of the trial that completed it.")
+    algorithm: str
+    parameters: dict[str, Any] = Field(
+        description="Those that are searched; of `auto` those that it has set. In short: 8 at most."
+    )
+    rows: int | None = Field(description="Rows, or pairs, that it has learnt from.")
+    value: float = Field(description="By the job's objective, the mean over the inner splits.")
+    seconds: float = Field(description="Of its fits, all inner splits together.")
+
+
+class Best(Candidate):
+    """The best candidate so far."""
+
+    metric: str = Field(description="That of the job's objective.")
+
+
+class Progress(Resource):
+    """What a running job is doing, how far it is, and the best that it has found."""
+
+    fraction: float | None = Field(
+        default=None,
+        description="Share of the whole job that is done; of a job with a budget, the share that is spent.",
+    )
+    phase: str | None = Field(
+        default=None,
+        description="`reading the table`, `compiling`, `preparing` (what a fit does before its first step), `fitting`, "
+        "`measuring` or `comparing` (with plain algorithms).",
+    )
+    algorithm: str | None = Field(default=None, description="What is being fitted.")
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="Of a candidate, as on the leaderboard."
+    )
+    rows: int | None = Field(default=None, description="Rows, or pairs, that it learns from.")
+    trial: int | None = Field(
+        default=None,
+        description="Of a search, the number of the trial under way: one fit on one inner split.",
+    )
+    trials: int | None = Field(
+        default=None, description="How many there will be, where that is known: not with `auto`."
+    )
+    fold: int | None = Field(
+        default=None, description="Under cross-validation, the fold whose ranker is fitted."
+    )
+    step: int | None = Field(
+        default=None,
+        description="Rounds, or other steps, of the fit under way; of a job in parts the parts that are done.",
+    )
+    of: int | None = Field(default=None, description="As many steps, or parts, there are.")
+    detail: str | None = Field(
+        default=None,
+        description="Figures of the last step, for people: the loss; the AUC of a sample of the rows trained on, "
+        "while it is cheap; the AUC of the validation rows where a fit may stop early.",
+    )
+    best: Best | None = None
+    leaderboard: list[Candidate] = Field(
+        default_factory=list, description="The best ten candidates so far, the best first."
+    )
+    keepable: bool = Field(
+        default=False, description="Whether `POST …/cancel?keep=true` would keep something now."
+    )
+    elapsed_seconds: float | None = Field(
+        default=None, description="Since the start, when this was told: a job tells once a second."
+    )
+    seconds_left: float | None = Field(
+        default=None, description="Of the budget of `auto`, when this was told."
+    )
+
+
+class Job(Resource):
+    """One long piece of work."""
+
+    id: str
+    kind: str = Field(description=KINDS)
+    name: str
+    state: str = Field(
+        description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
+    )
+    dataset_id: str | None
+    dataset: DatasetVersion | None = Field(
+        description="What the job trains on or judges by, as it was called when the job was handed in."
+    )
+    validation_dataset: DatasetVersion | None = Field(
+        description="What the model is judged by, with validation.method `dataset`."
+    )
+    algorithm: dict[str, Any] | None = Field(
+        description="With every parameter resolved; the greatest value of one that is searched."
+    )
+    objective: dict[str, Any] | None
+    validation: dict[str, Any] | None
+    search: dict[str, Any] | None
+    controls: dict[str, Any] | None = Field(
+        description="`algorithms` that are fitted for comparison, why they are `skipped` where they are, and the "
+        "`share` of the job's time that they may take; null for as long as it takes."
+    )
+    seed: int | None
+    label_noise: float | None
+    timeout_seconds: float
+    priority: int
+    tags: dict[str, str]
+    attempt: int
+    max_attempts: int
+    progress: Progress | None
+    error: dict[str, Any] | None = Field(description="A problem, once the job has failed.")
+    model_id: str | None
+    retry_of: str | None
+    evaluation_id: str | None = Field(
+        default=None, description="What a job of kind `evaluate` makes."
+    )
+    comparison_id: str | None = Field(
+        default=None, description="What a job of kind `compare` makes."
+    )
+    batch_score_id: str | None = Field(
+        default=None, description="What a job of kind `batch_score` makes."
+    )
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    cancel_requested_at: Timestamp | None
+    keep_requested_at: Timestamp | None = Field(
+        default=None, description="When the job was asked to end early and keep the best so far."
+    )
+
+    @classmethod
+    def of_row(cls, row: JobRow) -> Job:
+        """Show a row: `cancelling` is running with a cancel request, and a job that waits for its parts is running;
+        parameters stand beside the algorithm's name.
+        """
+        spec = row.spec
+        algorithm = spec.get("algorithm")
+        state = JobState.RUNNING if row.state == JobState.WAITING else row.state
+        cancelling = state == JobState.RUNNING and row.cancel_requested_at is not None
+        return cls(
+            id=row.id,
+            kind=row.kind,
+            name=row.name,
+            state="cancelling" if cancelling else state,
+            dataset_id=row.dataset_id,
+            dataset=spec.get("dataset"),
+            validation_dataset=spec.get("validation_dataset"),
+            algorithm=algorithm and {"name": algorithm["name"], **algorithm["parameters"]},
+            objective=spec.get("objective"),
+            validation=spec.get("validation"),
+            search=spec.get("search"),
+            controls=spec.get("controls"),
+            seed=spec.get("seed"),
+            label_noise=spec.get("label_noise"),
+            timeout_seconds=row.timeout_seconds,
+            priority=row.priority,
+            tags=row.tags,
+            attempt=row.attempt,
+            max_attempts=row.max_attempts,
+            progress=Progress.model_validate(row.progress) if row.progress else None,
+            error=row.error,
+            model_id=row.model_id,
+            retry_of=row.retry_of,
+            evaluation_id=spec.get("evaluation_id"),
+            comparison_id=spec.get("comparison_id"),
+            batch_score_id=spec.get("batch_score_id"),
+            created_at=row.created_at,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            cancel_requested_at=row.cancel_requested_at,
+            keep_requested_at=row.keep_requested_at,
+        )
+
+
+class Estimate(Resource):
+    """A rough guess from the table's size."""
+
+    seconds: float
+    memory_bytes: int
+
+
+class JobCheck(Resource):
+    """What `?validate=true` found: a sound job. Nothing was created."""
+
+    valid: bool
+    algorithm: dict[str, Any]
+    objective: dict[str, Any]
+    validation: dict[str, Any]
+    search: dict[str, Any] | None
+    controls: dict[str, Any]
+    seed: int
+    label_noise: float | None
+    estimate: Estimate
+
+
+class Event(Resource):
+    """Something that happened to a job."""
+
+    seq: int = Field(description="Counts from 1 without gaps.")
+    at: Timestamp
+    type: str = Field(description="`state`, `progress` or `message`.")
+    data: dict[str, Any]
+
+
+class EventPage(Resource):
+    """Events in order; `next` is the number to pass as `after`."""
+
+    data: list[Event]
+    has_more: bool
+    next: int | None

@@ -1,0 +1,131 @@
+"""One watcher a process: requests that wait for a job share a single query."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from app.platform.tables import FINAL_STATES
+
+log = logging.getLogger(__name__)
+
+FASTEST, SLOWEST = 0.005, 0.25  # seconds between two looks
+SHARE = 0.05  # of the time waited so far: what a look may be late by
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a look saw of a job."""
+
+    state: str
+    seq: int
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen to the job."""
+        return self.state in FINAL_STATES
+
+
+Look = Callable[[Iterable[str]], dict[str, tuple[str, int]]]
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    until: Callable[[Sight], bool]
+    since: float
+    answer: asyncio.Future[Sight | None]
+
+
+class Watcher:
+    """Polls the jobs that someone waits for, all in one query: often at first, ever less as the wait grows.
+
+    `look` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
+    """
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
+        self.closed = False
+        self._asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(
+        self, job_id: str, until: Callable[[Sight], bool], seconds: float
+    ) -> Sight | None:
+        """Wait till `until` holds for the job; None when time is up or the server is closing."""
+        if self.closed:
+            return None
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(until, time.monotonic(), loop.create_future())
+        self._waiters[job_id].add(waiter)
+        self._asked.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        try:
+            return await asyncio.wait_for(waiter.answer, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiters[job_id].discard(waiter)
+            if not self._waiters[job_id]:
+                del self._waiters[job_id]
+
+    def release(self) -> None:
+        """Let every waiter go, and keep none from now on."""
+        self.closed = True
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                if not waiter.answer.done():
+                    waiter.answer.set_result(None)
+
+    async def close(self) -> None:
+        """Let every waiter go, and stop watching."""
+        self.release()
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            if not self._waiters:
+                self._asked.clear()
+                await self._asked.wait()
+            try:
+                seen = await run_in_threadpool(self._look, list(self._waiters))
+            except Exception as error:  # the database is away: look again
+                log.warning("the watcher could not look: %s", error)
+                await asyncio.sleep(SLOWEST)
+                continue
+            self._tell(seen)
+            await self._pause()
+
+    def _tell(self, seen: dict[str, tuple[str, int]]) -> None:
+        for job_id, waiters in self._waiters.items():
+            row = seen.get(job_id)
+            sight = None if row is None else Sight(*row)
+            for waiter in waiters:
+                # A waiter that came during the look may be missing from it: its job was not asked for.
+                if waiter.answer.done():
+                    continue
+                if sight is not None and waiter.until(sight):
+                    waiter.answer.set_result(sight)
+
+    async def _pause(self) -> None:
+        """Sleep a share of the youngest wait, so that each is late by at most that share; a newcomer cuts it short."""
+        youngest = max(
+            (waiter.since for group in self._waiters.values() for waiter in group), default=None
+        )
+        if youngest is None:
+            return
+        pause = min(max((time.monotonic() - youngest) * SHARE, FASTEST), SLOWEST)
+        self._asked.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._asked.wait(), pause)

@@ -1,0 +1,1 @@
+"""What was learnt: the registry, aliases, curves, operating points, bounds."""

@@ -1,0 +1,277 @@
+"""/v1/models: what was learnt, how good it is, what it is made of, and the names that move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.files import StoredFile
+from app.http.schemas import PageOf
+from app.models import margins
+from app.models import service as models
+from app.models.curves_schemas import Part, finite
+from app.models.metrics_schemas import AnyMetrics, metrics_of
+from app.models.schemas import (
+    Alias,
+    AliasTarget,
+    Margins,
+    Model,
+    ModelSummary,
+    alias_of,
+    model_of,
+    summary_of,
+)
+from app.platform.errors import Invalid, Unavailable
+from app.scoring import service as scoring
+from core.bounds import LEAST_THETA
+
+if TYPE_CHECKING:
+    from core.bounds import Bound
+
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+On = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
+
+
+@router.get("", summary="List models")
+@needs("read")
+def list_models(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
+) -> PageOf[ModelSummary]:
+    """The owner's models, newest first."""
+    page = models.list_page(
+        context.db, caller.owner, name=name, limit=paging.limit, after=paging.after
+    )
+    return PageOf[ModelSummary](
+        data=[summary_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{ref}", summary="Read a model")
+@needs("read")
+def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
+    """By id, `name` (the latest version), `name:version` or `name@alias`."""
+    model, aliases = models.get(context.db, caller.owner, ref)
+    return model_of(model, aliases, models.point_of_objective(context.db, model))
+
+
+@router.delete("/{ref}", status_code=204, summary="Delete a model")
+@needs("train")
+def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
+    """By id only. 409 while an alias points to it, or an unfinished evaluation or comparison judges it."""
+    models.delete(context.db, caller.owner, ref)
+    context.models.forget(caller.owner, ref)
+
+
+@router.get("/{ref}/metrics", summary="How good is it?")
+@needs("read")
+def read_metrics(
+    *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
+) -> AnyMetrics:
+    """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
+    return metrics_of(models.metrics(context.db, caller.owner, ref, on))
+
+
+@router.get("/{ref}/margins", summary="How safe is the order of its pairs?")
+@needs("read")
+def read_margins(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    theta: Annotated[
+        float,
+        Query(
+            ge=LEAST_THETA, le=1, description="Pairs with a margin up to this count as misranked."
+        ),
+    ] = 0.1,
+    delta: Annotated[
+        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
+    ] = 0.05,
+    max_rounds: Annotated[
+        int, Query(ge=0, le=100_000, description="Most rounds, the first ones.")
+    ] = 100,
+) -> Margins:
+    """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
+    where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
+    """
+    found = margins.read(context.db, caller.owner, ref, theta=theta, delta=delta)
+    served = context.models.find(caller.owner, found.model.id)
+    return Margins.model_validate(
+        {
+            "model_id": found.model.id,
+            "on": "train",
+            "l1_norm": found.row.l1_norm,
+            "margin": found.spread.least,
+            "smooth_margin": found.row.smooth_margin,
+            "weak_rankers": found.row.weak_rankers,
+            "distribution": [
+                {"theta": theta, "fraction": fraction}
+                for theta, fraction in zip(
+                    found.spread.thetas.tolist(), found.spread.fractions.tolist(), strict=True
+                )
+            ],
+            "theta": theta,
+            "delta": delta,
+            "bounds": [_bound(bound) for bound in found.bounds],
+            "best": found.best,
+            "rounds": _margin_rounds(found, max_rounds),
+            "losses": _round_losses(margins.losses_of(served.ranker, found.row), max_rounds),
+        }
+    )
+
+
+def _round_losses(found: margins.Losses, most: int) -> dict[str, Any]:
+    shown = zip(*(column[:most].tolist() for column in found), strict=True)
+    names = ("f", "f_skew", "f_tilde", "smooth_margin")
+    return {
+        "total": len(found.f),
+        "data": [
+            {"round": t, **dict(zip(names, map(finite, values), strict=True))}
+            for t, values in enumerate(shown, start=1)
+        ],
+    }
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {
+        "name": bound.name,
+        "source": bound.source,
+        "value": finite(bound.value),
+        "margin_fraction": bound.margin_fraction,
+        "epsilon": finite(bound.epsilon),
+        "terms": {name: finite(value) for name, value in bound.terms.items()},
+        "applies": bound.applies,
+        "reasons": list(bound.reasons),
+        "vacuous": bound.vacuous,
+    }
+
+
+def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
+    columns = (found.edges, found.tied, found.most_tied, found.progress)
+    shown = zip(*(column[:most].tolist() for column in columns), strict=True)
+    return {
+        "total": len(found.edges),
+        "holds": int(found.progress.sum()),
+        "data": [
+            {"round": t, "edge": edge, "tied": tied, "most_tied": most_tied, "holds": holds}
+            for t, (edge, tied, most_tied, holds) in enumerate(shown, start=1)
+        ],
+    }
+
+
+@router.get(
+    "/{ref}/artifact",
+    response_class=StoredFile,
+    summary="Download it",
+    responses={
+        200: {
+            "description": "A safetensors file; `core.load` reads it.",
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
+        },
+        304: {"description": "The caller has it already."},
+    },
+)
+@needs("read")
+def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
+    """The model's bytes. The ETag is their SHA-256."""
+    model, _ = models.get(context.db, caller.owner, ref)
+    tag = f'"{model.artifact_sha256}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    if matches(request.headers.get("if-none-match"), tag):
+        return Response(status_code=304, headers=headers)
+    path = context.blobs.path(scoring.artifact_key(model))
+    if not path.exists():
+        raise Unavailable(
+            f"the artifact of model {model.id} is not in the blob store", code="artifact_missing"
+        )
+    return StoredFile(
+        path,
+        headers=headers | {"X-Content-SHA256": model.artifact_sha256},
+        media_type="application/octet-stream",
+        filename=f"{model.name}-{model.version}.safetensors",
+    )
+
+
+@router.get("/{name}/aliases/{alias}", summary="Read an alias")
+@needs("read")
+def read_alias(
+    *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
+) -> Alias:
+    """Where the alias points, and where it pointed before."""
+    shown = alias_of(models.get_alias(context.db, caller.owner, name, alias))
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown
+
+
+@router.put(
+    "/{name}/aliases/{alias}",
+    summary="Move an alias",
+    responses={201: {"model": Alias, "description": "It is new."}},
+)
+@needs("train")
+def put_alias(
+    *,
+    name: str,
+    alias: str,
+    body: AliasTarget,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: Annotated[
+        str | None,
+        Header(description="The alias's ETag. Required to move it.", examples=['"3"']),
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="`*` to create it or fail.", examples=["*"])
+    ] = None,
+) -> Alias:
+    """Point the alias at a version of the name. A rollback is one PUT of what its history shows."""
+    state, created = models.set_alias(
+        context.db,
+        caller.owner,
+        name,
+        alias,
+        body.model_id,
+        if_revision=_revision(if_match),
+        must_be_new=_must_be_new(if_none_match),
+    )
+    shown = alias_of(state)
+    response.status_code = 201 if created else 200
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown
+
+
+def _revision(if_match: str | None) -> int | None:
+    if if_match is None:
+        return None
+    text = if_match.strip().strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(f"If-Match must be the alias's ETag, got {if_match[:100]!r}")
+    return int(text)
+
+
+def _must_be_new(if_none_match: str | None) -> bool:
+    if if_none_match not in (None, "*"):
+        raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
+    return if_none_match == "*"
+
+
+def matches(if_none_match: str | None, tag: str) -> bool:
+    """Whether the caller holds the answer of this tag already (RFC 9110, weak comparison)."""
+    if if_none_match is None:
+        return False
+    held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]
+    return "*" in held or tag in held

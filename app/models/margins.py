@@ -1,0 +1,303 @@
+"""Margins: measured in the fit process on the training part, stored, and read with the papers' bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy.orm import Session
+
+from app.datasets.matrices import Floats, Table
+from app.models import repository as rows
+from app.models.service import find
+from app.platform.database import Database
+from app.platform.errors import NotFound
+from app.platform.model_tables import Model, ModelMargins, ModelMetrics
+
+if TYPE_CHECKING:
+    from core.boosting.booster import Booster
+    from core.bounds import Bound, Sample, WeakRankers
+    from core.metrics import RocCurve
+    from core.metrics.margins import MarginDistribution
+    from core.ranker import Combination, Ranker
+
+
+# ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
+LEAST_NORM = 1e-9
+
+# ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
+BEST_MARGIN_CELLS = 50_000
+
+_SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
+Json = dict[str, Any]
+
+
+def measure(
+    ranker: Ranker,
+    features: Sequence[Mapping[str, Any]],
+    train: Table,
+    scores: Floats,
+    curve: RocCurve,
+    workdir: Path,
+) -> Json | None:
+    """Measure the margins of all training pairs of two classes; None where the algorithm's theory knows none.
+
+    Runs in the fit process. What is long goes into files of the work folder.
+    """
+    from core.metrics.margins import log_pair_loss, margin_distribution
+
+    combination = _combination(ranker)
+    if combination is None:
+        return None
+    l1_norm = float(combination.weights.sum())
+    spread = margin_distribution(curve, l1_norm)
+    log_loss = log_pair_loss(train.y, scores, train.weight)
+    best = _best(ranker.get_params(deep=False), train)
+    return _kept(ranker, features, combination, spread, log_loss, workdir) | {"best": best}
+
+
+def measure_listed(
+    ranker: Ranker,
+    features: Sequence[Mapping[str, Any]],
+    pairs: npt.NDArray[np.int64],
+    weight: Floats | None,
+    scores: Floats,
+    workdir: Path,
+) -> Json | None:
+    """Measure the margins of listed training pairs (better, worse); otherwise as `measure`."""
+    from core.metrics.margins import listed_margin_distribution, log_listed_loss
+
+    combination = _combination(ranker)
+    if combination is None:
+        return None
+    differences = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+    spread = listed_margin_distribution(differences / combination.weights.sum(), weight)
+    log_loss = log_listed_loss(differences, weight)
+    return _kept(ranker, features, combination, spread, log_loss, workdir) | {"best": None}
+
+
+def _combination(ranker: Ranker) -> Combination | None:
+    combination = ranker.combination()
+    if combination is None or float(combination.weights.sum()) < LEAST_NORM:
+        return None
+    return combination
+
+
+def _kept(
+    ranker: Ranker,
+    features: Sequence[Mapping[str, Any]],
+    combination: Combination,
+    spread: MarginDistribution,
+    log_loss: float,
+    workdir: Path,
+) -> Json:
+    """Write what is long into the work folder, and return the rest."""
+    from core.metrics.margins import smooth_margin
+
+    np.stack((spread.thetas, spread.fractions)).astype("<f8").tofile(workdir / _SPREAD_FILE)
+    if combination.d_plus is None or combination.d_minus is None:
+        masses = np.empty((2, 0))
+    else:
+        masses = np.stack((combination.d_plus, combination.d_minus))
+    masses.astype("<f8").tofile(workdir / _ROUNDS_FILE)
+    l1_norm = float(combination.weights.sum())
+    weak_rankers = _weak_rankers(ranker, features)
+    return {
+        "spread": _SPREAD_FILE,
+        "rounds": _ROUNDS_FILE,
+        "l1_norm": l1_norm,
+        "smooth_margin": smooth_margin(log_loss, l1_norm),
+        "weak_rankers": weak_rankers.size,
+        "depends_on_data": weak_rankers.depends_on_data,
+    }
+
+
+def _weak_rankers(ranker: Ranker, features: Sequence[Mapping[str, Any]]) -> WeakRankers:
+    from core.bounds import column_rankers, stump_rankers
+
+    parameters = ranker.get_params(deep=False)
+    if parameters["weak_ranker"] == "column":
+        return column_rankers(len(features))
+    n_categories = [len(texts) for texts in ranker.categories_ if texts is not None]
+    kinds = {feature["type"] for feature in features} - {"categorical"}
+    return stump_rankers(
+        parameters["max_bins"] - 1,
+        len(features) - len(n_categories),
+        boolean=kinds == {"boolean"},
+        n_categories=n_categories,
+    )
+
+
+def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
+    """ρ on the training part, where the programme is small."""
+    from core.bounds import Unsolved, best_bipartite_margin, column_outputs, stump_outputs
+
+    if train.X.size > BEST_MARGIN_CELLS:
+        return None
+    present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
+    X, positive = train.X[present], train.y[present] == 1
+    weight = np.ones(len(X)) if train.weight is None else train.weight[present]
+    if parameters["weak_ranker"] == "column":
+        outputs = column_outputs(X)
+    else:
+        n_categories = np.array([len(texts or ()) for texts in train.categories], dtype=np.int64)
+        outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS, n_categories)
+    if outputs is None or not outputs.size:
+        return None
+    try:
+        best = best_bipartite_margin(outputs[positive], outputs[~positive])
+    except Unsolved:  # a figure less, not a model less
+        return None
+    return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
+
+
+def row_of(model_id: str, measured: Mapping[str, Any], workdir: Path) -> ModelMargins:
+    """What `measure` found, as a row."""
+    same = measured.keys() - {"spread", "rounds"}
+    thetas, fractions = np.fromfile(workdir / measured["spread"], dtype="<f8").reshape(2, -1)
+    d_plus, d_minus = np.fromfile(workdir / measured["rounds"], dtype="<f8").reshape(2, -1)
+    return ModelMargins(
+        model_id=model_id,
+        thetas=thetas.tobytes(),
+        fractions=fractions.tobytes(),
+        d_plus=d_plus.tobytes(),
+        d_minus=d_minus.tobytes(),
+        **{name: measured[name] for name in same},
+    )
+
+
+@dataclass(frozen=True)
+class Margins:
+    """A model's margins and what they are worth.
+
+    `bounds` holds the bounds on the training margins, and last the one on held-out rows where the model has any.
+    """
+
+    model: Model
+    row: ModelMargins
+    spread: MarginDistribution
+    d_plus: Floats
+    d_minus: Floats
+    bounds: tuple[Bound, ...]
+
+    @property
+    def best(self) -> Json | None:
+        """ρ, and how far the model's own margin is from it."""
+        if self.row.best is None:
+            return None
+        return self.row.best | {"short_by": self.row.best["rho"] - self.spread.least}
+
+    @property
+    def edges(self) -> Floats:
+        """Edge r = d+ - d- of each round."""
+        return self.d_plus - self.d_minus
+
+    @property
+    def tied(self) -> Floats:
+        """d0 of each round, the mass of the pairs that its weak ranker ties."""
+        return np.maximum(1 - self.d_plus - self.d_minus, 0.0)
+
+    @property
+    def most_tied(self) -> Floats:
+        """Theorem 7's bound on d0."""
+        from core.metrics.margins import most_tied_mass
+
+        return most_tied_mass(self.edges)
+
+    @property
+    def progress(self) -> npt.NDArray[np.bool_]:
+        """Whether Theorem 7's condition holds in each round."""
+        from core.bounds import makes_progress
+
+        return makes_progress(self.d_plus, self.d_minus)
+
+
+def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
+    """The model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
+    from core.bounds import WeakRankers, bound_held_out, bound_misranking
+    from core.metrics.margins import MarginDistribution
+
+    with db.read() as session:
+        model = find(session, owner, ref)
+        row = rows.find_margins(session, model.id)
+        if row is None:
+            raise NotFound(
+                f"model {model.id} ({model.algorithm}) has no margins: they are measured at training, of rankers "
+                "that combine weak rankers with values 0 and 1, and were not for this one",
+                code="no_margins",
+            )
+        train = _sample(session, model, "train")
+        validation = rows.find_metrics(session, model.id, "validation")
+    spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
+    weak_rankers = WeakRankers(row.weak_rankers, row.depends_on_data)
+    bounds: tuple[Bound, ...] = ()
+    if train is not None:
+        bounds = bound_misranking(spread, train, weak_rankers, theta=theta, delta=delta)
+    if validation is not None:
+        held_out = validation[0]
+        misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
+        bounds += (bound_held_out(misranked, _of_classes(held_out), delta=delta),)
+    return Margins(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
+
+
+class Losses(NamedTuple):
+    """What §5 of Rudin & Schapire compares, after each round, on the rows that were learnt from.
+
+    Attributes
+    ----------
+    f, f_skew, f_tilde : ndarray of shape (n_rounds,), float64
+        F and F-skew of AdaBoost, F̃ of RankBoost.
+    smooth_margin : ndarray of shape (n_rounds,), float64
+        G̃ = -ln F̃ / ‖λ‖₁, with the least pair weight as 1; NaN where part of the training rows was held out of the
+        fit, for the model's own G̃ is that of all of them.
+    """
+
+    f: Floats
+    f_skew: Floats
+    f_tilde: Floats
+    smooth_margin: Floats
+
+
+def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
+    """The losses of a model that has margins, round by round."""
+    combination = ranker.combination()
+    assert combination is not None  # else it had none
+    log_f_tilde, smooth = ranker.log_f_tilde_, np.full(len(ranker.f_), np.nan)
+    if ranker.get_params(deep=False).get("early_stopping_rounds") is None and len(smooth):
+        least_weight = (
+            log_f_tilde[-1] + row.smooth_margin * row.l1_norm
+        )  # its logarithm, by the last G̃
+        with np.errstate(divide="ignore", invalid="ignore"):
+            smooth = (least_weight - log_f_tilde) / np.cumsum(combination.weights)
+    return Losses(ranker.f_, ranker.f_skew_, ranker.f_tilde_, smooth)
+
+
+def _sample(session: Session, model: Model, part: str) -> Sample | None:
+    from core.bounds import listed_pairs
+
+    if (found := rows.find_metrics(session, model.id, part)) is not None:
+        return _of_classes(found[0])
+    if (listed := rows.find_pair_metrics(session, model.id, part)) is not None:
+        return listed_pairs(listed.items, listed.pairs)
+    return None
+
+
+def _of_classes(metrics: ModelMetrics) -> Sample:
+    """Weights that are equal within each class weigh all pairs alike."""
+    from core.bounds import two_classes
+
+    counted = (
+        (metrics.positives, metrics.positive_effective),
+        (metrics.negatives, metrics.negative_effective),
+    )
+    weighted = not all(math.isclose(n, effective, rel_tol=1e-9) for n, effective in counted)
+    return two_classes(metrics.positives, metrics.negatives, weighted=weighted)
+
+
+def _column(packed: bytes) -> Floats:
+    return np.frombuffer(packed, dtype="<f8")

@@ -1,0 +1,152 @@
+"""Queries on models, their metrics and their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import insert as sql_insert
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.evaluation import repository as evaluations
+from app.platform.clock import db_now
+from app.platform.model_tables import (
+    Model,
+    ModelAlias,
+    ModelCurve,
+    ModelLabelMetrics,
+    ModelMargins,
+    ModelMetrics,
+    ModelName,
+    ModelPairMetrics,
+    ModelPartialAuc,
+)
+from app.platform.numbers import next_number
+from app.platform.page import Page, fetch_page
+from app.scoring import repository as batch_scores
+
+
+def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
+    """The owner's model of this id. `lock` holds the row until the transaction ends."""
+    statement = select(Model).where(Model.owner == owner, Model.id == model_id)
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def has_any(session: Session) -> bool:
+    """Whether there is a model, whoever owns it."""
+    return session.scalar(select(Model.id).limit(1)) is not None
+
+
+def keep(session: Session, owner: str, model_id: str) -> bool:
+    """Whether the model is there, and then until the transaction ends: others may keep it too, nobody deletes it."""
+    statement = select(Model.id).where(Model.owner == owner, Model.id == model_id)
+    return session.scalar(statement.with_for_update(read=True)) is not None
+
+
+def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
+    """One version of a name."""
+    return session.scalars(
+        select(Model).where(Model.owner == owner, Model.name == name, Model.version == version)
+    ).one_or_none()
+
+
+def find_latest(session: Session, owner: str, name: str) -> Model | None:
+    """The greatest version of a name."""
+    return session.scalars(
+        select(Model)
+        .where(Model.owner == owner, Model.name == name)
+        .order_by(Model.version.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def find_by_alias(session: Session, owner: str, name: str, alias: str) -> Model | None:
+    """The model that the alias points to."""
+    return session.scalars(
+        select(Model)
+        .join(ModelAlias, ModelAlias.model_id == Model.id)
+        .where(ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias)
+    ).one_or_none()
+
+
+def list_page(
+    session: Session, owner: str, *, name: str | None, limit: int, after: str | None
+) -> Page[Model]:
+    """The owner's models, newest first, of one name if one is given."""
+    statement = select(Model).where(Model.owner == owner)
+    if name is not None:
+        statement = statement.where(Model.name == name)
+    return fetch_page(session, statement, Model.created_at, Model.id, limit=limit, after=after)
+
+
+def find_metrics(
+    session: Session, model_id: str, part: str
+) -> tuple[ModelMetrics, Sequence[ModelPartialAuc]] | None:
+    """The metrics of one part, the windows in order. The caller has seen that the model is the owner's."""
+    metrics = session.get(ModelMetrics, (model_id, part))
+    if metrics is None:
+        return None
+    windows = session.scalars(
+        select(ModelPartialAuc)
+        .where(ModelPartialAuc.model_id == model_id, ModelPartialAuc.part == part)
+        .order_by(ModelPartialAuc.fpr_min, ModelPartialAuc.fpr_max)
+    ).all()
+    return metrics, windows
+
+
+def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMetrics | None:
+    """What one part says of a model trained on pairs. The caller has seen that the model is the owner's."""
+    return session.get(ModelPairMetrics, (model_id, part))
+
+
+def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[ModelLabelMetrics]:
+    """What one part says of each label, in their order. The caller has seen that the model is the owner's."""
+    return session.scalars(
+        select(ModelLabelMetrics)
+        .where(ModelLabelMetrics.model_id == model_id, ModelLabelMetrics.part == part)
+        .order_by(ModelLabelMetrics.position)
+    ).all()
+
+
+def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
+    """The ROC curve of one part. The caller has seen that the model is the owner's."""
+    return session.get(ModelCurve, (model_id, part))
+
+
+def find_margins(session: Session, model_id: str) -> ModelMargins | None:
+    """The margins of the training pairs. The caller has seen that the model is the owner's."""
+    return session.get(ModelMargins, model_id)
+
+
+def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
+    """Add the next version of a name, created now by the database's clock.
+
+    Two transactions that finish at once take their turns on the name's row.
+    """
+    statement = (
+        sql_insert(Model)
+        .values(
+            owner=owner,
+            name=name,
+            version=next_number(session, ModelName.last_version, owner=owner, name=name),
+            created_at=db_now(),
+            **values,
+        )
+        .returning(Model)
+    )
+    return session.scalars(statement).one()
+
+
+def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
+    """Ids of the jobs that have yet to judge the model, or to score with it."""
+    judging = evaluations.unfinished_of_model(session, owner, model_id)
+    return judging + batch_scores.unfinished_of_model(session, owner, model_id)
+
+
+def delete(session: Session, owner: str, model_id: str) -> None:
+    """Remove the model with its metrics and curves."""
+    session.execute(sql_delete(Model).where(Model.owner == owner, Model.id == model_id))

@@ -1,0 +1,412 @@
+"""Models: found by reference, described, judged by their curves, named by aliases, deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from app.models import aliases_repository as alias_rows
+from app.models import repository as rows
+from app.models.objectives import target_fpr
+from app.platform.database import Database, again_after_deadlock
+from app.platform.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    PreconditionFailed,
+    PreconditionRequired,
+)
+from app.platform.evaluation_tables import EvaluationCurve
+from app.platform.ids import is_id
+from app.platform.model_tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
+from app.platform.page import Page
+from app.platform.tables import DatasetKind
+from core import metrics as core_metrics
+
+VALIDATION = "validation"
+PARTS = (VALIDATION, "train")
+REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
+HISTORY_SHOWN = 100
+_NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+_REF = re.compile(rf"({_NAME})(?:@({_NAME})|:([1-9][0-9]{{0,8}}))?")
+
+
+def find(session: Session, owner: str, ref: str) -> Model:
+    """The owner's model by id, `name` (the latest version), `name@alias` or `name:version`."""
+    model = None
+    if is_id(ref, "mdl"):
+        model = rows.find(session, owner, ref)
+    elif match := _REF.fullmatch(ref):
+        name, alias, version = match.groups()
+        if alias is not None:
+            model = rows.find_by_alias(session, owner, name, alias)
+        elif version is not None:
+            model = rows.find_version(session, owner, name, int(version))
+        else:
+            model = rows.find_latest(session, owner, name)
+    if model is None:
+        raise NotFound(f"there is no model {ref[:200]!r}")
+    return model
+
+
+def get(db: Database, owner: str, ref: str) -> tuple[Model, list[str]]:
+    """The model and its aliases."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        return model, list(alias_rows.pointing_at(session, owner, model.id))
+
+
+def is_approximate(model: Model, part: str) -> bool:
+    """Whether the curve of a part was put together from out-of-fold scores: its thresholds were never tried."""
+    return part == VALIDATION and model.validation.get("method") == "cross_validation"
+
+
+def point_of_objective(db: Database, model: Model) -> core_metrics.OperatingPoint | None:
+    """The cut that a model of the objective `tpr` comes with; None for others, and without validation."""
+    with db.read() as session:
+        return _point_of_objective(session, model, VALIDATION)
+
+
+def list_page(
+    db: Database, owner: str, *, name: str | None, limit: int, after: str | None
+) -> Page[Model]:
+    """The owner's models, newest first."""
+    if name is not None and not re.fullmatch(_NAME, name):
+        raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
+    with db.read() as session:
+        return rows.list_page(session, owner, name=name, limit=limit, after=after)
+
+
+@again_after_deadlock
+def delete(db: Database, owner: str, model_id: str) -> None:
+    """Delete by id only, so that nobody deletes another version than the one they looked at.
+
+    The artifact goes when the dispatcher next sweeps what no row names.
+    """
+    if not is_id(model_id, "mdl"):
+        raise Invalid(f"a model is deleted by its id (mdl_…), got {model_id[:100]!r}")
+    with db.write() as session:
+        model = rows.find(session, owner, model_id, lock=True)
+        if model is None:
+            raise NotFound(f"there is no model {model_id!r}")
+        names = alias_rows.pointing_at(session, owner, model_id)
+        if names:
+            shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
+            raise Conflict(
+                f"model {model_id} is in use as {shown}: point them elsewhere first",
+                code="model_in_use",
+            )
+        busy = rows.unfinished_jobs(session, owner, model_id)
+        if busy:
+            raise Conflict(
+                f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+                code="model_in_use",
+            )
+        rows.delete(session, owner, model_id)
+
+
+@dataclass(frozen=True)
+class AliasState:
+    """Where an alias points, and where it pointed before."""
+
+    alias: ModelAlias
+    history: list[ModelAliasHistory]
+
+
+def get_alias(db: Database, owner: str, name: str, alias: str) -> AliasState:
+    """The alias with its history, the latest first."""
+    with db.read() as session:
+        return _alias_state(session, owner, name, alias)
+
+
+@again_after_deadlock
+def set_alias(
+    db: Database,
+    owner: str,
+    name: str,
+    alias: str,
+    model_id: str,
+    *,
+    if_revision: int | None,
+    must_be_new: bool = False,
+) -> tuple[AliasState, bool]:
+    """Point the alias at a model of the same name; returns it and whether it is new.
+
+    Moving one that exists takes the revision that the caller saw (`if_revision`), so that no move is lost.
+    """
+    if not re.fullmatch(_NAME, alias):
+        raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
+    with db.write() as session:
+        _check_target(session, owner, name, model_id)
+        current = alias_rows.find(session, owner, name, alias, lock=True)
+        created = False
+        if current is None and if_revision is None:
+            created = alias_rows.create(session, owner, name, alias, model_id)
+            current = alias_rows.find(session, owner, name, alias, lock=True)
+        if not created:
+            _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
+            assert current is not None
+            alias_rows.move(session, current, model_id)
+        assert current is not None
+        alias_rows.remember(session, current)
+        session.flush()
+        return _alias_state(session, owner, name, alias), created
+
+
+def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
+    model = rows.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
+    if model is None:
+        detail = f"there is no model {model_id[:100]!r}"
+        raise NotFound(detail, errors=[{"pointer": "/model_id", "detail": detail}])
+    if model.name != name:
+        detail = f"an alias of {name[:100]!r} must point at a model of that name, {model_id} is {model.name!r}"
+        raise Invalid(detail, errors=[{"pointer": "/model_id", "detail": detail}])
+
+
+def _check_revision(
+    shown: str, current: ModelAlias | None, if_revision: int | None, must_be_new: bool
+) -> None:
+    if current is None:
+        raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
+    if must_be_new:
+        raise PreconditionFailed(f"{shown} exists already, at revision {current.revision}")
+    if if_revision is None:
+        raise PreconditionRequired(
+            f'{shown} exists: send If-Match: "{current.revision}" to move it on from what you saw'
+        )
+    if if_revision != current.revision:
+        raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")
+
+
+def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasState:
+    current = None
+    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
+        current = alias_rows.find(session, owner, name, alias)
+    if current is None:
+        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+    return AliasState(current, list(alias_rows.history(session, owner, name, alias, HISTORY_SHOWN)))
+
+
+def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
+    """The stored columns as a curve."""
+    fpr, tpr, thresholds = (
+        np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
+    )
+    return core_metrics.RocCurve(fpr, tpr, thresholds)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model's full ROC curve on a part, with what intervals at its points need."""
+
+    model: Model
+    part: str
+    curve: core_metrics.RocCurve
+    totals: core_metrics.ClassTotals
+    level: float
+
+
+def roc(db: Database, owner: str, ref: str, part: str) -> Judged:
+    """The model's full ROC curve on a part."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        judged = _judged(session, model, part)
+        if judged is None:
+            raise _no_part(model, part)
+        return judged
+
+
+def _judged(session: Session, model: Model, part: str) -> Judged | None:
+    found = rows.find_metrics(session, model.id, part)
+    curve = rows.find_curve(session, model.id, part)
+    if found is None or curve is None:
+        return None
+    row = found[0]
+    totals = core_metrics.ClassTotals(
+        row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
+    )
+    return Judged(model, part, curve_of(curve), totals, row.level)
+
+
+def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
+    """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them.
+
+    Of a model trained on pairs: the weighted share of pairs in order. Of one with several labels: AUC and partial
+    AUCs of each, and their means.
+    """
+    with db.read() as session:
+        model = find(session, owner, ref)
+        if model.kind == DatasetKind.PREFERENCES:
+            return _pair_metrics(session, model, part)
+        if model.kind == DatasetKind.MULTILABEL:
+            return _label_metrics(session, model, part)
+        found = rows.find_metrics(session, model.id, part)
+        judged = _judged(session, model, part)
+        if found is None:
+            raise _no_part(model, part)
+        point = _point_of_objective(session, model, part)
+    row, windows = found
+    return {
+        "model_id": model.id,
+        "on": part,
+        "approximate": is_approximate(model, part),
+        "level": row.level,
+        "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
+        "pauc": [
+            {
+                "fpr_min": window.fpr_min,
+                "fpr_max": window.fpr_max,
+                "value": window.value,
+                "low": window.low,
+                "high": window.high,
+                "empirical": None
+                if judged is None
+                else core_metrics.empirical_area_of(
+                    judged.curve, judged.totals.negative, window.fpr_min, window.fpr_max
+                ),
+            }
+            for window in windows
+        ],
+        "tpr_at_fpr": []
+        if judged is None
+        else heights_of(judged.curve, judged.totals, judged.level),
+        "operating_point": point,
+        "positives": row.positives,
+        "negatives": row.negatives,
+        "positive_weight": row.positive_weight,
+        "negative_weight": row.negative_weight,
+        "ties": row.ties,
+    }
+
+
+def heights_of(
+    curve: core_metrics.RocCurve, totals: core_metrics.ClassTotals, level: float
+) -> list[dict[str, float]]:
+    """The TPR at each of the rates that are reported, with intervals."""
+    heights = []
+    for fpr in REPORTED_FPRS:
+        tpr, low, high = core_metrics.tpr_at_fpr_interval(curve, totals, fpr, level)
+        heights.append({"fpr": fpr, "tpr": tpr, "low": low, "high": high})
+    return heights
+
+
+def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    row = rows.find_pair_metrics(session, model.id, part)
+    if row is None:
+        raise _no_part(model, part)
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": row.level,
+        "pair_order": {"value": row.value, "low": row.low, "high": row.high},
+        "misrank_fraction": row.misrank_fraction,
+        "ties": row.ties,
+        "pairs": row.pairs,
+        "items": row.items,
+        "weight": row.weight,
+        "effective_pairs": row.effective_pairs,
+    }
+
+
+def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    labels = rows.find_label_metrics(session, model.id, part)
+    if not labels:
+        raise _no_part(model, part)
+    judged = [label for label in labels if label.auc is not None]
+    windows = judged[0].partial_aucs if judged else []
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": labels[0].level,
+        "labels": [
+            {
+                "label": label.label,
+                "auc": label.auc,
+                "pauc": label.partial_aucs,
+                "positives": label.positives,
+                "negatives": label.negatives,
+                "ties": label.ties,
+            }
+            for label in labels
+        ],
+        "judged": len(judged),
+        "mean_auc": _mean([label.auc["value"] for label in judged if label.auc]),
+        "mean_pauc": [
+            {
+                "fpr_min": window["fpr_min"],
+                "fpr_max": window["fpr_max"],
+                "value": _mean([label.partial_aucs[k]["value"] for label in judged]),
+            }
+            for k, window in enumerate(windows)
+        ],
+    }
+
+
+def find_label(labels: Sequence[str] | None, name: str | None) -> int:
+    """The position of a label that is to be looked at alone; a model with one score a row takes no name."""
+    if labels is None and name is None:
+        return 0
+    known = labels or []
+    if name not in known:
+        rule = f"must be one of {', '.join(map(repr, known[:20]))}"
+        if labels is None:
+            rule = "cannot be given: the model has one score a row"
+        got = "it is missing" if name is None else f"got {name[:100]!r}"
+        detail = f"label {rule}; {got}"
+        raise Invalid(detail, errors=[{"parameter": "label", "detail": detail}])
+    return known.index(name)
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def operating_point(
+    db: Database, owner: str, ref: str, part: str, **asked: Any
+) -> tuple[Model, core_metrics.OperatingPoint]:
+    """The cut at a false positive rate, a true positive rate, a threshold or the least cost, with intervals.
+
+    `asked` is what `core.metrics.operating_point` may be asked.
+    """
+    judged = roc(db, owner, ref, part)
+    return judged.model, _cut(judged, **asked)
+
+
+def _point_of_objective(
+    session: Session, model: Model, part: str
+) -> core_metrics.OperatingPoint | None:
+    """What the cut of the objective, chosen on the validation rows, means for a part."""
+    fpr = target_fpr(model.objective)
+    judged = _judged(session, model, VALIDATION) if fpr is not None else None
+    if judged is None:
+        return None
+    chosen = _cut(judged, fpr=fpr)
+    if part == VALIDATION:
+        return chosen
+    other = _judged(session, model, part)
+    return None if other is None else _cut(other, threshold=chosen.threshold)
+
+
+def _cut(judged: Judged, **asked: Any) -> core_metrics.OperatingPoint:
+    return core_metrics.operating_point_on_curve(
+        judged.curve, judged.totals, level=judged.level, **asked
+    )
+
+
+def _no_part(model: Model, part: str) -> NotFound:
+    if model.kind != DatasetKind.BIPARTITE and model.validation.get("method") != "none":
+        return NotFound(
+            f"model {model.id} was trained on a dataset of kind {model.kind}: it has no ROC curve, "
+            "but GET …/metrics",
+            code="no_curve",
+        )
+    return NotFound(
+        f"model {model.id} has no {part} curve: "
+        f"it was trained with validation.method {model.validation.get('method')!r}",
+        code="no_curve",
+    )

@@ -1,0 +1,1 @@
+"""Keeping the service well: health, metrics, doctor, backup, housekeeping."""

@@ -1,0 +1,236 @@
+"""Backup of the embedded state while it runs, and restore into an empty folder.
+
+A backup holds the database as it was at one moment, every blob that this database names, and a manifest of their
+hashes. Blobs never change once they have a name, so copying them after the database is enough as long as none is
+removed meanwhile: the sweeper is held. The broker has nothing to keep: what is queued is rows, and jobs that ran come
+back when their leases run out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app import __version__
+from app.operations import archive, stored
+from app.operations.archive import Reader, Writer
+from app.platform import migrate
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.settings import Settings
+
+FORMAT = 1
+MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
+_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2[0-9a-f]{62})")
+
+
+class BackupError(Exception):
+    """It cannot be backed up or restored; the message says why."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup holds: each file's bytes and SHA-256 by name, and the blobs that were missing or damaged."""
+
+    made_at: str
+    made_by: str
+    revision: str
+    files: dict[str, dict[str, Any]]
+    missing: list[str]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(int(file["bytes"]) for file in self.files.values())
+
+    @property
+    def blobs(self) -> int:
+        """How many blobs it holds."""
+        return sum(name.startswith(BLOBS) for name in self.files)
+
+
+def back_up(settings: Settings, target: Path) -> Backup:
+    """Write a backup to a new folder, or tar file, and read it back; raises BackupError or OSError."""
+    source = settings.database_file
+    if source is None:
+        raise BackupError(
+            "a backup copies an SQLite database; docs/deploy.md says how to with PostgreSQL"
+        )
+    if not source.is_file() or not settings.blob_dir.is_dir():
+        raise BackupError(f"there is no state at {settings.state_dir.absolute()}")
+    target = target.absolute()
+    if not target.parent.is_dir():
+        raise BackupError(f"there is no folder {target.parent} to write {target.name} into")
+    blobs = BlobStore(settings.blob_dir)
+    with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
+        database = Path(folder) / DATABASE
+        with (
+            blobs.held(),
+            archive.write(target) as writer,
+        ):  # held first: then copy what must not go
+            _copy_database(source, database)
+            made = _write(writer, settings, database, blobs)
+    try:
+        with _opened(target) as reader:
+            _check(reader, made)
+    except BaseException:
+        archive.remove(target)
+        raise
+    os.sync()  # names as well as bytes: the backup outlives a power cut
+    return made
+
+
+def restore(source: Path, state_dir: Path) -> Backup:
+    """Make a state folder of a backup; the folder must be empty or not be there. Raises BackupError or OSError."""
+    state_dir = state_dir.absolute()
+    if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
+        raise BackupError(
+            f"a backup is restored into an empty folder only, {state_dir} is not empty"
+        )
+    with _opened(source) as reader:
+        made = _manifest(reader, source)
+        if not migrate.is_known(made.revision):
+            raise BackupError(
+                f"{source} was made by {made.made_by}: {migrate.unknown(made.revision)}"
+            )
+        state_dir.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))
+        try:
+            for name, expected in made.files.items():
+                _restore_file(reader, name, expected, fresh / name)
+            (fresh / BLOBS).mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):
+                state_dir.rmdir()
+            fresh.rename(state_dir)
+        except BaseException:
+            shutil.rmtree(fresh)
+            raise
+    os.sync()
+    return made
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """The database as it is now, in one file, without holding up its writers."""
+    with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
+        live.backup(copy)
+
+
+def _write(writer: Writer, settings: Settings, database: Path, blobs: BlobStore) -> Backup:
+    files: dict[str, dict[str, Any]] = {}
+    missing: list[str] = []
+
+    def add(name: str, path: Path, sha256: str | None = None) -> None:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            writer.add(name, file, size)
+        files[name] = {"bytes": size, "sha256": sha256 or _sha256(path)}
+
+    copy = Database(f"sqlite:///{database}", pool_size=1)
+    try:
+        for key, row in stored.each(copy):
+            if BLOBS + key in files:
+                continue
+            if blobs.path(key).is_file() and blobs.is_sound(key):
+                add(BLOBS + key, blobs.path(key), Path(key).name)
+            else:
+                missing.append(f"{row} ({key})")
+    finally:
+        copy.close()
+    revision = migrate.current(f"sqlite:///{database}")
+    _finish(database)
+    add(DATABASE, database)
+    if (key_file := settings.state_dir.absolute() / KEY).exists():
+        add(KEY, key_file)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    made = Backup(now, f"rankwright {__version__}", revision or "", files, missing)
+    with tempfile.TemporaryFile() as manifest:
+        manifest.write(json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode())
+        size = manifest.tell()
+        manifest.seek(0)
+        writer.add(MANIFEST, manifest, size)  # last: a backup without it is none
+    return made
+
+
+def _finish(database: Path) -> None:
+    """Have everything in the one file, and see that SQLite finds it sound."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+        (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise BackupError(f"the database is damaged, and so would be the backup: {found}")
+
+
+def _check(reader: Reader, made: Backup) -> None:
+    """Read every byte back."""
+    with open(os.devnull, "wb") as nowhere:
+        for name, expected in made.files.items():
+            with reader.open(name) as file:
+                _compare(name, expected, archive.copy(file, nowhere))
+
+
+def _restore_file(reader: Reader, name: str, expected: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with reader.open(name) as file, os.fdopen(descriptor, "wb") as out:
+        _compare(name, expected, archive.copy(file, out))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> None:
+    sha256, size = found
+    if size != expected["bytes"] or sha256 != expected["sha256"]:
+        raise BackupError(
+            f"{name} must have {expected['bytes']} bytes with SHA-256 {expected['sha256']}, "
+            f"it has {size} with {sha256}"
+        )
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[Reader]:
+    try:
+        with archive.read(source) as reader:
+            yield reader
+    except tarfile.TarError as error:
+        raise BackupError(f"{source} is no backup: {error}") from error
+
+
+def _manifest(reader: Reader, source: Path) -> Backup:
+    """The manifest, of which every name is one that a backup may hold: none leads out of the folder."""
+    try:
+        with reader.open(MANIFEST) as file:
+            said = json.load(file)
+        if said.pop("format") != FORMAT:
+            raise BackupError(
+                f"{source} is of another format than {FORMAT}, which this version reads"
+            )
+        made = Backup(**said)
+        sound = all(
+            (name in (DATABASE, KEY) or _BLOB.fullmatch(name))
+            and isinstance(file["bytes"], int)
+            and isinstance(file["sha256"], str)
+            for name, file in made.files.items()
+        )
+    except FileNotFoundError:
+        raise BackupError(f"{source} is no backup: it has no {MANIFEST}") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BackupError(f"{source} has a {MANIFEST} that cannot be read: {error!r}") from error
+    if not sound or DATABASE not in made.files:
+        raise BackupError(f"{source} has a {MANIFEST} that names what no backup holds")
+    return made
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file, open(os.devnull, "wb") as nowhere:
+        return archive.copy(file, nowhere)[0]

@@ -1,0 +1,196 @@
+"""Housekeeping: rows that have outlived their use and blobs that no row names go by themselves, never by hand.
+
+Rows go a few at a time, each batch in a short transaction of its own with a rest behind it: a million of them hold up
+nobody, and whatever ends the process halfway leaves the rest for the next round.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from sqlalchemy.orm import Session
+
+from app.access import audit
+from app.http import repository as idempotency_rows
+from app.http.idempotency import KEPT_SECONDS
+from app.jobs import child_jobs_repository as part_rows
+from app.jobs import outbox_repository as outbox
+from app.jobs import workers_repository as worker_rows
+from app.operations import blobs_repository as blob_rows
+from app.operations import housekeeping_repository as rows
+from app.operations.housekeeping_repository import Conditions, Ended, Owned
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Conflict, NotFound, Unavailable
+from app.platform.settings import Settings
+
+log = logging.getLogger(__name__)
+
+DAY = 86400.0
+BATCH = 500
+REST_SECONDS = 0.02
+RETRY_SECONDS = 60.0
+ROUNDS_A_GRACE = 24
+_KEYS_A_QUERY = 500
+
+
+class Housekeeper:
+    """The thread of the dispatcher that tidies up, round by round. Two of them do no harm."""
+
+    def __init__(
+        self, db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
+    ) -> None:
+        self._db = db
+        self._blobs = blobs
+        self._settings = settings
+        self._stop = stop
+        self._events_pruned = rows.FIRST  # of the jobs that ended before, no event is left to prune
+
+    def run(self) -> None:
+        """Work until told to stop. What goes wrong is tried again before long."""
+        interval = self._settings.blob_grace_seconds / ROUNDS_A_GRACE
+        while not self._stop.is_set():
+            pause = interval
+            try:
+                self.round()
+            except Unavailable as error:
+                log.warning("housekeeping waits: %s", error)
+                pause = min(interval, RETRY_SECONDS)
+            except Exception:
+                log.exception("housekeeping failed, and goes on with the next round")
+            self._stop.wait(pause)
+
+    def round(self) -> Counter[str]:
+        """Remove everything whose time has come; returns how many of what."""
+        removed = Counter(
+            {
+                "remembered answers": self._each(idempotency_rows.prune, KEPT_SECONDS),
+                "workers": self._each(worker_rows.prune, DAY),
+                "parts of jobs": self._each(part_rows.prune, DAY),
+                "wake-ups": self._each(outbox.prune, DAY),
+                "audit entries": self._each(rows.prune_audit, self._days("audit")),
+                "series": self._in_batches(lambda session: rows.prune_series(session, BATCH)),
+                "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
+                "events": self._prune_events(),
+                "jobs": self._prune_jobs(),
+                "invalid datasets": self._prune_datasets(rows.is_invalid, "invalid_datasets"),
+                "unused datasets": self._prune_datasets(rows.is_unused, "unused_datasets"),
+            }
+        )
+        removed["blobs"] = sweep(self._db, self._blobs, self._settings)
+        removed = +removed
+        if removed:
+            log.info("removed %s", ", ".join(f"{count} {what}" for what, count in removed.items()))
+        return removed
+
+    def _days(self, what: str) -> float | None:
+        days: float | None = getattr(self._settings, f"keep_{what}_days")
+        return None if days is None else days * DAY
+
+    def _each(self, prune: Callable[[Session, float, int], int], age: float | None) -> int:
+        """Prune what is older than that, batch by batch; None keeps all."""
+        if age is None:
+            return 0
+        return self._in_batches(lambda session: prune(session, age, BATCH))
+
+    def _in_batches(self, prune: Callable[[Session], int]) -> int:
+        total = 0
+        while True:
+            with self._db.write() as session:
+                count = prune(session)
+            total += count
+            if count < BATCH or self._stop.wait(REST_SECONDS):
+                return total
+
+    def _prune_events(self) -> int:
+        """Prune the events of jobs that ended long ago, but for the last: it says how."""
+        age = self._days("events")
+        total = 0
+        while age is not None and (page := self._ended(age, self._events_pruned, unneeded=False)):
+            total += self._prune_events_of([job.id for job in page], spare_last=True)
+            if self._stop.is_set():
+                break
+            self._events_pruned = page[-1]
+        return total
+
+    def _prune_jobs(self) -> int:
+        age = self._days("jobs")
+        total, after = 0, rows.FIRST
+        while age is not None and (page := self._ended(age, after, unneeded=True)):
+            ids, after = [job.id for job in page], page[-1]
+            self._prune_events_of(
+                ids, spare_last=False
+            )  # a job may have thousands: not all at once
+            with self._db.write() as session:
+                total += rows.prune_jobs(session, ids)
+            if self._stop.wait(REST_SECONDS):
+                break
+        return total
+
+    def _ended(self, age: float, after: Ended, *, unneeded: bool) -> Sequence[Ended]:
+        with self._db.read() as session:
+            return rows.ended_jobs(session, age, after, BATCH, unneeded=unneeded)
+
+    def _prune_events_of(self, job_ids: Sequence[str], *, spare_last: bool) -> int:
+        return self._in_batches(
+            lambda session: rows.prune_events(session, job_ids, BATCH, spare_last=spare_last)
+        )
+
+    def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
+        """Delete datasets as their owners would, which is refused where one is in use after all."""
+        age = self._days(what)
+        total, after = 0, ""
+        while age is not None and not self._stop.wait(REST_SECONDS):
+            with self._db.read() as session:
+                page = rows.find_datasets(session, which(age), after, BATCH)
+            if not page:
+                break
+            after = page[-1].id
+            for dataset in page:
+                total += self._delete(dataset, which(age))
+        return total
+
+    def _delete(self, dataset: Owned, conditions: Conditions) -> int:
+        from app.datasets import (
+            service as datasets,  # with all that reads tables, which a dispatcher needs for nothing else
+        )
+
+        def check(session: Session) -> None:
+            if not rows.is_still_so(session, conditions, dataset.id):  # a job came and went
+                raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
+
+        try:
+            with audit.by_command(dataset.owner, "housekeeping"):
+                datasets.delete(self._db, dataset.owner, dataset.id, check)
+        except (Conflict, NotFound):
+            return 0
+        return 1
+
+
+def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
+    """Remove the blobs that no row names once their grace is over; returns how many. Not while a backup reads them."""
+    grace = settings.blob_grace_seconds
+    with db.read() as session:
+        spare_staging = blob_rows.runs_since(session, grace)
+    blobs.put_back_doomed()
+    old = list(blobs.older_than(grace))
+    staging = [key for key in old if key.startswith("staging/")]
+    stored = [key for key in old if not key.startswith("staging/")]
+    removed = 0 if spare_staging else _remove(blobs, staging, grace)
+    for start in range(0, len(stored), _KEYS_A_QUERY):
+        keys = stored[start : start + _KEYS_A_QUERY]
+        with db.read() as session:
+            named = blob_rows.named(session, keys)
+        # Asked after the query: a backup that begins now copies rows that name none of these either.
+        if blobs.is_held(grace):
+            break
+        removed += _remove(blobs, [key for key in keys if key not in named], grace)
+    return removed
+
+
+def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:
+    # Equal bytes may have been published while the rows were read: age is judged once more.
+    return sum(blobs.remove_old(key, grace) for key in keys)

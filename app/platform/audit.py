@@ -1,0 +1,113 @@
+"""The audit log: every transaction that changes something on a caller's behalf says so in a row of its own.
+
+No service has to think of it. Whoever lets a caller in names them in `acting`; each read-write session notices its
+changes, and writes the entry before it commits: both are kept, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import Insert, event, select
+from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
+
+from app.platform.audit_tables import AuditEntry
+from app.platform.clock import db_now
+from app.platform.page import Page, fetch_page
+from app.platform.tables import Idempotency
+
+_MADE = "made"  # in a session's notes: the ids of new rows; there as soon as anything has changed
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who is changing something, by which door. `make_id` gives an id to each entry."""
+
+    owner: str
+    key_id: str | None
+    action: str
+    make_id: Callable[[], str]
+    path: str | None = None
+    request_id: str | None = None
+
+
+acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
+"""The caller for whom this thread or task works; None for what the service does by itself."""
+
+
+@contextmanager
+def acting_as(actor: Actor) -> Iterator[None]:
+    """Name the actor for the length of a block."""
+    token = acting.set(actor)
+    try:
+        yield
+    finally:
+        acting.reset(token)
+
+
+def watch(sessions: sessionmaker[Session]) -> None:
+    """Have these sessions write down what actors change."""
+    event.listen(sessions, "do_orm_execute", _note_statement)
+    event.listen(sessions, "after_flush", _note_flush)
+    event.listen(sessions, "before_commit", _write_entry)
+
+
+def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
+    """The owner's entries, newest first."""
+    statement = select(AuditEntry).where(AuditEntry.owner == owner)
+    return fetch_page(
+        session, statement, AuditEntry.created_at, AuditEntry.id, limit=limit, after=after
+    )
+
+
+def _note_statement(state: ORMExecuteState) -> None:
+    if acting.get() is None or not (state.is_insert or state.is_update or state.is_delete):
+        return
+    if state.bind_mapper is not None and state.bind_mapper.class_ is Idempotency:
+        return  # that an answer was asked for again is no change
+    made = state.session.info.setdefault(_MADE, [])
+    if state.is_insert:
+        # A statement built once takes its values apart; one built for the occasion holds them.
+        statement = cast(Insert, state.statement)
+        given = state.parameters or statement.compile(state.session.get_bind()).params
+        made += _ids(given if isinstance(given, Mapping) else {})
+
+
+def _note_flush(session: Session, _context: object) -> None:
+    if acting.get() is None or not (session.new or session.dirty or session.deleted):
+        return
+    made = session.info.setdefault(_MADE, [])
+    for row in session.new:
+        made += _ids({"id": getattr(row, "id", None)})
+
+
+def _ids(values: Mapping[str, Any]) -> list[str]:
+    """The id of a resource, such as ds_…; rows within one have none."""
+    found = values.get("id")
+    return [found] if isinstance(found, str) else []
+
+
+def _write_entry(session: Session) -> None:
+    actor = acting.get()
+    if actor is None:
+        return
+    session.flush()  # what has yet to be written is a change as well
+    made = session.info.pop(_MADE, None)
+    if made is None:
+        return
+    session.add(
+        AuditEntry(
+            id=actor.make_id(),
+            owner=actor.owner,
+            key_id=actor.key_id,
+            action=actor.action,
+            path=actor.path,
+            made=made,
+            request_id=actor.request_id,
+            created_at=db_now(),
+        )
+    )

@@ -1,0 +1,243 @@
+"""Blobs: uploads, tables and artifacts as files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from app.platform import failpoints as faults
+from app.platform.writeback import Writeback
+
+_STAGING = "staging"
+_HOLD = "hold-"
+_DOOMED = "doomed-"
+_WORTH_A_THREAD = 1 << 16  # bytes whose hash takes as long as to have another thread take them
+_MOST_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
+
+
+class BlobStore:
+    """A folder of immutable files named `kind/ab/abcdef…`. A blob is durable before its key is known to anyone.
+
+    Writers work in `staging/` of the same file system, so that a rename publishes in one step.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / _STAGING).mkdir(parents=True, exist_ok=True)
+
+    def check_writable(self) -> None:
+        """Raise `PermissionError` where this process may not write: better at its start than at a first upload."""
+        if not os.access(self.root / _STAGING, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(f"the blob folder {self.root} is not writable for this user")
+
+    def path(self, key: str) -> Path:
+        """Where the blob lies. Keys come from our own rows; one that climbs out of the folder is a bug, and refused."""
+        path = self.root / key
+        if ".." in path.parts or Path(key).is_absolute():
+            raise ValueError(f"blob key must stay inside the store, got {key!r}")
+        return path
+
+    def writer(self, kind: str) -> BlobWriter:
+        """Open a new blob of this kind for writing in chunks; see `BlobWriter`."""
+        return BlobWriter(self, kind)
+
+    def staging_dir(self) -> Path:
+        """Make a private folder on the store's file system, for work whose files may be adopted later."""
+        path = self.root / _STAGING / uuid.uuid4().hex
+        path.mkdir()
+        return path
+
+    def adopt(self, file: Path, kind: str, sha256: str) -> str:
+        """Publish a finished file of a staging folder under its hash; durable on return. Returns the key."""
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        key = _key(kind, sha256)
+        target = self.path(key)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        faults.reach("adopt")
+        os.utime(file)  # the grace of an unnamed blob counts from its last publication
+        os.replace(file, target)
+        _fsync_dir(target.parent)
+        faults.reach("adopted")
+        return key
+
+    def size(self, key: str) -> int:
+        """Bytes of a blob that is there."""
+        return self.path(key).stat().st_size
+
+    def is_sound(self, key: str) -> bool:
+        """Whether a blob that is there holds the bytes that its name promises; reads all of it."""
+        with self.path(key).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
+
+    def remove_old(self, key: str, age_seconds: float) -> bool:
+        """Remove the blob, or the whole staging entry, last written longer ago than that; whether it was.
+
+        A blob that is published anew at this moment stays: it is moved aside before it is judged for good, so that
+        however long this process stands still in between, what it removes is never what others have published since.
+        """
+        path = self.path(key)
+        if not 0 < _newest(path) < time.time() - age_seconds:
+            return False
+        if path.parent.name == _STAGING:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+            return True
+        kind, _, sha256 = key.split("/")
+        aside = self.root / _STAGING / f"{_DOOMED}{kind}-{sha256}"
+        try:
+            os.replace(path, aside)
+            faults.reach("sweep")
+            if aside.stat().st_mtime >= time.time() - age_seconds:
+                self._put_back(aside)
+                return False
+            aside.unlink()
+        except FileNotFoundError:
+            return False  # another sweeper was here
+        return True
+
+    def put_back_doomed(self) -> None:
+        """Put back what a sweeper has moved aside and then died: it is judged anew."""
+        for aside in (self.root / _STAGING).glob(f"{_DOOMED}*"):
+            with contextlib.suppress(FileNotFoundError):
+                self._put_back(aside)
+
+    def _put_back(self, aside: Path) -> None:
+        kind, _, sha256 = aside.name.removeprefix(_DOOMED).rpartition("-")
+        with contextlib.suppress(FileExistsError):  # published once more
+            os.link(aside, self.path(_key(kind, sha256)))
+        aside.unlink()
+
+    def older_than(self, age_seconds: float) -> Iterator[str]:
+        """Yield the keys of all blobs, and the entries of staging as `staging/…`, last written longer ago than that."""
+        horizon = time.time() - age_seconds
+        for kind in self.root.iterdir():
+            entries = kind.iterdir() if kind.name == _STAGING else _files(kind)
+            for path in entries:
+                if 0 < _newest(path) < horizon:
+                    yield str(path.relative_to(self.root))
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Have sweepers leave all blobs alone for the length of a block, which may be as long as one grace."""
+        path = self.root / _STAGING / f"{_HOLD}{uuid.uuid4().hex}"
+        path.touch()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+    def is_held(self, longest_seconds: float) -> bool:
+        """Whether somebody holds the blobs, and has not done so for longer than that: then they died of it."""
+        holds = (self.root / _STAGING).glob(f"{_HOLD}*")
+        return any(_newest(path) > time.time() - longest_seconds for path in holds)
+
+
+class BlobWriter:
+    """Writes one blob in chunks, hashing as it goes. Leaving the block without `commit` leaves nothing behind."""
+
+    def __init__(self, store: BlobStore, kind: str) -> None:
+        self._store = store
+        self._kind = kind
+        self._path = store.root / _STAGING / uuid.uuid4().hex
+        self._file = self._path.open("xb")
+        self._hash = hashlib.sha256()
+        self._hashing = ThreadPoolExecutor(max_workers=1)
+        self.size = 0
+        self._writeback = Writeback(self._file.fileno(), _MOST_CACHED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._hashing.shutdown()
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+    def write(self, chunk: bytes) -> None:
+        """Append a chunk. A big one is hashed beside being written: each takes about as long as the other."""
+        if len(chunk) < _WORTH_A_THREAD:
+            self._file.write(chunk)
+            self._hash.update(chunk)
+        else:
+            hashed = self._hashing.submit(self._hash.update, chunk)
+            self._file.write(chunk)
+            hashed.result()
+        self.size += len(chunk)
+        self._writeback.grown_to(self.size)
+
+    @property
+    def path(self) -> Path:
+        """Where the bytes lie until `commit`."""
+        return self._path
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of what was written so far, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    @property
+    def key(self) -> str:
+        """The key under which `commit` will publish what was written so far."""
+        return _key(self._kind, self.sha256)
+
+    def flush(self) -> None:
+        """Hand what was written so far to the system, so that others can read it."""
+        self._file.flush()
+
+    def sync(self) -> None:
+        """Put what was written so far on disk, so that `commit` is quick."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def commit(self) -> tuple[str, str]:
+        """Make the blob durable and public; returns its key and its SHA-256 in hexadecimal."""
+        self._file.flush()
+        sha256 = self.sha256
+        return self._store.adopt(self._path, self._kind, sha256), sha256
+
+
+def _key(kind: str, sha256: str) -> str:
+    return f"{kind}/{sha256[:2]}/{sha256}"
+
+
+def _fsync_dir(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            yield Path(parent) / name
+
+
+def _newest(path: Path) -> float:
+    """When the file, or anything in the folder, was last written; 0 once it is gone."""
+    newest = 0.0
+    for each in (path, *_files(path)):
+        with contextlib.suppress(FileNotFoundError):
+            newest = max(newest, each.stat().st_mtime)
+    return newest

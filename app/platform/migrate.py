@@ -1,0 +1,120 @@
+"""Migrations: bring a database to the newest schema. They run in one transaction, on SQLite as on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+
+from app.platform.database import Database
+
+FOLDER = Path(__file__).resolve().parents[2] / "migrations"
+
+# Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
+_ADVISORY_LOCK = 7_236_512_903
+
+
+def upgrade(database_url: str) -> str:
+    """Run every migration that the database has not seen; returns the revision it is at then."""
+    db = Database(database_url)
+    try:
+        with alone(db) as connection:
+            before = _revision(connection)
+            if before is not None and not is_known(before):
+                raise CommandError(unknown(before))
+            command.upgrade(config(connection), "head")
+            revision = _revision(connection)
+    finally:
+        db.close()
+    assert revision is not None
+    return revision
+
+
+@contextmanager
+def alone(db: Database) -> Iterator[Connection]:
+    """One transaction for changing tables, while nobody else changes them."""
+    with db.engine.connect() as connection:
+        if db.dialect == "sqlite":
+            # Most changes copy a table and drop the old one, and with enforcement on that drop would delete the
+            # rows that refer to it. The switch works only outside of a transaction, hence on the driver.
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            driver.execute("PRAGMA foreign_keys=OFF")
+        with connection.begin():
+            if db.dialect == "postgresql":
+                connection.execute(
+                    text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK}
+                )
+            yield connection
+            if db.dialect == "sqlite":
+                broken = connection.execute(text("PRAGMA foreign_key_check")).first()
+                if broken is not None:
+                    raise RuntimeError(f"a migration left a reference to nothing: {tuple(broken)}")
+        connection.invalidate()  # with the switch as it is, it must serve nobody else
+
+
+def current(database_url: str) -> str | None:
+    """The revision that the database is at; None for an empty one."""
+    db = Database(database_url)
+    try:
+        with db.engine.connect() as connection:
+            return _revision(connection)
+    finally:
+        db.close()
+
+
+def head() -> str:
+    """The newest revision there is."""
+    revision = ScriptDirectory(str(FOLDER)).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def is_known(revision: str) -> bool:
+    """Whether this version has the migration that leads to the revision."""
+    known = ScriptDirectory(str(FOLDER)).walk_revisions()
+    return any(script.revision == revision for script in known)
+
+
+def unknown(revision: str) -> str:
+    """What is to be said of tables at a revision that this version has no migration for."""
+    return (
+        f"its tables are at revision {revision}, which this version does not know: "
+        f"it brings any from {_first()} on to {head()}"
+    )
+
+
+def _first() -> str:
+    bases = ScriptDirectory(str(FOLDER)).get_bases()
+    assert len(bases) == 1
+    return bases[0]
+
+
+def config(connection: Connection | None = None) -> Config:
+    """Alembic's configuration, with no file: the connection is handed to `migrations/env.py`."""
+    alembic = Config()
+    alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    alembic.attributes["connection"] = connection
+    return alembic
+
+
+def reason(error: Exception) -> str:
+    """Why a command failed, without the statement and the links that SQLAlchemy adds."""
+    if isinstance(error, DBAPIError):
+        return f"the database refuses: {error.orig}"
+    if isinstance(error, CommandError):
+        return f"the database cannot be migrated: {error}"
+    return str(error)
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()

@@ -1,0 +1,1 @@
+"""Reports and plots of models and datasets."""

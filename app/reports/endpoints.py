@@ -1,0 +1,90 @@
+"""/v1/models/{ref}/report and …/plot: what an auditor asks for, and the curve as a picture."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import JSONResponse, Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.http.dependencies import CallerDep, ContextDep
+from app.models.endpoints import On
+from app.reports import plotting as plots
+from app.reports import report
+from app.reports.pages import WRITTEN, FormatDep, answer_page
+from app.reports.schemas import Report, report_of
+from app.scoring.interpretation_endpoints import PICTURE_HEADERS
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+_PICTURES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The picture, or a Vega-Lite specification with its data inside.",
+        "content": {
+            "image/svg+xml": {"schema": {"type": "string"}},
+            "image/png": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+
+@router.get(
+    "/{ref}/plot",
+    response_model=dict[str, Any],
+    summary="A picture of the curve",
+    responses=_PICTURES,
+)
+@needs("read")
+def read_plot(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    on: On = "validation",
+    kind: Annotated[
+        plots.Kind, Query(description="The whole curve, or the window of the partial AUC enlarged.")
+    ] = "roc",
+    band: Annotated[
+        Literal["pointwise", "simultaneous", "none"],
+        Query(
+            description="Confidence band: of each height by itself, of the whole curve, or none."
+        ),
+    ] = "pointwise",
+    format: Annotated[
+        Literal["svg", "png", "vega"], Query(description="`vega` is a Vega-Lite specification.")
+    ] = "svg",
+    width: Annotated[int, Query(ge=200, le=4000, description="Of a PNG, in pixels.")] = 1280,
+) -> Response:
+    """The ROC curve with its confidence band, the area of the window, the best cuts at a few rates (or the cut of the
+    objective) and chance. It refers to nothing outside itself.
+    """
+    with context.turn():
+        plot = plots.plot_model(
+            context.db, caller.owner, ref, on, kind, None if band == "none" else band
+        )
+        if format == "vega":
+            return JSONResponse(plots.to_vega(plot))
+        drawn = plots.to_svg(plot)
+        if format == "svg":
+            return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
+        return Response(plots.to_png(drawn, width), media_type="image/png")
+
+
+@router.get(
+    "/{ref}/report",
+    response_model=Report,
+    summary="The report",
+    responses=WRITTEN,
+)
+@needs("read")
+def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep) -> Response:
+    """What an auditor asks for: data, parameters and seed, warnings, every figure with its interval, curves, operating
+    points, plain algorithms compared with, importance, lineage, and how to read it. As Markdown and HTML it holds its
+    pictures, and refers to nothing outside itself.
+    """
+    facts = report.gather(context.db, caller.owner, ref)
+    if format == "json":
+        return JSONResponse(report_of(facts).model_dump(mode="json"))
+    with context.turn():
+        return answer_page(report.document_of(facts), format)

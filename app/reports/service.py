@@ -1,0 +1,130 @@
+"""All that a report tells about a model, gathered from where it is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.datasets import repository as dataset_rows
+from app.jobs import repository as job_rows
+from app.models import interpretation_repository as interpretation_rows
+from app.models import service as models
+from app.models.objectives import target_fpr
+from app.models.service import Judged
+from app.platform.database import Database
+from app.platform.errors import NotFound
+from app.platform.interpretation_tables import ModelImportance
+from app.platform.model_tables import Model
+from app.platform.profile_tables import DatasetProfile
+from app.platform.tables import Dataset, DatasetKind, Job
+from app.platform.validation_tables import ModelControls, ModelLeaderboard, ModelOutOfFold
+from app.reports.plotting import CurvePlot, plot_of
+
+if TYPE_CHECKING:
+    from core.metrics import OperatingPoint
+
+
+FPRS = (0.01, 0.05, 0.1, 0.2)
+TPRS = (0.9,)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NamedCut:
+    """An operating point, and what was asked for."""
+
+    asked: str
+    point: OperatingPoint
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a model. What was deleted since, or never was, is None.
+
+    `metrics` holds those of each part that was judged; `part` is the one whose figures speak for the model: the
+    validation part, if there is one.
+    """
+
+    model: Model
+    aliases: list[str]
+    job: Job | None
+    dataset: Dataset | None
+    profile: DatasetProfile | None
+    metrics: dict[str, Json]
+    part: str | None
+    judged: Judged | None
+    cuts: tuple[NamedCut, ...]
+    importance: ModelImportance | None
+    controls: ModelControls | None
+    leaderboard: ModelLeaderboard | None
+    out_of_fold: ModelOutOfFold | None
+    written_at: float
+
+    def plots(self) -> Iterator[CurvePlot]:
+        """The pictures of the curve: the whole, and the window if it is not the whole."""
+        if self.judged is None:
+            return
+        metrics = self.metrics[self.judged.part]
+        whole = plot_of(self.judged, metrics, "roc", "pointwise")
+        yield whole
+        if whole.window is not None and whole.window.fpr_max - whole.window.fpr_min < 1.0:
+            yield plot_of(self.judged, metrics, "pauc", "pointwise")
+
+
+def gather(db: Database, owner: str, ref: str) -> Facts:
+    """Find a model, and all that is known of it."""
+    model, aliases = models.get(db, owner, ref)
+    with db.read() as session:
+        job = job_rows.find(session, owner, model.job_id)
+        dataset = dataset_rows.find(session, owner, model.dataset_id)
+        profile = None if dataset is None else dataset_rows.find_profile(session, dataset.id)
+        importance = interpretation_rows.find_importance(session, model.id)
+        controls = session.get(ModelControls, model.id)
+        leaderboard = session.get(ModelLeaderboard, model.id)
+        out_of_fold = session.get(ModelOutOfFold, model.id)
+    metrics = {}
+    for part in models.PARTS:
+        try:
+            metrics[part] = models.metrics(db, owner, model.id, part)
+        except NotFound:
+            continue
+    judged = None
+    if models.VALIDATION in metrics and model.kind == DatasetKind.BIPARTITE:
+        judged = models.roc(db, owner, model.id, models.VALIDATION)
+    return Facts(
+        model=model,
+        aliases=aliases,
+        job=job,
+        dataset=dataset,
+        profile=profile,
+        metrics=metrics,
+        part=next(iter(metrics), None),
+        judged=judged,
+        cuts=() if judged is None else tuple(_cuts(judged)),
+        importance=importance,
+        controls=controls,
+        leaderboard=leaderboard,
+        out_of_fold=out_of_fold,
+        written_at=time.time(),
+    )
+
+
+def _cuts(judged: Judged) -> Iterator[NamedCut]:
+    """The cut of the objective first, then the usual ones."""
+    target = target_fpr(judged.model.objective)
+    if target is not None:
+        yield NamedCut(f"objective: FPR ≤ {target:g}", _cut(judged, fpr=target))
+    for fpr in FPRS:
+        if fpr != target:
+            yield NamedCut(f"FPR ≤ {fpr:g}", _cut(judged, fpr=fpr))
+    for tpr in TPRS:
+        yield NamedCut(f"TPR ≥ {tpr:g}", _cut(judged, tpr=tpr))
+
+
+def _cut(judged: Judged, **asked: Any) -> OperatingPoint:
+    from core.metrics import operating_point_on_curve
+
+    return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)

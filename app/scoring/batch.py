@@ -1,0 +1,264 @@
+"""Batch scores: tables too large for one request, asked for, found, listed, deleted; a job scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.datasets import service as datasets
+from app.ingest.errors import show
+from app.jobs import service as jobs
+from app.models.use import find_named, find_to_use
+from app.platform.batch_score_tables import BatchScore
+from app.platform.blobs import BlobStore
+from app.platform.database import Database, again_after_deadlock
+from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
+from app.platform.ids import is_id, new_id
+from app.platform.model_tables import Model
+from app.platform.page import Page
+from app.platform.refusals import check_id
+from app.platform.settings import Settings
+from app.platform.tables import FINAL_STATES, Dataset, JobState
+from app.scoring import repository as rows
+from app.scoring.options import Terms, check_said
+from app.scoring.service import ModelCache
+from app.scoring.table_rows import Bounds, read_body
+from app.training.submission import find_lack, hold_datasets, ready_dataset
+
+BATCH_SCORE = "batch_score"
+"""The kind of job that scores a table."""
+
+PROCESSING, READY = "processing", "ready"
+SCORE_COLUMNS = ("score", "fpr", "tpr")
+_DROPPED = "dropped"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class UploadRequest:
+    """What is said of a table that is sent to be scored: the model, and the `Terms` as JSON."""
+
+    model: str
+    terms: Json
+
+
+def status_of(batch: BatchScore) -> str:
+    """`processing` until its job has ended, then `ready`, or how the job ended."""
+    if batch.job.state == JobState.SUCCEEDED:
+        return READY
+    return batch.job.state if batch.job.state in FINAL_STATES else PROCESSING
+
+
+def sha256_of(batch: BatchScore) -> str | None:
+    """The hash of the result: its blob is named by it."""
+    return None if batch.result_key is None else batch.result_key.rpartition("/")[2]
+
+
+def score_names(labels: list[str] | None) -> tuple[str, ...]:
+    """The columns of scores, beside those that are kept: a score for each label where there are several."""
+    return SCORE_COLUMNS if labels is None else tuple(labels)
+
+
+def check_dataset(
+    session: Session,
+    owner: str,
+    ref: str,
+    dataset_id: str,
+    keep: Sequence[str],
+    *,
+    hold: bool = False,
+) -> tuple[Model, Dataset]:
+    """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `hold` keeps both as they are until
+    a job on them is written.
+    """
+    model = (find_to_use if hold else find_named)(session, owner, ref, {"pointer": "/model"})
+    if hold:
+        hold_datasets(session, owner, dataset_id)
+    dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+    if (lack := find_lack(model.features, dataset)) is not None:
+        detail = f"dataset {dataset.id} {lack}, which {model.name}:{model.version} takes"
+        raise _invalid("pointer", "/dataset_id", detail, "unknown_column")
+    kept = {column["name"] for column in dataset.columns if column["role"] != _DROPPED}
+    for place, name in enumerate(keep):
+        if name not in kept:
+            detail = f"dataset {dataset.id} keeps no column {show(name)}"
+            raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
+    _check_keep(model, keep, "pointer", "/keep")
+    return model, dataset
+
+
+def submit(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    ref: str,
+    dataset_id: str,
+    keep: Sequence[str],
+) -> BatchScore:
+    """Have the rows of a dataset scored: written with its job into the caller's transaction."""
+    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, hold=True)
+    return _insert(session, settings, model, Terms(keep=tuple(keep)), dataset=dataset)
+
+
+def accept(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    request: UploadRequest,
+    upload: datasets.Upload,
+) -> BatchScore:
+    """The same for an upload whose bytes will be durable when the transaction ends."""
+    model = find_to_use(session, owner, request.model, {"parameter": "model"})
+    terms = check_said(Terms.from_json(request.terms), upload.format)
+    _check_keep(model, terms.keep, "parameter", "keep")
+    return _insert(session, settings, model, terms, upload=upload)
+
+
+def find_model(session: Session, owner: str, ref: str) -> Model:
+    """The model that an upload is to be scored by; raises NotFound."""
+    return find_named(session, owner, ref, {"parameter": "model"})
+
+
+def _check_keep(model: Model, keep: Sequence[str], key: str, place: str) -> None:
+    labels = None if model.labels is None else [label["name"] for label in model.labels]
+    for name in keep:
+        if name in score_names(labels):
+            detail = (
+                f"a column that is called as one of the scores cannot be kept, got {show(name)}"
+            )
+            raise _invalid(key, place, detail, "column_in_two_roles")
+
+
+def _invalid(key: str, place: str, detail: str, code: str) -> Invalid:
+    return Invalid(detail, code=code, errors=[{key: place, "detail": detail}])
+
+
+def _insert(
+    session: Session,
+    settings: Settings,
+    model: Model,
+    terms: Terms,
+    *,
+    dataset: Dataset | None = None,
+    upload: datasets.Upload | None = None,
+) -> BatchScore:
+    batch_id = new_id("bat")
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=model.owner,
+        kind=BATCH_SCORE,
+        name=model.name,
+        spec={"batch_score_id": batch_id},
+        dataset_id=None if dataset is None else dataset.id,
+        adds_bytes=0 if upload is None else upload.size,
+    )
+    return rows.insert(
+        session,
+        id=batch_id,
+        owner=model.owner,
+        job_id=job.id,
+        model_id=model.id,
+        model_name=model.name,
+        model_version=model.version,
+        dataset_id=None if dataset is None else dataset.id,
+        dataset_name=None if dataset is None else dataset.name,
+        content_type=None if upload is None else upload.format.content_type,
+        content_encoding=None if upload is None else upload.format.content_encoding,
+        upload_key=None if upload is None else upload.key,
+        upload_bytes=None if upload is None else upload.size,
+        terms=terms.as_json(),
+    )
+
+
+def check(
+    cache: ModelCache,
+    settings: Settings,
+    owner: str,
+    request: UploadRequest,
+    upload: Path,
+    table: datasets.Format,
+) -> Json:
+    """Read a table as its job would, and keep nothing; raises Invalid and BadTable with every fault.
+
+    It runs in the caller's process, and so takes what a POST to score takes.
+    """
+    size = upload.stat().st_size
+    if size > settings.max_body_bytes:
+        raise TooLarge(
+            f"a table is checked without being kept up to {settings.max_body_bytes} bytes, got {size}"
+        )
+    served = cache.find(owner, request.model)
+    terms = check_said(Terms.from_json(request.terms), table)
+    bounds = Bounds(settings.max_columns, settings.max_score_bytes)
+    reader, source = read_body(
+        upload.read_bytes(), table, served.features, terms, served.spelling, bounds
+    )
+    count = sum(batch.size for batch in reader.batches(source))
+    return {"valid": True, "rows": count}
+
+
+def find(session: Session, owner: str, batch_id: str, *, lock: bool = False) -> BatchScore:
+    """The owner's; another owner's is as absent as one that never was."""
+    found = rows.find(session, owner, batch_id, lock=lock) if is_id(batch_id, "bat") else None
+    if found is None:
+        raise NotFound(f"there are no batch scores {batch_id[:100]!r}")
+    return found
+
+
+def get(db: Database, owner: str, batch_id: str) -> BatchScore:
+    """The same in a transaction of its own."""
+    with db.read() as session:
+        return find(session, owner, batch_id)
+
+
+def list_page(
+    db: Database,
+    owner: str,
+    *,
+    model_id: str | None,
+    dataset_id: str | None,
+    limit: int,
+    after: str | None,
+) -> Page[BatchScore]:
+    """The owner's, newest first, of one model or dataset if one is given."""
+    check_id("model_id", model_id, "mdl")
+    check_id("dataset_id", dataset_id, "ds")
+    with db.read() as session:
+        return rows.list_page(
+            session, owner, model_id=model_id, dataset_id=dataset_id, limit=limit, after=after
+        )
+
+
+def result(db: Database, blobs: BlobStore, owner: str, batch_id: str) -> tuple[BatchScore, Path]:
+    """Where the scores lie; raises Conflict until they are there."""
+    batch = get(db, owner, batch_id)
+    if batch.result_key is None:
+        raise Conflict(
+            f"batch scores {batch.id} must be ready to have a result, they are {status_of(batch)}",
+            code="batch_score_not_ready",
+        )
+    path = blobs.path(batch.result_key)
+    if not path.exists():
+        raise Unavailable(
+            f"the result of {batch.id} is not in the blob store", code="result_missing"
+        )
+    return batch, path
+
+
+@again_after_deadlock
+def delete(db: Database, owner: str, batch_id: str) -> None:
+    """Forget them, unless their job has yet to end. The bytes go when the dispatcher next sweeps."""
+    with db.write() as session:
+        batch = find(session, owner, batch_id, lock=True)
+        if status_of(batch) == PROCESSING:
+            raise Conflict(
+                f"batch scores {batch_id} have the unfinished job {batch.job_id}: wait for its end or cancel it",
+                code="batch_score_in_use",
+            )
+        rows.delete(session, owner, batch_id)

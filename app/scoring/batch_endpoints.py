@@ -1,0 +1,312 @@
+"""/v1/batch-scores: tables too large for one request, scored by a job."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from app.access.authentication import GuardedRoute, needs
+from app.access.service import Caller
+from app.datasets.intake import Purpose, Sending, SendingDep, take_in
+from app.datasets.service import LONGEST_LIST, Upload
+from app.datasets.uploads import Received, body_docs
+from app.http.csv_text import plain_texts
+from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep
+from app.http.files import StoredFile
+from app.http.schemas import PageOf
+from app.ingest.formats import PARQUET
+from app.jobs.acceptance import Asking, create, look_only
+from app.models.endpoints import matches
+from app.platform.batch_score_tables import BatchScore as BatchScoreRow
+from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
+from app.scoring import batch as batch_scores
+from app.scoring import options as score_terms
+from app.scoring.answers import csv_header
+from app.scoring.batch import UploadRequest
+from app.scoring.batch_schemas import BatchScore, NewBatchScore, TableCheck, batch_score_of
+from app.scoring.bodies import is_json, is_lenient
+
+PATH = "/v1/batch-scores"
+router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
+
+_ROWS_A_CHUNK = 10_000
+_MODEL = "model"
+_FIELDS = {
+    _MODEL: "Of a table that is sent: id, name, name:version or name@alias of the model.",
+    "keep": "Columns that are carried to the result, with commas between.",
+    "ignore": "Columns that are no feature and are passed over, with commas between; `*`: all.",
+    "missing": "What stands for a missing value beside the empty one; as in the dataset that the model learnt from "
+    "unless it is given.",
+    "encoding": "Of a CSV, as for an upload.",
+    "delimiter": "Of a CSV, as for an upload.",
+    "decimal": "Of a CSV; as in the dataset that the model learnt from unless it is given.",
+}
+_TABLE_DOCS = body_docs(
+    "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n", _FIELDS
+)
+_DOCS: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": text,
+            "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_LIST},
+        }
+        for name, text in _FIELDS.items()
+    ],
+    "requestBody": _TABLE_DOCS
+    | {
+        "content": {
+            "application/json": {"schema": NewBatchScore.model_json_schema()},
+            **_TABLE_DOCS["content"],
+        }
+    },
+}
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=BatchScore,
+    summary="Have a table scored",
+    openapi_extra=_DOCS,
+    responses={
+        200: {"model": TableCheck, "description": "Only checked (`?validate=true`)."},
+        201: {"model": BatchScore, "description": "Scored within the wait, or it could not be."},
+    },
+)
+@needs("score")
+async def create_batch_score(*, sending: SendingDep, caller: CallerDep) -> Response:
+    """Name a model and a dataset as JSON; or send the rows themselves, raw or as a form with a part `file`, and name
+    the model in the address or the form. A job of kind `batch_score` scores them; the result is a Parquet file.
+
+    Rows that are sent need no label. Their columns are those of the model's features, by name in any order; others are
+    refused, unless `keep` or `ignore` names them or the caller says `Prefer: handling=lenient`. Rows at fault fail the
+    job: `error` has their lines and columns.
+    """
+    if is_json(sending.request):
+        return await _of_dataset(sending, caller)
+    context = sending.context
+    model = sending.request.query_params.get(_MODEL)
+    if model is not None:  # said before the body is read
+        await run_in_threadpool(_check_model, sending, model)
+    lenient = is_lenient(sending.request)
+
+    def check(table: Received[UploadRequest]) -> dict[str, Any]:
+        path, asked = table.writer.path, table.description
+        return batch_scores.check(
+            context.models, context.settings, sending.owner, asked, path, table.format
+        )
+
+    def accept(session: Session, table: Received[UploadRequest], upload: Upload) -> BatchScoreRow:
+        return batch_scores.accept(
+            session, context.settings, sending.owner, table.description, upload
+        )
+
+    purpose = Purpose(
+        route=f"POST {PATH}",
+        of=[],
+        describe=lambda given: _describe(given, lenient=lenient),
+        check=check,
+        accept=accept,
+        path=PATH,
+        show=_shown,
+        look=lambda batch_id: _look(sending, batch_id),
+    )
+    return await take_in(sending, purpose)
+
+
+def _check_model(sending: Sending, ref: str) -> None:
+    with sending.context.db.read() as session:
+        batch_scores.find_model(session, sending.owner, ref)
+
+
+def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
+    """What the fields say; every unknown one is named."""
+    unknown = [name for name in given if name not in _FIELDS]
+    if unknown:
+        known = ", ".join(_FIELDS)
+        errors = [
+            {
+                "parameter": name[:LONGEST_LIST],
+                "detail": f"{name[:100]} is not known here; known are {known}",
+            }
+            for name in unknown
+        ]
+        raise Invalid(errors[0]["detail"], errors=errors)
+    if not given.get(_MODEL):
+        detail = "model must name the model that is to score the rows, as in model=churn@champion"
+        raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
+    terms = score_terms.describe(given, lenient=lenient)
+    return UploadRequest(given[_MODEL], terms.as_json())
+
+
+async def _of_dataset(sending: Sending, caller: Caller) -> Response:
+    """The form that names a dataset."""
+    context, body = sending.context, await _small_body(sending)
+    asked = _parse(body)
+    if asked.keep:
+        _check_reads(caller)
+
+    given = (sending.owner, asked.model, asked.dataset_id, asked.keep)
+
+    def work(session: Session) -> dict[str, Any]:
+        return _shown(batch_scores.submit(session, context.settings, *given))
+
+    check = look_only(
+        context, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
+    )
+    fingerprint = hashlib.sha256(body).hexdigest()
+    asking = Asking(f"POST {PATH}", sending.owner, sending.key, fingerprint, sending.validate)
+    return await create(
+        context,
+        asking,
+        sending.patience,
+        PATH,
+        work,
+        lambda id_: _look(sending, id_),
+        check=check,
+    )
+
+
+def _check_reads(caller: Caller) -> None:
+    """Columns of a dataset are for whoever may read datasets, both where they are asked for and in the result."""
+    if "read" not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes))
+        raise Forbidden(
+            f"keep hands out columns of the dataset: this needs the scope 'read'; the key has {has}"
+        )
+
+
+async def _small_body(sending: Sending) -> bytes:
+    """A body of JSON, under the limit of such; this path lets larger ones in."""
+    most = sending.context.settings.max_body_bytes
+    body = bytearray()
+    async for chunk in sending.request.stream():
+        body += chunk
+        if len(body) > most:
+            raise TooLarge(f"a body of JSON may have at most {most} bytes")
+    return bytes(body)
+
+
+def _parse(body: bytes) -> NewBatchScore:
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+    try:
+        asked = NewBatchScore.model_validate(given)
+    except ValidationError as error:
+        faults = [fault | {"loc": ("body", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(faults, body=given) from error
+    if len(set(asked.keep)) < len(asked.keep):
+        detail = "keep must name each column once"
+        raise Invalid(detail, errors=[{"pointer": "/keep", "detail": detail}])
+    return asked
+
+
+def _look(sending: Sending, batch_id: str) -> tuple[dict[str, Any], bool]:
+    row = batch_scores.get(sending.context.db, sending.owner, batch_id)
+    return _shown(row), batch_scores.status_of(row) != batch_scores.PROCESSING
+
+
+@router.get("", summary="List batch scores")
+@needs("score")
+def list_batch_scores(
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+) -> PageOf[BatchScore]:
+    """The owner's, newest first, of one model or dataset if you like."""
+    page = batch_scores.list_page(context.db, caller.owner, **vars(judged), **vars(paging))
+    return PageOf[BatchScore](
+        data=[batch_score_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{batch_score_id}", summary="Read about batch scores")
+@needs("score")
+def read_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchScore:
+    """Their status, and once `ready` what the result holds; once `failed` why."""
+    return batch_score_of(batch_scores.get(context.db, caller.owner, batch_score_id))
+
+
+@router.get(
+    "/{batch_score_id}/result",
+    summary="The scores",
+    response_class=StoredFile,
+    responses={
+        200: {
+            "content": {
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+                "text/csv": {"schema": {"type": "string"}},
+            }
+        },
+        206: {"description": "A part of the Parquet file, as the Range header asks."},
+        304: {"description": "The caller has the result already."},
+    },
+)
+@needs("score")
+def read_result(
+    *,
+    batch_score_id: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    format: Annotated[
+        Literal["parquet", "csv"], Query(description="`csv` streams the same rows as text.")
+    ] = "parquet",
+) -> Response:
+    """The kept columns, then `score`, `fpr` and `tpr`, of several labels a score for each, in row order. 409 until it
+    is there. The Parquet file has an ETag, and may be read in ranges. Kept columns of a dataset take the scope `read`
+    besides.
+    """
+    batch, path = batch_scores.result(context.db, context.blobs, caller.owner, batch_score_id)
+    if batch.dataset_id is not None and batch.terms[score_terms.KEEP]:
+        _check_reads(caller)
+    name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
+    if format == "csv":
+        disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        return StreamingResponse(
+            _csv(path), media_type="text/csv; charset=utf-8", headers=disposition
+        )
+    tag = f'"{batch_scores.sha256_of(batch)}"'
+    headers = {"ETag": tag, "Cache-Control": "private"}
+    if matches(request.headers.get("if-none-match", ""), tag):
+        return Response(status_code=304, headers=headers)
+    return StoredFile(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
+
+
+def _csv(path: Path) -> Iterator[bytes]:
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+    options = pa_csv.WriteOptions(include_header=False)
+    with pq.ParquetFile(path) as file:
+        yield csv_header(file.schema_arrow.names)
+        for batch in file.iter_batches(_ROWS_A_CHUNK):
+            sink = pa.BufferOutputStream()
+            pa_csv.write_csv(plain_texts(batch), sink, options)
+            yield sink.getvalue().to_pybytes()
+
+
+@router.delete("/{batch_score_id}", status_code=204, summary="Delete batch scores")
+@needs("score")
+def delete_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Forget them, with their result. 409 while their job is unfinished."""
+    batch_scores.delete(context.db, caller.owner, batch_score_id)
+
+
+def _shown(row: BatchScoreRow) -> dict[str, Any]:
+    return batch_score_of(row).model_dump(mode="json")

@@ -1,0 +1,183 @@
+"""Partial dependence of a model's scores on one or two features, over the rows that were kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from app.datasets import repository as dataset_rows
+from app.datasets.matrices import Floats
+from app.models import interpretation_repository as rows
+from app.models.service import find
+from app.platform.database import Database
+from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
+from app.platform.model_tables import Model
+from app.scoring.service import ModelCache
+from app.training import samples
+
+if TYPE_CHECKING:
+    from core.explain import Axis, VariableDependence
+
+
+MOST_FEATURES = 2
+
+# Of variable dependence: 55 averages over rows × rows scores.
+MOST_VARIABLES, VARIABLE_ROWS = 10, 100
+
+MOST_CATEGORIES = 100
+"""Of a feature with more categories the most frequent are shown."""
+
+MOST_SCORED = 400_000
+LEAST_AVERAGED = 20
+"""So many rows are scored for an answer: over many grid points each average is of fewer rows, but of some."""
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Mean scores on the grid of one or two features.
+
+    `features` are theirs in the model, each with its axis and, where it is categorical, the texts of its categories;
+    `scores` has a dimension for each; `averaged` says over how many rows.
+    """
+
+    model: Model
+    features: Sequence[Mapping[str, Any]]
+    axes: Sequence[Axis]
+    categories: Sequence[Sequence[str] | None]
+    scores: Floats
+    averaged: int
+
+
+def read(
+    db: Database,
+    cache: ModelCache,
+    owner: str,
+    ref: str,
+    names: Sequence[str],
+    *,
+    part: str,
+    label: str | None,
+    n_points: int,
+) -> Dependence:
+    """Average the scores of the rows that were kept, with one or two features set to values on a grid."""
+    from core.explain import make_axis, score_grid
+
+    with db.read() as session:
+        model = find(session, owner, ref)
+        columns = _columns(model, names)
+        kept = rows.find_sample(session, model.id, part)
+        if kept is None:
+            raise _no_rows(session, model, part)
+    served = cache.find(owner, model.id)
+    position = served.label(label)
+    ranker = served.ranker
+    X, weight = samples.read(kept)
+    axes = [
+        make_axis(
+            j,
+            X[:, j],
+            weight,
+            n_points,
+            len(ranker.categories_[j] or ()),
+            most_categories=MOST_CATEGORIES,
+        )
+        for j in columns
+    ]
+    n_cells = int(np.prod([len(axis.values) for axis in axes]))
+    averaged = min(len(X), max(LEAST_AVERAGED, MOST_SCORED // n_cells))
+    # They lie in random order, so the first of them are a sample, too.
+    scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
+    if served.labels is not None:
+        scores = scores[..., position]
+    features = [model.features[j] for j in columns]
+    categories = [ranker.categories_[j] for j in columns]
+    return Dependence(model, features, axes, categories, scores, averaged)
+
+
+@dataclass(frozen=True)
+class FoundVariables:
+    """How much scores depend on features of a model, alone and in pairs; see `core.explain`."""
+
+    model: Model
+    features: Sequence[Mapping[str, Any]]
+    dependence: VariableDependence
+    rows: int
+
+
+def read_variables(
+    db: Database, cache: ModelCache, owner: str, ref: str, names: Sequence[str], *, part: str
+) -> FoundVariables:
+    """Measure how much the scores of the rows that were kept depend on features, alone and in pairs."""
+    from core.explain import variable_dependence
+    from core.table import CodedTable
+
+    with db.read() as session:
+        model = find(session, owner, ref)
+        columns = _columns(model, names, MOST_VARIABLES)
+        kept = rows.find_sample(session, model.id, part)
+        if kept is None:
+            raise _no_rows(session, model, part)
+    served = cache.find(owner, model.id)
+    if served.labels is not None:
+        raise Invalid(
+            "variable dependence is of one score a row, "
+            f"model {model.id} has one for each of {len(served.labels)} labels",
+            code="unsupported",
+        )
+    X, weight = samples.read(kept)
+    known = tuple(feature["name"] for feature in model.features)
+    table = CodedTable(X, known, served.ranker.categories_)
+    found = variable_dependence(
+        served.ranker, table, columns, sample_weight=weight, n_rows=VARIABLE_ROWS
+    )
+    features = [model.features[j] for j in columns]
+    return FoundVariables(model, features, found, min(VARIABLE_ROWS, int((weight > 0).sum())))
+
+
+def _columns(model: Model, names: Sequence[str], most: int = MOST_FEATURES) -> list[int]:
+    if not 1 <= len(names) <= most:
+        times = "once or twice" if most == MOST_FEATURES else f"1 to {most} times"
+        raise _fault(f"feature must be given {times}, got {len(names)} of them")
+    known = [feature["name"] for feature in model.features]
+    for name in names:
+        if name not in known:
+            shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+            detail = f"feature {name[:100]!r} is unknown; the model has {shown}"
+            raise _fault(detail, code="unknown_feature")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        detail = f"features must differ, got {twice[:100]!r} twice"
+        raise _fault(detail, code="duplicate_feature")
+    return [known.index(name) for name in names]
+
+
+def _fault(detail: str, code: str = "invalid") -> Invalid:
+    return Invalid(
+        detail, code=code, errors=[{"parameter": "feature", "detail": detail, "code": code}]
+    )
+
+
+def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
+    """Say why there is nothing to average over."""
+    method = model.validation["method"]
+    if part == "validation" and method not in ("holdout", "dataset"):
+        return NotFound(
+            f"model {model.id} has no validation part: it was trained with validation.method {method!r}",
+            code="no_part",
+        )
+    dataset_id = model.dataset_id
+    if part == "validation" and method == "dataset":
+        dataset_id = model.validation["dataset_id"]
+    if dataset_rows.find(session, model.owner, dataset_id) is None:
+        return Conflict(
+            f"partial dependence averages over rows of dataset {dataset_id}, which was deleted: none of them is kept",
+            code="dataset_deleted",
+        )
+    return Conflict(
+        f"no rows were kept when model {model.id} was trained: train it again to ask for partial dependence",
+        code="no_sample",
+    )

@@ -1,0 +1,399 @@
+"""A model's features by name: rows from query strings and from JSON, each checked by the model's own index.
+
+A categorical feature takes text and becomes the position of its category; a text that is none of its categories counts
+as missing. A number or a boolean stands for its text: 3 and 3.0 for "3", 2.5 for "2.5", true for "true".
+A date or time is text of ISO 8601 and becomes seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus, unquote_to_bytes
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.ingest.times import DATE, parse_dates, seconds_of
+from app.platform.errors import Invalid, shown
+from app.scoring.category_index import MISSING, CategoryIndex
+
+if TYPE_CHECKING:
+    from app.scoring.fastpath import PlainRows
+    from app.scoring.fastpath_query import PlainQuery
+
+Floats = npt.NDArray[np.float64]
+
+_ABSENT = object()
+_MOST_FAULTS = 100
+_LARGEST = sys.float_info.max
+_NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
+_NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
+_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_BOOLEANS = _NUMBERS | {bool}
+_CELLS = _NUMBERS | {type(None)}
+_WORDS = _CELLS | {str, bool}
+_MANY_DATES = 150  # that are read sooner together than one by one
+_SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
+
+
+class FeatureIndex:
+    """The features in the artifact's order; turns what a caller sends into rows of float64 in that order."""
+
+    def __init__(
+        self,
+        features: Sequence[Mapping[str, Any]],
+        categories: Sequence[Sequence[str] | None] | None = None,
+    ) -> None:
+        known = categories or [None] * len(features)
+        self.names: list[str] = [feature["name"] for feature in features]
+        self.types: list[str] = [feature["type"] for feature in features]
+        self._position = {name: i for i, name in enumerate(self.names)}
+        self._boolean = [kind == "boolean" for kind in self.types]
+        self._dated = [kind == "datetime" for kind in self.types]
+        self.may_miss = [bool(feature["missing"]) for feature in features]
+        self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
+        # A categorical feature without a category would look there like one of numbers.
+        odd = any(self._boolean) or any(self._dated)
+        self._is_plain = not odd and all(texts is None or texts for texts in known)
+        self._all_numeric = not odd and not any(self.categories)
+        self._n_features = len(self.names)
+        # Of one name alone it would give the bare value.
+        self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
+        # A plain query of all features has so many more characters as JSON.
+        self._growth = 2 * len(self.names) + 2
+        self._known = known
+        self._plain: PlainQuery | None = None
+        self._rows: PlainRows | None = None
+
+    def load_compiled_readers(self) -> None:
+        """Have the plainest queries and bodies read by compiled code from now on: many times faster, and no different.
+
+        Loading takes a moment, and seconds where it is yet to be compiled: it is for a thread that nobody waits for.
+        """
+        from app.scoring.fastpath import BOOLEAN, NUMBER, WORD, PlainRows
+        from app.scoring.fastpath_query import PlainQuery
+        from app.scoring.fastpath_words import lay_out
+
+        if self._is_plain:
+            plain = PlainQuery([quote_plus(name) for name in self.names], self._known)
+            plain.read(b"")  # a kernel is loaded when it is first called
+            self._plain = plain
+        if not any(self._dated):  # which have many spellings
+            kinds = [
+                WORD if texts is not None else BOOLEAN if boolean else NUMBER
+                for texts, boolean in zip(self._known, self._boolean, strict=True)
+            ]
+            rows = PlainRows(self.names, kinds, lay_out(self._known))
+            rows.read(orjson.dumps({"columns": self.names, "data": []}))
+            self._rows = rows
+
+    def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
+        """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
+
+        So is an absent name, where it was missing in training or the caller is lenient. Raises Invalid naming
+        every parameter that is unknown, doubled, of the wrong type, or absent.
+        """
+        row = None
+        if self._is_plain and query:
+            if self._plain is not None:
+                row = self._plain.read(query)
+            if row is None and self._all_numeric:
+                row = self._row_by_json(query)
+        return self._decode(query, lenient) if row is None else row
+
+    def _row_by_json(self, query: bytes) -> Floats | None:
+        """A query without encoded characters is JSON but for two replacements, and just JSON's numbers are allowed."""
+        if len(query.translate(None, _NOT_PLAIN)) != len(query):
+            return None
+        text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
+        try:
+            values = orjson.loads(text)
+            # The lengths tell whether a name was doubled.
+            if len(values) == self._n_features and len(text) == len(query) + self._growth:
+                row = np.fromiter(map(values.__getitem__, self.names), np.float64)
+                if _NUMBERS.issuperset(map(type, values.values())):
+                    return row[np.newaxis]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            pass
+        return None
+
+    def _decode(self, query: bytes, lenient: bool) -> Floats:
+        """The same parameter by parameter, with percent-decoding, collecting all faults."""
+        row: list[Any] = [_ABSENT] * len(self.names)
+        faults = []
+        for pair in query.split(b"&"):
+            if not pair:
+                continue
+            raw_name, _, raw_value = pair.partition(b"=")
+            name = _unquote(raw_name)
+            i = self._position.get(name)
+            if i is None:
+                faults.append(_fault("parameter", name, self.unknown(name), "unknown_feature"))
+            elif row[i] is not _ABSENT:
+                detail = f"feature {shown(name)} must be given once"
+                faults.append(_fault("parameter", name, detail, "duplicate_feature"))
+            else:
+                row[i], fault = self._parse(i, raw_value)
+                if fault:
+                    faults.append(_fault("parameter", name, fault, "invalid_feature_value"))
+        self._fill(row, lenient, "parameter", "", faults)
+        return np.array([row], dtype=np.float64)
+
+    def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
+        unquoted = _unquote_bytes(raw)
+        value = unquoted.strip()
+        # `+` is a space in a form, but in 1e+5 it is what it looks like.
+        exact = raw if b"+" in raw and b"%" not in raw else value
+        categories = self.categories[i]
+        try:
+            if categories is not None:
+                return categories[unquoted.decode()], None
+            if not value:
+                return MISSING, None
+            if self._dated[i]:
+                return seconds_of(value.decode()), None
+            return (_to_boolean if self._boolean[i] else _to_number)(exact), None
+        except ValueError:
+            return MISSING, self.wrong_type(i, value.decode("utf-8", "replace"))
+
+    def matrix_of_plain(self, body: bytes) -> Floats | None:
+        """Rows from a body of JSON in which they are lists, or None where it is not of the plainest kind."""
+        return None if self._rows is None else self._rows.read(body)
+
+    def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
+        """Rows given as objects, `[{name: value, …}, …]`; null is missing."""
+        plain = self._plain_rows(rows)
+        table = plain or self._checked_rows(rows, lenient)
+        return self._to_matrix(table, self.names, "/rows", by_name=True)
+
+    def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """The values in the features' order, or None where a row is no object of all features and nothing beside."""
+        try:
+            if self._values_of and {self._n_features}.issuperset(map(len, rows)):
+                return list(map(self._values_of, rows))
+        except (KeyError, TypeError):
+            pass
+        return None
+
+    def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
+        """The same row by row, collecting all faults."""
+        faults: list[dict[str, str]] = []
+        table: list[list[Any]] = []
+        for number, given in enumerate(rows):
+            pointer = f"/rows/{number}"
+            if not isinstance(given, dict):
+                detail = f"a row must be an object of features, got {shown(given)}"
+                faults.append(_fault("pointer", pointer, detail, "invalid"))
+                continue
+            for name in given.keys() - self._position.keys():
+                place = f"{pointer}/{_escape(name)}"
+                faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
+            row = [given.get(name, _ABSENT) for name in self.names]
+            if _ABSENT in row:
+                self._fill(row, lenient, "pointer", pointer, faults, refuse=False)
+            table.append(row)
+            if len(faults) >= _MOST_FAULTS:
+                break
+        _refuse(faults)
+        return table
+
+    def matrix_of_table(
+        self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
+    ) -> Floats:
+        """Rows given as lists under one list of names."""
+        faults = []
+        for number, name in enumerate(columns):
+            place = f"/columns/{number}"
+            if not isinstance(name, str) or name not in self._position:
+                faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
+            elif columns.index(name) != number:
+                detail = f"feature {shown(name)} must be given once"
+                faults.append(_fault("pointer", place, detail, "duplicate_feature"))
+        if not faults:
+            given = set(columns)
+            row = [0.0 if name in given else _ABSENT for name in self.names]
+            self._fill(row, lenient, "pointer", "/columns", faults, refuse=False)
+        for number, values in enumerate(data):
+            if not isinstance(values, list) or len(values) != len(columns):
+                got = f"{len(values)} values" if isinstance(values, list) else shown(values)
+                detail = f"a row must be a list of {len(columns)} values, as there are columns, got {got}"
+                faults.append(_fault("pointer", f"/data/{number}", detail, "invalid"))
+                if len(faults) >= _MOST_FAULTS:
+                    break
+        _refuse(faults)
+        return self._to_matrix(data, columns, "/data", by_name=False)
+
+    def _to_matrix(
+        self, table: Sequence[Sequence[Any]], columns: Sequence[str], place: str, *, by_name: bool
+    ) -> Floats:
+        """Read the cells, all at once where all are numbers, and put the columns in the features' order."""
+        places = [self._position[name] for name in columns]
+        X = np.full((len(table), len(self.names)), MISSING)
+        try:
+            if not self._all_numeric:
+                for i, cells in zip(places, zip(*table, strict=True), strict=False):
+                    X[:, i] = self._read_cells(i, cells)
+            elif _CELLS.issuperset(map(type, chain.from_iterable(table))):
+                values = np.array(table, dtype=np.float64)
+                X[:, places] = values.reshape(len(table), len(places))
+            else:
+                raise ValueError
+            if not np.isinf(X).any():
+                return X
+        except (
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # an integer may be more than a float64 can hold
+            pass
+        self._refuse_cells(table, columns, places, place, by_name)
+        raise AssertionError("a cell that does not fit float64 is named above")
+
+    def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
+        """The cells of a feature; raises ValueError, TypeError or OverflowError for one that does not fit, or leaves it
+        infinite.
+        """
+        categories = self.categories[i]
+        if categories is not None:
+            return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
+        if self._dated[i]:
+            return _read_dates(cells)
+        if not (_CELLS | _BOOLEANS if self._boolean[i] else _CELLS).issuperset(map(type, cells)):
+            raise ValueError
+        values = np.array(cells, dtype=np.float64)
+        if self._boolean[i] and not np.all((values == 0.0) | (values == 1.0) | np.isnan(values)):
+            raise ValueError
+        return values
+
+    def _refuse_cells(
+        self,
+        table: Sequence[Sequence[Any]],
+        columns: Sequence[str],
+        places: Sequence[int],
+        place: str,
+        by_name: bool,
+    ) -> None:
+        faults = []
+        for number, values in enumerate(table):
+            for k, (i, value) in enumerate(zip(places, values, strict=True)):
+                if not self._fits(i, value):
+                    key = _escape(columns[k]) if by_name else str(k)
+                    detail = self.wrong_type(i, value)
+                    where = f"{place}/{number}/{key}"
+                    faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
+            if len(faults) >= _MOST_FAULTS:
+                break
+        _refuse(faults)
+
+    def _fits(self, i: int, value: Any) -> bool:
+        if value is None or value is MISSING:
+            return True
+        if self.categories[i] is not None:
+            return type(value) in _WORDS
+        if self._dated[i]:
+            try:
+                return bool(np.isfinite(_read_dates([value])).all())
+            except (ValueError, TypeError):
+                return False
+        if self._boolean[i]:
+            return type(value) in _BOOLEANS and value in (0, 1)
+        return type(value) in _NUMBERS and abs(value) <= _LARGEST
+
+    def _fill(
+        self,
+        row: list[Any],
+        lenient: bool,
+        key: str,
+        place: str,
+        faults: list[dict[str, str]] | None = None,
+        *,
+        refuse: bool = True,
+    ) -> None:
+        """Take what is absent as missing where it may be: it was in training, or the caller is lenient."""
+        faults = [] if faults is None else faults
+        for i, value in enumerate(row):
+            if value is not _ABSENT:
+                continue
+            if lenient or self.may_miss[i]:
+                row[i] = MISSING
+            else:
+                name = self.names[i]
+                faults.append(_fault(key, place or name, self.absent(i), "absent_feature"))
+        if refuse:
+            _refuse(faults)
+
+    def absent(self, i: int) -> str:
+        """Say that a feature should be there."""
+        name = shown(self.names[i])
+        return f"feature {name} is absent, and was never missing in training: send it, empty if unknown"
+
+    def unknown(self, name: object) -> str:
+        """Say that there is no such feature, and which there are."""
+        known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        return f"feature {shown(name)} is unknown; the model has {known}"
+
+    def wrong_type(self, i: int, value: object) -> str:
+        """Say what a value of a feature must be."""
+        rule = _BOOLEAN if self._boolean[i] else _NUMBER
+        if self.categories[i] is not None:
+            rule = _TEXT
+        if self._dated[i]:
+            rule = DATE
+        return f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
+
+
+def _read_dates(cells: Sequence[Any]) -> Floats:
+    """Seconds since 1970; raises ValueError or TypeError for a cell that is neither a date nor missing."""
+    import pyarrow as pa
+
+    texts = [None if cell is None or cell is MISSING else str.strip(cell) for cell in cells]
+    if len(texts) < _MANY_DATES:
+        found = [MISSING if text is None else seconds_of(text) for text in texts]
+        return np.array(found, dtype=np.float64)
+    values, bad = parse_dates(pa.array(texts, pa.string()))
+    if bad.any():
+        raise ValueError
+    return values
+
+
+def _to_number(value: bytes) -> float:
+    """As JSON and CSV write numbers: no NaN, no infinity (1e400 included), no underscores."""
+    number = float(value)
+    if number - number or b"_" in value:  # NaN for both NaN and infinity, and NaN is true
+        raise ValueError
+    return number
+
+
+def _to_boolean(value: bytes) -> float:
+    try:
+        return _SPELLED_BOOLEANS[value.lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+def _unquote_bytes(text: bytes) -> bytes:
+    return unquote_to_bytes(text.replace(b"+", b" "))
+
+
+def _unquote(text: bytes) -> str:
+    return _unquote_bytes(text).decode("utf-8", "replace")
+
+
+def _fault(key: str, place: str, detail: str, code: str) -> dict[str, str]:
+    return {key: place[:1000], "detail": detail, "code": code}
+
+
+def _refuse(faults: list[dict[str, str]]) -> None:
+    if faults:
+        first = faults[0]["detail"]
+        detail = first if len(faults) == 1 else f"{len(faults)} faults, the first: {first}"
+        raise Invalid(detail, code=faults[0]["code"], errors=faults[:_MOST_FAULTS])
+
+
+def _escape(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,135 @@
+"""/v1/models/{ref}/…: what a model has learnt."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse, Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.http.dependencies import CallerDep, ContextDep
+from app.models import service as models
+from app.models.curves_schemas import Part
+from app.scoring import dependence
+from app.scoring import service as scoring
+from app.scoring.endpoints import LabelQuery
+from app.scoring.interpretation_schemas import (
+    Importance,
+    PartialDependence,
+    VariableDependence,
+    dependence_of,
+    variables_of,
+)
+from app.training import importance as importances
+
+# A picture holds names that somebody else chose: escaped, and besides nothing in it may run or be fetched.
+PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+
+@router.get("/{ref}/importance", summary="Which features matter?")
+@needs("read")
+def read_importance(
+    *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
+) -> Importance:
+    """Measured when the model was trained; `method` says in what sense. 404 for a model that has none."""
+    return Importance.model_validate(importances.read(context.db, caller.owner, ref, label))
+
+
+@router.get("/{ref}/partial-dependence", summary="How do scores depend on a feature?")
+@needs("read")
+def read_partial_dependence(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    feature: Annotated[
+        list[str],
+        Query(description="A feature; given twice, two of them.", examples=[["age"]]),
+    ],
+    on: Annotated[
+        Part, Query(description="Rows to average over: a few of either part were kept.")
+    ] = "train",
+    points: Annotated[
+        int, Query(ge=2, le=100, description="Most values of a numeric feature.")
+    ] = 20,
+    label: LabelQuery = None,
+) -> PartialDependence:
+    """Mean scores with one or two features set to values on a grid, over at most 1,000 rows that were kept at
+    training. 409 once their dataset is deleted: the rows go with it. 429 while two others are being averaged.
+    """
+    with context.turn():
+        found = dependence.read(
+            context.db,
+            context.models,
+            caller.owner,
+            ref,
+            feature,
+            part=on,
+            label=label,
+            n_points=points,
+        )
+    return dependence_of(found, on, label)
+
+
+@router.get("/{ref}/variable-dependence", summary="Which features act together?")
+@needs("read")
+def read_variable_dependence(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    feature: Annotated[
+        list[str], Query(description="1 to 10 features.", examples=[["age", "income"]])
+    ],
+    on: Annotated[
+        Part, Query(description="Rows to look at: a few of either part were kept.")
+    ] = "train",
+) -> VariableDependence:
+    """How much of the scores' variance comes with each feature alone, and with two of them beyond the sum of both, over
+    100 of the rows that were kept at training. Refused as partial dependence is; 422 for several labels.
+    """
+    with context.turn():
+        found = dependence.read_variables(
+            context.db, context.models, caller.owner, ref, feature, part=on
+        )
+    return variables_of(found, on)
+
+
+@router.get(
+    "/{ref}/structure",
+    response_model=dict[str, Any],
+    summary="What is it made of?",
+    responses={
+        200: {
+            "content": {
+                "text/plain": {"schema": {"type": "string"}},
+                "image/svg+xml": {"schema": {"type": "string"}},
+            }
+        }
+    },
+)
+@needs("read")
+def read_structure(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    format: Annotated[
+        Literal["json", "text", "svg"],
+        Query(description="`text` and `svg` are for single ranking trees."),
+    ] = "json",
+) -> Any:
+    """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight;
+    for a ranking tree its nodes, as text an indented tree, as SVG a picture with the ROC curve of the training rows.
+    """
+    served = context.models.find(caller.owner, ref)
+    if format == "text":
+        return PlainTextResponse(scoring.text(served))
+    if format == "svg":
+        model, _ = models.get(context.db, caller.owner, served.model_id)
+        drawn = scoring.picture(served, f"{model.name}:{model.version}")
+        return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
+    return {"model_id": served.model_id, **scoring.structure(served)}

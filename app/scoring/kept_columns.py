@@ -1,0 +1,102 @@
+"""Columns that are carried from a table to its scores, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.ingest.decimals import as_doubles
+from app.ingest.errors import BadTable, brief
+from app.ingest.rows import Source
+from app.ingest.value_columns import is_text
+from app.ingest.writer import CATEGORIES
+from app.platform.tables import Dataset
+
+Json = dict[str, Any]
+
+_MICROSECONDS = 1e6
+_TYPES = {
+    "datetime": pa.timestamp("us", "UTC"),
+    "boolean": pa.bool_(),
+    "numeric": pa.float64(),
+    "words": pa.string(),
+}
+
+
+def said_of_dataset(dataset: Dataset, name: str) -> Json | None:
+    """How a column of a dataset's table is written back: labels by their values, seconds as times; None as it is."""
+    labels = dataset.labels or [
+        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
+    ]
+    for label in labels:
+        if label["name"] == name:
+            return {"as": "words", "words": [label["negative"], label["positive"]]}
+    kind = next(column["type"] for column in dataset.columns if column["name"] == name)
+    return {"as": kind} if kind in _TYPES else None
+
+
+def kept_fields(source: Source, keep: Mapping[str, Json | None]) -> list[pa.Field]:
+    """The types of the columns to be kept: of a dataset as is said, of a typed file its own, of others text."""
+    types: dict[str, pa.DataType] = {}
+    if source.schema is not None:
+        types = dict(zip(source.names, source.schema.types, strict=True))
+    found = {
+        name: _plain_type(types.get(name, pa.string())) if said is None else _TYPES[said["as"]]
+        for name, said in keep.items()
+    }
+    return [pa.field(name, kind) for name, kind in found.items()]
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """What a column of a typed file is written as: every text alike, of dictionaries those of text alone, times by UTC
+    (a file may claim a zone that nobody knows), and nothing that Parquet has not: whole seconds, negative scales.
+    """
+    types = pa.types
+    if types.is_dictionary(kind):
+        return CATEGORIES if is_text(kind.value_type) else _plain_type(kind.value_type)
+    if types.is_timestamp(kind):
+        unit = "us" if kind.unit == "s" else kind.unit
+        return pa.timestamp(unit, None if kind.tz is None else "UTC")
+    if types.is_decimal(kind) and kind.scale < 0:
+        return pa.float64()
+    return pa.string() if is_text(kind) else kind
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    kind = _plain_type(column.type)
+    if kind != CATEGORIES:
+        values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if pa.types.is_decimal(values.type) and kind == pa.float64():
+            return as_doubles(values)
+        try:
+            return values.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise BadTable(f"a column that is kept cannot be written: {brief(error)}") from error
+    codes, texts = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(codes, texts)
+
+
+def keep_as_said(column: pa.Array, said: Json | None) -> pa.Array:
+    """One column of a batch, written back as is said of it."""
+    if said is None:
+        return _plain(column)
+    if said["as"] == "words":
+        return pa.array(said["words"], pa.string()).take(column)
+    values = column.to_numpy(zero_copy_only=False)
+    return _FROM_NUMBERS[said["as"]](values, np.isnan(values))
+
+
+def _to_times(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> pa.Array:
+    ticks = np.where(missing, 0.0, np.rint(values * _MICROSECONDS)).astype(np.int64)
+    return pc.cast(pa.array(ticks, mask=missing), _TYPES["datetime"])
+
+
+_FROM_NUMBERS: Mapping[str, Callable[..., pa.Array]] = {
+    "datetime": _to_times,
+    "boolean": lambda values, missing: pa.array(values == 1.0, mask=missing),
+    "numeric": lambda values, missing: pa.array(values, mask=missing),
+}

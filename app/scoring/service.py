@@ -1,0 +1,282 @@
+"""Scoring: loaded models kept in memory, and the scores of rows with their place on the validation curve."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.models import repository as rows
+from app.models import service as models
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Invalid, NotFound, Unavailable
+from app.platform.model_tables import Model
+from app.platform.ttl_cache import Memory
+from app.scoring.features import FeatureIndex
+from app.training.tasks import ARTIFACTS
+
+if TYPE_CHECKING:
+    from core.metrics import RocCurve
+    from core.ranker import Ranker
+
+
+Floats = npt.NDArray[np.float64]
+
+MOST_EXPLAINED = 1_000
+_TIMES_ARTIFACT = 4  # what a ranker takes, with what it keeps ready: twice to five times
+_BYTES_A_CATEGORY = 330  # in all indices; its letters count as part of the artifact
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model ready to answer: nothing about it ever changes."""
+
+    model_id: str
+    ranker: Ranker
+    features: FeatureIndex
+    curve: RocCurve | None
+    artifact_sha256: str
+    labels: list[str] | None = None
+    """The labels of a model that has several: it gives a score for each."""
+    approximate: bool = False
+    """Whether the curve is put together from out-of-fold scores."""
+    spelling: Mapping[str, Any] | None = None
+    """How tables spell missing values and decimals, where the model's own table did not do as usual."""
+    n_bytes: int = 0
+    """About what it takes in memory, see `count_bytes`."""
+
+    def label(self, name: str | None) -> int:
+        """The position of a label that is to be looked at alone; a model with one label takes no name."""
+        return models.find_label(self.labels, name)
+
+    def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
+        """The score of a row of shape (1, n_features), and its (FPR, TPR) on the validation curve if there is one."""
+        score = self.ranker.score_rows(row).item()
+        if self.curve is None:
+            return score, None, None
+        return score, *self.curve.locate_one(score)
+
+    def score(self, X: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+        """The scores of rows, and their places on the validation curve if there is one."""
+        scores = self.ranker.score_rows(X)
+        if self.curve is None:
+            return scores, None, None
+        return scores, *self.curve.locate(scores)
+
+    def entity_tag(self, row: Floats) -> str:
+        """Names the answer for this row: a hash of the artifact and the inputs as they were understood."""
+        tag = self._tag.copy()
+        tag.update(row.data)
+        return f'"{tag.hexdigest()}"'
+
+    @cached_property
+    def _tag(self) -> hashlib.blake2b:
+        # The id besides the artifact: two models may share an artifact and differ in their curves.
+        return hashlib.blake2b(f"{self.artifact_sha256} {self.model_id}".encode(), digest_size=16)
+
+
+class ModelCache:
+    """The models that one process serves from, at most `size` of them and `most_bytes` in all, but always one.
+
+    The least recently used goes first. `later` has work done soon and returns at once.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        blobs: BlobStore,
+        size: int,
+        later: Callable[[Callable[[], object]], object],
+        *,
+        most_bytes: int = 1 << 30,
+    ) -> None:
+        self._db = db
+        self._blobs = blobs
+        self._later = later
+        self._size = size
+        self._most_bytes = most_bytes
+        self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
+        self.memory: Memory[tuple[str, str], Served] = Memory(
+            lambda seen: later(partial(self._look_again, *seen)), size=size
+        )
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
+
+    def cached(self, owner: str, ref: str) -> Served | None:
+        """The model of this id, if it was seen in the database within the last second. Never waits.
+
+        Names and aliases always ask the database: what they mean may have changed just now.
+        """
+        return self.memory.get((owner, ref))
+
+    def find(self, owner: str, ref: str) -> Served:
+        """The model by any reference, as the database has it now; loads it if it has to."""
+        looked_at = time.monotonic()
+        with self._db.read() as session:
+            model = models.find(session, owner, ref)
+        served = self._get(model) or self._load(model)
+        if ref == model.id:
+            self.memory.put((owner, ref), served, looked_at)
+        return served
+
+    def forget(self, owner: str, model_id: str) -> None:
+        """Drop a model that was deleted in this process."""
+        self.memory.drop((owner, model_id))
+        with self._lock:
+            self._served.pop((owner, model_id), None)
+
+    def _look_again(self, owner: str, model_id: str) -> None:
+        try:
+            self.find(owner, model_id)
+        except NotFound:  # deleted by another process
+            self.forget(owner, model_id)
+
+    def _get(self, model: Model) -> Served | None:
+        key = (model.owner, model.id)
+        with self._lock:
+            served = self._served.get(key)
+            if served is not None:
+                self._served.move_to_end(key)
+            return served
+
+    def _load(self, model: Model) -> Served:
+        with self._loading:  # one at a time: those who wait find it loaded
+            served = self._get(model)
+            if served is not None:
+                return served
+            served = self._read(model)
+            with self._lock:
+                self._served[model.owner, model.id] = served
+                self._make_room()
+            return served
+
+    def _make_room(self) -> None:
+        n_bytes = sum(served.n_bytes for served in self._served.values())
+        while len(self._served) > self._size or (
+            n_bytes > self._most_bytes and len(self._served) > 1
+        ):
+            key, gone = self._served.popitem(last=False)
+            n_bytes -= gone.n_bytes
+            self.memory.drop(key)  # which would hold it for longer
+
+    def _read(self, model: Model) -> Served:
+        from core import artifact
+
+        with self._db.read() as session:
+            curve = rows.find_curve(session, model.id, models.VALIDATION)
+        try:
+            data = self._blobs.path(artifact_key(model)).read_bytes()
+        except FileNotFoundError as error:
+            raise Unavailable(
+                f"the artifact of model {model.id} is not in the blob store",
+                code="artifact_missing",
+            ) from error
+        ranker = artifact.load(data)
+        served = Served(
+            model.id,
+            ranker,
+            FeatureIndex(model.features, ranker.categories_),
+            None if curve is None else models.curve_of(curve),
+            model.artifact_sha256,
+            None if model.labels is None else [label["name"] for label in model.labels],
+            models.is_approximate(model, models.VALIDATION),
+            model.spelling,
+            count_bytes(len(data), ranker.categories_),
+        )
+        # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.
+        served.score(np.full((1, len(model.features)), np.nan))
+        self._later(served.features.load_compiled_readers)
+        return served
+
+
+def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] | None) -> int:
+    """About what a loaded model takes in memory."""
+    n_categories = sum(len(words or ()) for words in categories or ())
+    return _TIMES_ARTIFACT * artifact_bytes + _BYTES_A_CATEGORY * n_categories
+
+
+def artifact_key(model: Model) -> str:
+    """Where the model's artifact lies in the blob store."""
+    return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
+
+
+def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
+    """Indices of the rows, best first, equal scores in their given order; the first `top` of them."""
+    order = np.argsort(-scores, kind="stable")
+    return order if top is None else order[:top]
+
+
+def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[str, Any]]:
+    """For each row the score's parts: `offset` and a contribution per feature, which add up to it.
+
+    Of a model with several labels it is the score of one of them.
+    """
+    from core.table import CodedTable
+
+    position = served.label(label)
+    if len(X) > MOST_EXPLAINED:
+        raise Invalid(f"at most {MOST_EXPLAINED} rows are explained at once, got {len(X)}")
+    contributions = getattr(served.ranker, "contributions", None)
+    if contributions is None:
+        raise Invalid(
+            f"scores of {type(served.ranker).__name__} are not sums of parts per feature",
+            code="not_additive",
+        )
+    scores, fprs, tprs = served.score(X)
+    names = served.features.names
+    parts = contributions(CodedTable(X, tuple(names), served.ranker.categories_))
+    offset = served.ranker.offset_  # comes with `contributions`
+    if served.labels is not None:
+        scores, parts, offset = scores[:, position], parts[..., position], offset[position]
+    return [
+        {
+            "score": float(scores[i]),
+            "fpr": None if fprs is None else float(fprs[i]),
+            "tpr": None if tprs is None else float(tprs[i]),
+            "offset": float(offset),
+            "contributions": dict(zip(names, parts[i].tolist(), strict=True)),
+        }
+        for i in range(len(X))
+    ]
+
+
+def picture(served: Served, title: str) -> str:
+    """The model as a self-contained SVG document."""
+    draw = getattr(served.ranker, "to_svg", None)
+    if draw is None:
+        raise _not_a_tree(served, "svg")
+    svg: str = draw(title)
+    return svg
+
+
+def text(served: Served) -> str:
+    """The model as lines of text."""
+    write = getattr(served.ranker, "to_text", None)
+    if write is None:
+        raise _not_a_tree(served, "text")
+    lines: str = write()
+    return lines
+
+
+def _not_a_tree(served: Served, format: str) -> Invalid:
+    detail = f"format {format} is for single ranking trees, this is a {type(served.ranker).__name__}: ask for json"
+    errors = [{"parameter": "format", "detail": detail}]
+    return Invalid(detail, code="not_a_tree", errors=errors)
+
+
+def structure(served: Served) -> dict[str, Any]:
+    """What the model is made of, readable by a person."""
+    described = served.ranker.structure()
+    if served.labels is not None:
+        named = zip(served.labels, described["labels"], strict=True)
+        described["labels"] = [{"label": name, **label} for name, label in named]
+    return described

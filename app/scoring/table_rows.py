@@ -1,0 +1,255 @@
+"""Tables of rows to be scored: columns by name in any order, read as datasets are, as numbers in the model's order.
+
+A small table is read where it arrives, from memory, as CSV, NDJSON or Arrow: all three have bounds that can be looked
+up before anything is decoded. Of Parquet there is no such look: a page says itself how large it becomes, and its
+encodings can repeat a long text any number of times. It is read by workers alone, under their limit of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.datasets.service import Format
+from app.ingest.errors import ENOUGH, MAX_FAULTS, BadTable, Faults, show, too_many_rows
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, streamed_source
+from app.ingest.rows import Rows, Source
+from app.ingest.times import is_dated, parse_dates, typed_seconds
+from app.ingest.values import MissingTokens
+from app.platform.errors import Invalid, UnsupportedMedia
+from app.scoring.features import FeatureIndex
+from app.scoring.options import ALL, Terms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from app.ingest.columns import Parsed
+
+
+Floats = npt.NDArray[np.float64]
+
+READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
+"""The formats that are read where they arrive."""
+
+_BLOCK_CELLS = 1 << 16
+_CELL_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Most columns, and most bytes: decompressed, and as the numbers that a model takes."""
+
+    columns: int
+    bytes: int
+
+    def most_rows(self, n_features: int) -> int:
+        """Most rows of a table."""
+        return self.bytes // (_CELL_BYTES * n_features)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that were read: by its place in the model each feature that they have, and the columns to be kept."""
+
+    size: int
+    features: Mapping[int, Floats]
+    kept: Sequence[pa.Array]
+
+    def blocks(self, n_features: int) -> Iterator[Floats]:
+        """Yield the rows as rankers take them, so many at a time as stay in a cache; what is absent is missing.
+
+        Each block lies where the one before it did.
+        """
+        size = max(1, min(self.size, _BLOCK_CELLS // n_features))
+        block = np.full((size, n_features), np.nan)
+        for start in range(0, self.size, size):
+            X = block[: self.size - start]
+            for place, values in self.features.items():
+                X[:, place] = values[start : start + size]
+            yield X
+
+
+class RowReader:
+    """Reads the features of one model from any source."""
+
+    def __init__(
+        self, features: FeatureIndex, terms: Terms, missing: MissingTokens, most_rows: int
+    ) -> None:
+        self._features = features
+        self._terms = terms
+        self._missing = missing
+        self._most_rows = most_rows
+
+    def _numeric(self, names: Sequence[str]) -> list[str]:
+        """Those of the columns that hold numbers, unless they are kept as they are written."""
+        numbers = {
+            name
+            for name, kind in zip(self._features.names, self._features.types, strict=True)
+            if kind == "numeric"
+        }
+        return [name for name in names if name in numbers and name not in self._terms.keep]
+
+    def batches(self, source: Source) -> Iterator[Batch]:
+        """Yield the rows, batch by batch. Raises Invalid for columns, and BadTable for values, that break a rule."""
+        self._check_columns(source.names)
+        if source.schema is not None:
+            self._check_types(source.names, source.schema)
+        place = {name: i for i, name in enumerate(self._features.names)}
+        found = [name for name in source.names if name in place]
+        wanted = list(dict.fromkeys([*found, *self._terms.keep])) or source.names[:1]
+        faults = Faults()
+        count = 0
+        for rows in source.batches(faults, wanted, self._numeric(source.names)):
+            count += rows.batch.num_rows
+            if count > self._most_rows:
+                raise too_many_rows(self._most_rows)
+            values = {place[n]: self._read(rows, n, place[n], source, faults) for n in found}
+            if faults.total >= ENOUGH:
+                break
+            if not faults.total:
+                kept = [rows.batch.column(name) for name in self._terms.keep]
+                if source.schema is None:  # text, which every reader of a format is to give alike
+                    kept = [self._missing.tidy(column) for column in kept]
+                yield Batch(rows.batch.num_rows, values, kept)
+        if faults.total:
+            raise faults.summarise()
+
+    def _check_columns(self, names: Sequence[str]) -> None:
+        """Every column has a use or is passed over; every feature is there or may be absent; what is named is there."""
+        features, terms = self._features, self._terms
+        known, there = set(features.names), set(names)
+        faults = [
+            _fault(name, features.unknown(name), "unknown_feature")
+            for name in names
+            if name not in known and not terms.passes(name)
+        ]
+        for i, name in enumerate(features.names):
+            if name not in there and not terms.lenient and not features.may_miss[i]:
+                faults.append(_fault(name, features.absent(i), "absent_feature"))
+        for role, listed in (("ignored", terms.ignore), ("kept", terms.keep)):
+            for name in listed:
+                if name not in there and name != ALL:
+                    detail = f"the {role} column {show(name)} is not in the table"
+                    faults.append(_fault(name, detail, "unknown_column"))
+        for name in terms.ignore:
+            if name in known:
+                detail = f"column {show(name)} cannot be ignored: it is a feature of the model"
+                faults.append(_fault(name, detail, "column_in_two_roles"))
+        if faults:
+            first = faults[0]["detail"]
+            detail = first if len(faults) == 1 else f"{len(faults)} faults, the first: {first}"
+            raise Invalid(detail, code=faults[0]["code"], errors=faults[:MAX_FAULTS])
+
+    def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
+        """Raise BadTable for a typed column that no feature of its kind could be read from."""
+        from app.ingest.columns import check_type
+
+        kinds = dict(zip(self._features.names, self._features.types, strict=True))
+        for name, kind in zip(names, schema.types, strict=True):
+            if name not in kinds and name not in self._terms.keep:
+                continue
+            check_type(name, kind, text=True)
+            if kinds.get(name) in ("numeric", "boolean") and is_dated(kind):
+                raise BadTable(
+                    f"column {show(name)} has the type {kind}; the feature is {kinds[name]}",
+                    column=name,
+                    code="unsupported_type",
+                )
+
+    def _read(self, rows: Rows, name: str, i: int, source: Source, faults: Faults) -> Floats:
+        """One column as numbers, NaN where it is missing or at fault."""
+        from app.ingest.value_columns import as_text, encode
+
+        column = rows.batch.column(name)
+        categories = self._features.categories[i]
+        if categories is not None:
+            coded = encode(column, self._missing)
+            texts = coded.dictionary.to_pylist()
+            places = np.array([*(categories[text] for text in texts), np.nan])
+            return np.asarray(places[coded.indices.fill_null(len(texts)).to_numpy()])
+        kind = self._features.types[i]
+        if kind == "datetime":
+            if is_dated(column.type):
+                return typed_seconds(column)
+            values, bad = parse_dates(as_text(column, self._missing))
+        else:
+            parsed = _parse(column, self._missing, source.decimal)
+            values = parsed.values
+            if kind == "boolean":
+                bad = ~(parsed.boolean | np.isnan(values) | (values == 0) | (values == 1))
+                bad |= parsed.bad
+            else:
+                bad = parsed.bad | parsed.boolean
+        if bad.any():
+            first = np.flatnonzero(bad)[: faults.wanted(name)].tolist()
+            described = [
+                rows.fault(row, name, self._features.wrong_type(i, column[row].as_py()))
+                for row in first
+            ]
+            faults.add_many(name, int(np.count_nonzero(bad)), described)
+        return values
+
+
+def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
+    """The same as `parse`, but that the values of a dictionary are read once each: they may be long."""
+    import pyarrow as pa
+
+    from app.ingest.columns import Parsed, parse
+
+    if not pa.types.is_dictionary(column.type):
+        return parse(column, missing, decimal)
+    own = parse(column.dictionary, missing, decimal)
+    at = column.indices.cast(pa.int64()).fill_null(len(own.values)).to_numpy()
+    return Parsed(
+        np.append(own.values, np.nan)[at],
+        np.append(own.boolean, False)[at],
+        np.append(own.bad, False)[at],
+    )
+
+
+def read_body(
+    body: bytes,
+    table: Format,
+    features: FeatureIndex,
+    terms: Terms,
+    spelling: Mapping[str, Any] | None,
+    bounds: Bounds,
+) -> tuple[RowReader, Source]:
+    """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
+    from app.ingest.arrow import ArrowTable
+    from app.ingest.csv import Upload
+    from app.ingest.messages import read_claims, stream_of
+    from app.ingest.stream import plain_bytes
+
+    if table.content_type == PARQUET:
+        raise UnsupportedMedia(
+            f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
+            f"{PARQUET} is read by a worker alone: send it to POST /v1/batch-scores, without validate"
+        )
+    missing = terms.tokens(spelling)
+    most_rows = bounds.most_rows(len(features.names))
+    reader = RowReader(features, terms, missing, most_rows)
+    if table.content_type in (ARROW, ARROW_FILE):
+        plain = plain_bytes(body, table.content_encoding, bounds.bytes)
+        stream = plain if table.content_type == ARROW else stream_of(plain)
+        claims = read_claims(stream)
+        if claims.rows > most_rows:
+            raise too_many_rows(most_rows)
+        if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
+            raise BadTable(
+                f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
+                code="too_large",
+            )
+        return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
+    upload = Upload(body, table.content_encoding, bounds.bytes)
+    dialect = terms.dialect_of(spelling)
+    found = streamed_source(upload, table.content_type, dialect, bounds.columns, most_rows, missing)
+    return reader, found
+
+
+def _fault(column: str, detail: str, code: str) -> dict[str, str]:
+    return {"column": column[:1000], "detail": detail, "code": code}

@@ -1,0 +1,214 @@
+"""The job that scores a table: a model's artifact and rows in, a Parquet file of scores out."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from app.datasets.tasks import limits
+from app.ingest.formats import PARQUET, open_source
+from app.ingest.values import MissingTokens
+from app.jobs import queue
+from app.models import repository as model_rows
+from app.models import service as models
+from app.platform.batch_score_tables import BatchScore
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.model_tables import Model
+from app.platform.settings import Settings
+from app.platform.staging import publish
+from app.scoring import repository as rows
+from app.scoring.batch import score_names
+from app.scoring.features import FeatureIndex
+from app.scoring.inputs import deleted, find_dataset, find_model
+from app.scoring.options import ALL, Terms
+from app.scoring.service import Served, artifact_key
+from app.scoring.table_rows import RowReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+SCORES = "scores"
+RESULT_FILE = "scores.parquet"
+_CURVE_FILE = "model.curve"
+_READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather where artifact, curve and rows lie, and how the rows are to be read."""
+    batch_id = claim.spec["batch_score_id"]
+    workdir = blobs.staging_dir()
+    try:
+        with db.read() as session:
+            batch = rows.find(session, claim.owner, batch_id)
+            if batch is None:
+                raise deleted("batch score", batch_id)
+            model = find_model(session, claim.owner, batch.model_id)
+            described = _model(session, model, blobs, workdir)
+            table, said = _table(session, batch, model, blobs)
+    except BaseException:
+        shutil.rmtree(workdir)
+        raise
+    return {
+        "kind": claim.kind,
+        "model": described,
+        "limits": limits(settings),
+        "workdir": str(workdir),
+        "keep": said,
+        **table,
+    }
+
+
+def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> Json:
+    curve = model_rows.find_curve(session, model.id, models.VALIDATION)
+    if curve is not None:
+        points = models.curve_of(curve)
+        columns = np.stack((points.fpr, points.tpr, points.thresholds))
+        columns.astype("<f8").tofile(workdir / _CURVE_FILE)
+    return {
+        "id": model.id,
+        "sha256": model.artifact_sha256,
+        "path": str(blobs.path(artifact_key(model))),
+        "features": model.features,
+        "labels": None if model.labels is None else [label["name"] for label in model.labels],
+        "curve": None if curve is None else _CURVE_FILE,
+    }
+
+
+def _table(
+    session: Session, batch: BatchScore, model: Model, blobs: BlobStore
+) -> tuple[Json, Json]:
+    """What is to be read, and what is known of the columns to be kept; a dataset is typed, and has no spellings."""
+    from app.scoring.kept_columns import said_of_dataset
+
+    terms = Terms.from_json(batch.terms)
+    if batch.upload_key is not None:
+        dialect = terms.dialect_of(model.spelling)
+        missing = (
+            terms.missing if terms.missing is not None else (model.spelling or {}).get("missing")
+        )
+        read = {
+            "path": str(blobs.path(batch.upload_key)),
+            "content_type": batch.content_type,
+            "content_encoding": batch.content_encoding,
+            "dialect": vars(dialect),
+            "missing": missing,
+            "typed": False,
+            "terms": batch.terms,
+        }
+        return read, dict.fromkeys(terms.keep)
+    dataset = find_dataset(session, batch.owner, batch.dataset_id)
+    read = {
+        "path": str(blobs.path(dataset.table_key or "")),
+        "content_type": PARQUET,
+        "content_encoding": None,
+        "missing": [],
+        "typed": True,
+        "terms": Terms(ignore=(ALL,), keep=terms.keep).as_json(),
+    }
+    return read, {name: said_of_dataset(dataset, name) for name in terms.keep}
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Score; pure computing on the files that the payload names."""
+    import pyarrow as pa
+
+    from app.ingest.writer import TableWriter
+    from app.scoring.kept_columns import keep_as_said, kept_fields
+
+    workdir, model = Path(payload["workdir"]), payload["model"]
+    served = _load(model, workdir, typed=payload["typed"])
+    missing = MissingTokens(payload["missing"])
+    terms = Terms.from_json(payload["terms"])
+    reader = RowReader(served.features, terms, missing, payload["limits"]["rows"])
+    path = workdir / RESULT_FILE
+
+    with ExitStack() as stack:
+        source = open_source(payload, stack, missing)
+        fields = kept_fields(source, payload["keep"])
+        fields += [pa.field(name, pa.float64()) for name in score_names(served.labels)]
+        count = 0
+        writer = stack.enter_context(TableWriter(path, fields))
+        for batch in reader.batches(source):
+            kept = [
+                keep_as_said(column, said)
+                for column, said in zip(batch.kept, payload["keep"].values(), strict=True)
+            ]
+            scores = _score(served, batch.blocks(len(served.features.names)))
+            writer.write([*kept, *scores])
+            count += batch.size
+            callback(*source.progress(), {"rows": count})
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "workdir": str(workdir),
+        "file": RESULT_FILE,
+        "sha256": sha256,
+        "bytes": path.stat().st_size,
+        "rows": count,
+        "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
+    }
+
+
+def _load(model: Mapping[str, Any], workdir: Path, *, typed: bool) -> Served:
+    from core import artifact
+    from core.metrics import RocCurve
+
+    ranker = artifact.load(Path(model["path"]).read_bytes())
+    features = model["features"]
+    if typed:
+        features = [
+            feature | ({"type": "numeric"} if feature["type"] in _READ_AS_NUMBERS else {})
+            for feature in features
+        ]
+    curve = None
+    if model["curve"] is not None:
+        curve = RocCurve(*np.fromfile(workdir / model["curve"], dtype="<f8").reshape(3, -1))
+    index = FeatureIndex(features, ranker.categories_)
+    return Served(model["id"], ranker, index, curve, model["sha256"], model["labels"])
+
+
+def _score(served: Served, blocks: Iterator[np.ndarray[Any, Any]]) -> list[pa.Array]:
+    """The columns of scores of a batch: score, FPR and TPR, the latter null without a curve, or a score a label."""
+    import pyarrow as pa
+
+    found = [served.score(X) for X in blocks]
+    scores = np.concatenate([part[0] for part in found])
+    if served.labels is not None:
+        return [pa.array(np.ascontiguousarray(column)) for column in scores.T]
+    return [pa.array(scores), *(_places([part[k] for part in found], len(scores)) for k in (1, 2))]
+
+
+def _places(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
+    import pyarrow as pa
+
+    known = [part for part in parts if part is not None]
+    return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Publish the scores, then write their row and the job's end in one transaction.
+
+    May be called again with the same result when the database was away.
+    """
+    key = publish(blobs, Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
+    batch_id = claim.spec["batch_score_id"]
+    with db.write() as session:
+        queue.finish(session, claim)
+        found = {"rows": result["rows"], "columns": result["columns"]}
+        there = rows.write(
+            session, claim.owner, batch_id, result_key=key, result_bytes=result["bytes"], **found
+        )
+        if not there:
+            raise deleted("batch score", batch_id)

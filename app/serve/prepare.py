@@ -1,0 +1,94 @@
+"""Before the first process of `serve` starts: the tables of today, and a key for the first user.
+
+`python -m app.serve.prepare` in a process of its own, for what this takes to import is of no use to the one that
+watches. It answers with one JSON object on its standard output: `{"key": …}`, null where there was one, or
+`{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.platform.database import Database
+    from app.platform.settings import Settings
+
+OWNER = "default"
+
+
+class NotPrepared(Exception):
+    """The database cannot be used; the message says why."""
+
+
+def prepare(settings: Settings) -> str | None:
+    """Do it in a process of its own; returns the first key's secret when it is new. Raises `NotPrepared`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "app.serve.prepare"],
+        env=os.environ | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        process_group=0,  # a Ctrl-C must not leave a migration half done
+        check=False,
+    )
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        raise NotPrepared(f"the tables were not prepared (exit code {done.returncode})") from None
+    if "error" in answer:
+        raise NotPrepared(answer["error"])
+    key: str | None = answer["key"]
+    return key
+
+
+def main() -> None:
+    """Migrate, make the key, answer."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import DBAPIError
+
+    from app.platform.database import Database
+    from app.platform.errors import ServiceError
+    from app.platform.migrate import reason, upgrade
+    from app.platform.settings import Settings
+
+    settings = Settings()
+    try:
+        upgrade(settings.sqlalchemy_url)
+        db = Database(settings.sqlalchemy_url, pool_size=1)
+        try:
+            key = first_key(db, settings.state_dir / "api-key")
+        finally:
+            db.close()
+    except (ServiceError, OSError, DBAPIError, CommandError) as error:
+        print(json.dumps({"error": reason(error)}))  # noqa: T201 - the answer
+    else:
+        print(json.dumps({"key": key}))  # noqa: T201
+
+
+def first_key(db: Database, path: Path) -> str | None:
+    """Make a key with every scope and keep it in a file for its user alone; None when there is a key already.
+
+    Once a key exists the file is the user's: whoever deletes it for safety does not find a new one there.
+    """
+    from app.access import audit
+    from app.access import service as keys
+
+    if keys.list_page(db, OWNER, limit=1, after=None).data:
+        return None
+    with audit.by_command(OWNER, "rankwright serve"):
+        _, secret = keys.create(db, OWNER, "first key", keys.SCOPES)
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(secret + "\n")
+    fresh.replace(path)
+    return secret
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+"""What `rankwright serve` does: lock, broker, tables, first key, processes; then watch them until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from app.platform.settings import Settings
+from app.platform.signals import Signals
+from app.serve import broker
+from app.serve.lock import state_lock
+from app.serve.prepare import prepare
+from app.serve.service import Service
+
+ADDRESS = "address"
+TICK_SECONDS = 0.05
+READY_SECONDS = 0.05
+ANSWER_SECONDS = 30.0
+WAIT_SECONDS = 10.0  # between two words on what is waited for
+GRACE_SECONDS = 10.0
+HURRIED_GRACE_SECONDS = 0.5
+DEATHS_AT_START = 5
+
+
+class ServeError(Exception):
+    """The service cannot start here; the message says why."""
+
+
+def serve(host: str, port: int, settings: Settings) -> None:
+    """Run the whole service until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`, `AlreadyRunning` or `BrokerError`."""
+    state_dir = settings.state_dir.absolute()
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stops = {signal.SIGINT, signal.SIGTERM}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
+        stops.add(signal.SIGHUP)
+    with ExitStack() as stack:
+        # Order matters backwards: the lock is dropped when everything else is gone.
+        stack.enter_context(state_lock(state_dir))
+        (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
+        signals = stack.enter_context(Signals([*stops, signal.SIGCHLD]))
+        listener = stack.enter_context(listen(host, port))
+        address = address_of(host, listener)
+        supervisor = Supervisor(state_dir, settings, listener, signals, stops)
+        stack.callback(supervisor.stop)
+        supervisor.start_broker()
+        supervisor.start_services()
+        secret = prepare(settings)
+        supervisor.open_gate()
+        say(f"rankwright keeps its state in {state_dir}")
+        if secret is not None:
+            say(f"first key: {secret} (shown once; also in {state_dir / 'api-key'})")
+        if not supervisor.watch_until_ready(address):
+            return
+        stack.enter_context(address_file(state_dir / ADDRESS, address))
+        say(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
+        supervisor.watch()
+
+
+def say(line: str) -> None:
+    """Tell the person at the terminal."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def listen(host: str, port: int) -> Iterator[socket.socket]:
+    """Open the API's socket here, so that the port stays ours, and callers wait, while the API restarts."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ServeError(f"cannot listen on {host}: {error.strerror}") from error
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(place)
+            listener.listen(1024)
+        except (OSError, OverflowError) as error:
+            raise ServeError(f"cannot listen on {host} port {port}: {error}") from error
+        yield listener
+
+
+def address_of(host: str, listener: socket.socket) -> str:
+    """The base URL of the API, with the port that was chosen."""
+    port = listener.getsockname()[1]
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"http://[{name}]:{port}" if ":" in name and name[0] != "[" else f"http://{name}:{port}"
+
+
+@contextmanager
+def address_file(path: Path, address: str) -> Iterator[None]:
+    """Say in the state folder where the service answers, as long as it does."""
+    path.write_text(address + "\n")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+class Supervisor:
+    """The processes of one `serve`, in the order in which they start; they stop in the opposite order."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        settings: Settings,
+        listener: socket.socket,
+        signals: Signals,
+        stops: set[signal.Signals],
+    ) -> None:
+        self._state_dir = state_dir
+        self._settings = settings
+        self._listener = listener
+        self._signals = signals
+        self._stops = stops
+        # Only this process holds the writing end: its end tells guardians, where the kernel cannot (lifeline.py).
+        self._guardian_fd, self._held_fd = os.pipe()
+        # Services import while the tables are prepared, and begin when the writing end is closed.
+        self._gate_fd, self._closed_gate_fd = os.pipe()
+        self._broker: Service | None = None
+        self._workers: list[Service] = []
+        self._api: Service | None = None
+        self._grace = GRACE_SECONDS
+        self._broker_url = settings.celery_broker_url
+
+    def start_broker(self) -> None:
+        """Start the private broker and wait for its answer; not where the settings name another one."""
+        if self._settings.broker_url is not None:
+            return
+        path = broker.socket_path(self._state_dir)
+        if path.parent != self._state_dir:
+            broker.prepare_folder(path)
+        broker.end_earlier(path)
+        self._broker_url = broker.url(path)
+        log = self._state_dir / "broker.log"
+        self._broker = self._service("broker", broker.command(broker.find_server(), path, log))
+        self._broker.start()
+        while not broker.answers(path):
+            if not self._broker.running:
+                raise broker.BrokerError(f"the broker did not start; see {log}")
+            time.sleep(0.005)
+
+    def start_services(self) -> None:
+        """Start worker, dispatcher and API; they wait for the gate."""
+        command = [sys.executable, "-m", "app.cli"]
+        gate = ["--gate", str(self._gate_fd)]
+        self._workers = [
+            self._service("worker", [sys.executable, "-m", "workers", *gate], self._gate_fd),
+            self._service("dispatcher", [*command, "dispatcher", *gate], self._gate_fd),
+        ]
+        descriptor = self._listener.fileno()
+        self._api = self._service(
+            "api", [*command, "api", "--fd", str(descriptor), *gate], descriptor, self._gate_fd
+        )
+        for service in (*self._workers, self._api):
+            service.start()
+
+    def open_gate(self) -> None:
+        """Let the services begin: the tables are there. One that is started again does not wait."""
+        os.close(self._closed_gate_fd)
+        self._closed_gate_fd = -1
+
+    def watch_until_ready(self, address: str) -> bool:
+        """Watch the processes until the API says that it is ready; False when told to stop before.
+
+        However long it takes: to give up would only have a slow machine begin again.
+        """
+        start = _Start(address)
+        # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
+        threading.Thread(target=start.await_ready, daemon=True).start()
+        next_word = time.monotonic() + WAIT_SECONDS
+        while not start.ready.is_set():
+            if not self._tend(TICK_SECONDS):
+                return False
+            for service in self._all():
+                if service.deaths >= DEATHS_AT_START:
+                    raise ServeError(f"the {service.name} does not start")
+            if time.monotonic() > next_word:
+                say(f"waiting for {start.waits_for}")
+                next_word = time.monotonic() + WAIT_SECONDS
+        return True
+
+    def watch(self) -> None:
+        """Restart what dies, until told to stop."""
+        while self._tend(None):
+            pass
+
+    def stop(self) -> None:
+        """End everything: first the API, then worker and dispatcher, the broker last. Asked twice, kill."""
+        groups: list[list[Service | None]] = [[self._api], [*self._workers], [self._broker]]
+        for group in groups:
+            services = [service for service in group if service is not None]
+            for service in services:
+                service.ask_to_end()
+            self._wait(services)
+            for service in services:
+                if not service.wait_for_end(0.0):
+                    say(f"the {service.name} did not end in time and was killed")
+        for descriptor in (self._gate_fd, self._closed_gate_fd):
+            if descriptor >= 0:
+                os.close(descriptor)
+        os.close(self._held_fd)
+        os.close(self._guardian_fd)
+
+    def _wait(self, services: list[Service]) -> None:
+        """Wait for their ends, as long as the grace lasts and nobody asks again."""
+        deadline = time.monotonic() + self._grace
+        while any(service.running for service in services):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            if self._signals.wait(left) & self._stops:
+                self._grace = HURRIED_GRACE_SECONDS
+                return
+
+    def _tend(self, longest: float | None) -> bool:
+        """Wait for a signal or the next restart, then see to the dead. False when told to stop."""
+        pauses = [service.seconds_to_restart() for service in self._all()]
+        waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
+        if self._signals.wait(min(waits, default=None)) & self._stops:
+            say("stopping")
+            return False
+        for service in self._all():
+            if (death := service.tend()) is not None:
+                say(f"the {service.name} {death}; it will be restarted")
+        return True
+
+    def _all(self) -> list[Service]:
+        found = (self._broker, *self._workers, self._api)
+        return [service for service in found if service is not None]
+
+    def _service(self, name: str, command: list[str], *pass_fds: int) -> Service:
+        # For people: what goes well is not worth a line here, unless they ask for it.
+        environment = (
+            {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
+            | os.environ
+            | {
+                "RANKWRIGHT_STATE_DIR": str(self._state_dir),
+                "RANKWRIGHT_BROKER_URL": self._broker_url,
+            }
+        )
+        return Service(
+            name,
+            command,
+            environment=environment,
+            pass_fds=pass_fds,
+            guardian_fd=self._guardian_fd,
+        )
+
+
+class _Start:
+    """Asks the API whether database, blobs, broker and a worker are all well, until they are."""
+
+    def __init__(self, address: str) -> None:
+        self.ready = threading.Event()
+        self.waits_for = "the API"
+        self._url = f"{address}/health/ready"
+
+    def await_ready(self) -> None:
+        """Ask again and again."""
+        while True:
+            try:
+                with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours
+                    self.ready.set()
+                    return
+            except urllib.error.HTTPError as error:
+                with contextlib.suppress(ValueError, LookupError, TypeError):
+                    parts = json.loads(error.read())["parts"]
+                    self.waits_for = "; ".join(
+                        f"the {name}: {part['detail']}"
+                        for name, part in parts.items()
+                        if not part["ok"]
+                    )
+            except OSError:
+                self.waits_for = "the API"
+            time.sleep(READY_SECONDS)

@@ -1,1 +1,0 @@
-"""What the product does, in sentences. No FastAPI, no Celery."""

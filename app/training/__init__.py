@@ -1,0 +1,1 @@
+"""A training job: what is asked, planned, fitted and kept."""

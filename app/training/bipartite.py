@@ -1,0 +1,316 @@
+"""Trials on a table whose rows have a label of two values: judged by the ROC curve and its areas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.datasets.matrices import Columns, Table, check_classes, divide, read_table
+from app.models import margins
+from app.models.objectives import value_of, window_of
+from app.platform.errors import Invalid
+from app.platform.model_tables import ModelCurve, ModelMetrics, ModelPartialAuc
+from app.platform.sql import Base
+from app.training.column_scores import score
+from app.training.inner_splits import Inner
+from app.training.out_of_fold_rows import Entries, Folds
+from app.training.samples import draw, draw_classes
+from app.training.splits import CROSS_VALIDATION, HOLDOUT, Division, divide_rows
+
+if TYPE_CHECKING:
+    from core.checkpoint import SharedRanker
+    from core.metrics import RocCurve, Summary
+    from core.ranker import Callback, Floats, Ranker
+    from core.selection import HeldOut
+
+
+DEFAULT_WINDOW = (0.0, 0.05)
+Json = dict[str, Any]
+
+
+class BipartiteTable:
+    """The rows of a job, and the trials that its validation divides them into."""
+
+    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        columns = _columns(payload["table"], names, validation.get("time_column"))
+        table = read_table(Path(payload["table"]["path"]), columns)
+        check_classes(table.y, "the table")
+        self._features = payload["table"]["features"]
+        self._folds: list[Division] = []
+        self._n_folds: int = validation.get("folds", 1)
+        self._divided: dict[tuple[int, int] | None, dict[Inner, list[Division]]] = {}
+        self._latest: tuple[tuple[int, int], BipartiteTrial] | None = None
+        match validation["method"]:
+            case "none":
+                self.served = self._trial(table, None)
+            case "holdout":
+                (division,) = divide_rows(table, validation, spec["seed"])
+                self.served = self._trial(*divide(table, *division))
+            case "dataset":
+                other = payload["validation_table"]
+                judge = read_table(Path(other["path"]), _columns(other, names, None))
+                check_classes(judge.y, "the validation dataset")
+                self.served = self._trial(table, judge.coded_as(table))
+            case "cross_validation":
+                self._folds = divide_rows(table, validation, spec["seed"])
+                self.served = self._trial(table, None)
+            case method:
+                raise Invalid(
+                    "validation.method must be holdout, cross_validation, dataset or none, "
+                    f"got {method!r}",
+                    code="unsupported",
+                )
+        self.served.has_curve = validation["method"] != "none"
+
+    def trial(self, scope: tuple[int, int] | None) -> BipartiteTrial:
+        """The trial of a fold, or the one whose ranker is served."""
+        if scope is None:
+            return self.served
+        if self._latest is None or self._latest[0] != scope:
+            self._latest = None  # its memory goes before the next one's comes
+            whole = self.served.train
+            self._latest = (scope, self._trial(*divide(whole, *self.division(scope)), scope))
+        return self._latest[1]
+
+    def division(self, scope: tuple[int, int]) -> Division:
+        """The rows of a fold."""
+        repeat, fold = scope
+        return self._folds[repeat * self._n_folds + fold]
+
+    def entries(self, folds: Sequence[tuple[int, int]]) -> Entries:
+        """The rows that judge, fold by fold; without folds those of the one division."""
+        if not folds:
+            held = self.served.held_rows()
+            return Entries(held.y, held.weight, held.group)
+        rows = [self.division(fold).test for fold in folds]
+        sizes = [len(each) for each in rows]
+        row, table = np.concatenate(rows), self.served.train
+        return Entries(
+            table.y[row],
+            None if table.weight is None else table.weight[row],
+            None if table.group is None else table.group[row],
+            Folds(
+                row,
+                np.repeat([repeat + 1 for repeat, _ in folds], sizes),
+                np.repeat([fold + 1 for _, fold in folds], sizes),
+            ),
+        )
+
+    def _trial(
+        self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
+    ) -> BipartiteTrial:
+        divided = self._divided.setdefault(scope, {})
+        return BipartiteTrial(train, validation, self._features, divided)
+
+
+class BipartiteTrial:
+    """The rows to learn from, and those to judge by; `divided` keeps how the former are divided once more."""
+
+    def __init__(
+        self,
+        train: Table,
+        validation: Table | None,
+        features: Sequence[Mapping[str, Any]],
+        divided: dict[Inner, list[Division]],
+    ) -> None:
+        self.train, self.validation = train, validation
+        self.has_curve = validation is not None
+        self._features = features
+        self._divided = divided
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training part."""
+        train = self.train
+        ranker.fit(train.coded, train.y, train.weight, callback=callback)
+
+    def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
+        """Learn some of the pieces of a ranker from the training part."""
+        train = self.train
+        return ranker.fit_share(
+            train.coded, train.y, train.weight, first=first, last=last, callback=callback
+        )
+
+    def join_shares(self, ranker: SharedRanker, shares: Sequence[bytes]) -> None:
+        """Put all the pieces of a ranker together, as `fit` would have made it."""
+        ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
+
+    def thinned(self, share: float, seed: int) -> BipartiteTrial:
+        """The same trial, learning from a share of the training part."""
+        from core.selection import draw_rows
+
+        thin = copy(self)
+        thin.train = self.train.take(draw_rows(self.train.y, share, seed)).known_to()
+        return thin
+
+    def inner(self, inner: Inner, split: int, seed: int) -> BipartiteTrial:
+        """A trial on the training part alone, of which it holds out one part."""
+        if inner not in self._divided:
+            validation: Json = {
+                "method": CROSS_VALIDATION,
+                "folds": inner.n_splits,
+                "repeats": inner.n_repeats,
+            }
+            if inner.n_splits == 1:
+                validation = {"method": HOLDOUT, "fraction": inner.fraction}
+            self._divided[inner] = divide_rows(self.train, validation, seed)
+        parts = divide(self.train, *self._divided[inner][split])
+        return BipartiteTrial(*parts, self._features, {})
+
+    @property
+    def n_learnt(self) -> int:
+        """The rows to learn from."""
+        return len(self.train.y)
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the validation part."""
+        assert self.validation is not None
+        return self.validation.coded
+
+    def held_rows(self) -> HeldOut:
+        """The labels of the validation part, its weights and groups."""
+        from core.selection import HeldOut
+
+        held = self.validation
+        assert held is not None
+        return HeldOut(held.y, held.weight, held.group)
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """What scores of the validation part are worth by the objective."""
+        held = self.validation
+        assert held is not None
+        return value_of(held.y, scores, held.weight, objective)
+
+    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+        """Measure the ranker on each part, and write its scores and curves beside."""
+        from core.metrics import summarise
+
+        parts: Json = {}
+        for part, table in (("train", self.train), ("validation", self.validation)):
+            if table is None:
+                continue
+            scores = self.scores_of(ranker, part)
+            np.save(workdir / scores_file(part), scores)
+            windows = windows_of(objective)
+            summary = summarise(table.y, scores, table.weight, windows, group=table.group)
+            measured = None
+            if part == "train":
+                measured = margins.measure(
+                    ranker, self._features, table, scores, summary.curve, workdir
+                )
+            curve = None
+            if self.has_curve:
+                curve = f"{part}.curve"
+                write_curve(workdir / curve, summary.curve)
+            parts[part] = metrics_of(summary) | {"curve": curve, "margins": measured}
+        return parts
+
+    def scores_of(self, ranker: Ranker, part: str) -> Floats:
+        """The scores of a part's rows."""
+        table = self.train if part == "train" else self.validation
+        assert table is not None
+        return score(ranker, table)
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few rows of a part."""
+        table = self.train if part == "train" else self.validation
+        return None if table is None else draw(table, seed)
+
+    def judges(self, seed: int) -> tuple[str, Table]:
+        """Rows of both classes to judge by."""
+        if self.validation is None:
+            return "train", draw_classes(self.train, seed)
+        return "validation", draw_classes(self.validation, seed)
+
+    def training_values(self, feature: int) -> npt.NDArray[np.float64]:
+        """The values of a feature in the training part."""
+        return self.train.X[:, feature]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the model's owner should know about the parts."""
+        return []
+
+
+def scores_file(part: str) -> str:
+    """Where the scores of a part's rows are written."""
+    return f"{part}.scores.npy"
+
+
+def _columns(table: Mapping[str, Any], names: list[str], time: str | None) -> Columns:
+    return Columns(names, table["label"], table["weight"], table["group"], time)
+
+
+def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """The windows of false positive rates that are reported: the usual one, and that of the objective."""
+    windows = [DEFAULT_WINDOW]
+    if objective["metric"] in ("pauc", "tpr") and (own := window_of(objective)) not in windows:
+        windows.append(own)
+    return windows
+
+
+def metrics_of(summary: Summary) -> Json:
+    """The figures of a part, small enough for JSON."""
+    return {
+        "auc": summary.auc._asdict(),
+        "level": summary.level,
+        "positives": summary.positives,
+        "negatives": summary.negatives,
+        "positive_weight": summary.totals.positive,
+        "negative_weight": summary.totals.negative,
+        "positive_effective": summary.totals.positive_effective,
+        "negative_effective": summary.totals.negative_effective,
+        "ties": summary.ties,
+        "partial_aucs": [
+            {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
+            for area in summary.partial_aucs
+        ],
+    }
+
+
+def write_curve(path: Path, curve: RocCurve) -> None:
+    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as they will lie in SQL."""
+    np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
+
+
+def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
+    """What is kept in SQL of a part's metrics, curve and all."""
+    auc = metrics["auc"]
+    same = metrics.keys() - {"auc", "partial_aucs", "curve", "margins"}
+    rows: list[Base] = [
+        ModelMetrics(
+            model_id=model_id,
+            part=part,
+            auc=auc["value"],
+            auc_low=auc["low"],
+            auc_high=auc["high"],
+            **{name: metrics[name] for name in same},
+        )
+    ]
+    rows += [
+        ModelPartialAuc(model_id=model_id, part=part, **area) for area in metrics["partial_aucs"]
+    ]
+    if metrics["curve"]:
+        rows.append(_curve_row(model_id, part, workdir / metrics["curve"]))
+    if metrics["margins"]:
+        rows.append(margins.row_of(model_id, metrics["margins"], workdir))
+    return rows
+
+
+def _curve_row(model_id: str, part: str, path: Path) -> ModelCurve:
+    fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
+    return ModelCurve(
+        model_id=model_id,
+        part=part,
+        points=len(fpr),
+        fpr=fpr.tobytes(),
+        tpr=tpr.tobytes(),
+        thresholds=thresholds.tobytes(),
+    )

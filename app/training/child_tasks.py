@@ -1,0 +1,68 @@
+"""A part of a training job, done as a job of its own: some fits, whose files and small JSON go to the parent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.jobs import child_jobs as parts
+from app.jobs import queue
+from app.jobs.progress import Leaderboard
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.settings import Settings
+from app.platform.staging import publish
+from app.training import batches as bundles
+from app.training import tasks as training
+
+TRAIN_PART = "train_part"
+PARTS = "parts"
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather what the fits need to know: the parent's payload, and which of its fits these are."""
+    parent = replace(claim, spec=claim.spec["parent"])
+    payload = training.prepare(db, blobs, settings, parent)
+    return payload | {"kind": claim.kind, "fits": claim.spec["part"]["fits"]}
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Fit; pure computing on the files that the payload names."""
+    results = bundles.run(payload, callback)
+    files = {
+        bundles.name_file(number, name): {"path": path, "sha256": _sha256(path)}
+        for number, result in enumerate(results)
+        for name, path in result.pop("files").items()
+    }
+    return {"results": results, "files": files}
+
+
+def _sha256(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Publish the files, then end the part; its parent goes on if it was the last.
+
+    May be called again with the same result when the database was away.
+    """
+    keys = {
+        name: publish(blobs, Path(file["path"]), PARTS, file["sha256"])
+        for name, file in result["files"].items()
+    }
+
+    def learnt(progress: Json) -> Json:
+        board = Leaderboard(claim.spec["parent"], progress)
+        for fit, found in zip(claim.spec["part"]["fits"], result["results"], strict=True):
+            board.add(fit, found)
+        return progress | board.state()
+
+    with db.write() as session:
+        parts.finish(session, claim, {"results": result["results"]}, keys, learnt)

@@ -1,0 +1,242 @@
+"""Trials on a table with several labels: judged label by label, each by its AUC and partial AUC, and by their means.
+
+A label's figures need rows of both its classes. Where a part has too few of one, the label has no figure there: the
+model says so in a warning, and the means go over the others. Rows are split by the hash of their group, else of their
+features; with several labels there is no one class to stratify by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.datasets.matrices import (
+    LEAST_PER_CLASS,
+    Columns,
+    Table,
+    cut,
+    divide,
+    hash_units,
+    read_table,
+)
+from app.models.objectives import value_of
+from app.platform.errors import Invalid
+from app.platform.model_tables import ModelLabelMetrics
+from app.platform.sql import Base
+from app.training.bipartite import windows_of
+from app.training.column_scores import score_labels
+from app.training.inner_splits import Inner, check_one_split
+from app.training.samples import draw
+
+if TYPE_CHECKING:
+    from core.ranker import Callback, Floats, Ranker
+
+
+LEVEL = 0.95
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows, and which of the labels each has: `has` is of shape (rows, labels), with 1 for yes."""
+
+    table: Table
+    has: npt.NDArray[np.int8]
+
+    def judged(self) -> npt.NDArray[np.bool_]:
+        """Which labels have enough rows of both classes to be judged by."""
+        weight = self.table.weight
+        has = self.has if weight is None else self.has[weight > 0]
+        positives = has.sum(axis=0, dtype=np.int64)
+        enough: npt.NDArray[np.bool_] = (
+            np.minimum(positives, len(has) - positives) >= LEAST_PER_CLASS
+        )
+        return enough
+
+
+class MultilabelTrial:
+    """The rows to learn from, and those to judge by."""
+
+    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+        self._labels = [label["name"] for label in payload["labels"]]
+        self._train, self._validation = self._parts(payload, names)
+        self._check_parts()
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training part."""
+        train = self._train
+        ranker.fit(train.table.coded, train.has, train.table.weight, callback=callback)
+
+    def thinned(self, share: float, seed: int) -> MultilabelTrial:
+        """The same trial, learning from a share of the training part."""
+        from core.selection import draw_rows
+
+        part = self._train
+        rows = draw_rows(np.zeros(len(part.has)), share, seed)
+        thin = copy(self)
+        thin._train = Part(part.table.take(rows).known_to(), part.has[rows])
+        return thin
+
+    def inner(self, inner: Inner, split: int, seed: int) -> MultilabelTrial:
+        """A trial on the training part alone, of which it holds out a share."""
+        check_one_split(inner, "several labels")
+        found = copy(self)
+        found._train, found._validation = self._divide(self._train, inner.fraction, seed)
+        found._check_parts()
+        return found
+
+    @property
+    def n_learnt(self) -> int:
+        """The rows to learn from."""
+        return len(self._train.has)
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the validation part."""
+        assert self._validation is not None
+        return self._validation.table.coded
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """The mean over the labels that can be judged of their AUC, or partial AUC in the objective's window."""
+        held = self._validation
+        assert held is not None
+        values = [
+            value_of(held.has[:, k], scores[:, k], held.table.weight, objective)
+            for k in np.flatnonzero(held.judged()).tolist()
+        ]
+        return sum(values) / len(values)
+
+    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+        """Measure the scores of every label on each part."""
+        parts: Json = {}
+        for name, part in (("train", self._train), ("validation", self._validation)):
+            if part is not None:
+                scores = score_labels(ranker, part.table, len(self._labels))
+                judged = part.judged()
+                parts[name] = {
+                    "labels": [
+                        self._metrics(part, scores, k, objective if judged[k] else None)
+                        for k in range(len(self._labels))
+                    ]
+                }
+        return parts
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few rows of a part."""
+        rows = self._train if part == "train" else self._validation
+        return None if rows is None else draw(rows.table, seed)
+
+    def judges(self, seed: int) -> None:
+        """None: rows have no one label."""
+
+    def training_values(self, feature: int) -> Floats:
+        """The values of a feature in the training part."""
+        return self._train.table.X[:, feature]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Which labels cannot be judged on the validation part."""
+        if self._validation is None or self._validation.judged().all():
+            return []
+        judged = zip(self._labels, self._validation.judged().tolist(), strict=True)
+        without = [label for label, enough in judged if not enough]
+        shown = ", ".join(repr(label) for label in without[:10])
+        return [
+            f"{len(without)} labels have fewer than {LEAST_PER_CLASS} rows of a class in the "
+            f"validation part, and so no AUC there: {shown}"
+        ]
+
+    def _parts(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        whole = read_part(payload["table"], names, self._labels)
+        match validation["method"]:
+            case "none":
+                return whole, None
+            case "holdout":
+                return self._divide(whole, validation["fraction"], spec["seed"])
+            case "dataset":
+                judge = read_part(payload["validation_table"], names, self._labels)
+                return whole, Part(judge.table.coded_as(whole.table), judge.has)
+        raise Invalid(
+            "validation.method must be holdout, dataset or none with several labels, "
+            f"got {validation['method']!r}",
+            code="unsupported",
+        )
+
+    def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
+        hashes = hash_units(part.table, fraction, seed)
+        units, counts = np.unique(hashes, return_counts=True)  # a random order
+        held = np.isin(hashes, units[: cut(counts, fraction)])
+        rows = np.flatnonzero(~held), np.flatnonzero(held)
+        train, validation = divide(part.table, *rows)
+        return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
+
+    def _check_parts(self) -> None:
+        self._check(self._train, "the training part")
+        if self._validation is not None:
+            self._check(self._validation, "the validation part")
+
+    def _check(self, part: Part, what: str) -> None:
+        if not part.judged().any():
+            raise Invalid(
+                f"{what} must have a label with at least {LEAST_PER_CLASS} rows of each class, "
+                f"got none among {len(self._labels)} labels and {len(part.has)} rows",
+                code="too_few_rows",
+            )
+
+    def _metrics(
+        self, part: Part, scores: Floats, k: int, objective: Mapping[str, Any] | None
+    ) -> Json:
+        from core.metrics import summarise
+
+        positives = int(part.has[:, k].sum())
+        found: Json = {
+            "label": self._labels[k],
+            "auc": None,
+            "partial_aucs": [],
+            "level": LEVEL,
+            "positives": positives,
+            "negatives": len(part.has) - positives,
+            "ties": None,
+        }
+        if objective is None:
+            return found
+        summary = summarise(
+            part.has[:, k], scores[:, k], part.table.weight, windows_of(objective), LEVEL
+        )
+        return found | {
+            "auc": summary.auc._asdict(),
+            "partial_aucs": [
+                {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
+                for area in summary.partial_aucs
+            ],
+            "positives": summary.positives,
+            "negatives": summary.negatives,
+            "ties": summary.ties,
+        }
+
+
+def read_part(table: Mapping[str, Any], names: Sequence[str], labels: Sequence[str]) -> Part:
+    """Read the rows with their features and labels."""
+    import pyarrow.parquet as pq
+
+    path = Path(table["path"])
+    rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
+    kept = pq.read_table(path, columns=list(labels))
+    has = np.stack([kept.column(label).to_numpy() for label in labels], axis=1)
+    return Part(rows, has)
+
+
+def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
+    """What is kept in SQL of a part's metrics."""
+    return [
+        ModelLabelMetrics(model_id=model_id, part=part, position=position, **label)
+        for position, label in enumerate(metrics["labels"])
+    ]

@@ -1,0 +1,254 @@
+"""Trials on items and pairs: judged by the weighted share of pairs that the scores put in order.
+
+**Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
+learnt from: *by items*, a share of the items is held out, the pairs within it judge, those within the rest teach, and
+those between the two do neither. That leaves about (1 - s)² of the pairs to learn from and s² to judge by. Where the
+items are so few that either part would be left with fewer than `LEAST_PAIRS`, the split is *by pairs* instead: all
+pairs of the same two items, in either direction, stay together, and the figure then speaks of new comparisons between
+known items; the model says so in a warning. Either way units go by hash: of the group, else of the features, so that
+equal items stay together, and the split does not depend on any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from app.datasets.matrices import Columns, Table, cut, hash_units, read_table
+from app.ingest.row_hashes import Hashes, mix
+from app.models import margins
+from app.platform.errors import Invalid
+from app.platform.model_tables import ModelPairMetrics
+from app.platform.sql import Base
+from app.training.column_scores import score
+from app.training.inner_splits import Inner, check_one_split
+from app.training.samples import draw
+
+if TYPE_CHECKING:
+    from core.ranker import Callback, Floats, Ranker
+
+
+LEAST_PAIRS = 30
+"""Pairs that each part needs to be split by items: fewer say little, and their interval less."""
+FEWEST_PAIRS = 2
+
+Json = dict[str, Any]
+
+
+@runtime_checkable
+class PairLearner(Protocol):
+    """A ranker that learns from pairs."""
+
+    def fit_pairs(
+        self, X: Any, pairs: Any, pair_weight: Any = None, *, callback: Callback | None = None
+    ) -> Any:
+        """Learn to score the better item of each pair above the worse one."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows (better, worse) of shape (pairs, 2), and their weights where they have any."""
+
+    rows: npt.NDArray[np.int64]
+    weight: Floats | None
+
+    def take(self, which: npt.NDArray[np.bool_]) -> Pairs:
+        """Some of them, in their order."""
+        return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
+
+
+class PreferenceTrial:
+    """The pairs to learn from, and those to judge by."""
+
+    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        self._features = payload["table"]["features"]
+        self.notes: list[str] = []
+        self._table, self._train = read_items(payload["table"], names)
+        self._judge_table = self._table
+        self._validation: Pairs | None = None
+        if validation["method"] == "dataset":
+            self._judge_table, self._validation = read_items(payload["validation_table"], names)
+        elif validation["method"] == "holdout":
+            self._split(validation["fraction"], spec["seed"])
+        elif validation["method"] != "none":
+            raise Invalid(
+                "validation.method must be holdout, dataset or none with pairs, "
+                f"got {validation['method']!r}",
+                code="unsupported",
+            )
+        self._learn_categories()
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training pairs."""
+        assert isinstance(ranker, PairLearner)  # else the job was refused
+        ranker.fit_pairs(self._table.coded, self._train.rows, self._train.weight, callback=callback)
+
+    def thinned(self, share: float, seed: int) -> PreferenceTrial:
+        """The same trial, learning from a share of the training pairs."""
+        from core.selection import draw_rows
+
+        pairs = self._train
+        chosen = np.zeros(len(pairs.rows), dtype=bool)
+        chosen[draw_rows(chosen, share, seed)] = True
+        thin = copy(self)
+        thin._train = pairs.take(chosen)
+        thin._learn_categories()
+        return thin
+
+    def inner(self, inner: Inner, split: int, seed: int) -> PreferenceTrial:
+        """A trial on the training pairs alone, of whose items, or which, it holds out a share."""
+        check_one_split(inner, "pairs")
+        found = copy(self)
+        found.notes, found._judge_table = [], self._table
+        found._split(inner.fraction, seed)
+        found._learn_categories()
+        return found
+
+    @property
+    def n_learnt(self) -> int:
+        """The pairs to learn from."""
+        return len(self._train.rows)
+
+    @property
+    def held_out(self) -> Any:
+        """What a ranker scores of the items that validation pairs are made of."""
+        return self._judge_table.coded
+
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """The weighted share of validation pairs that the scores put in order."""
+        from core.metrics import pair_order
+
+        assert self._validation is not None
+        return pair_order(scores, self._validation.rows, self._validation.weight)
+
+    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+        """Measure the ranker on the pairs of each part."""
+        scores = score(ranker, self._table)
+        train = self._train
+        measured = margins.measure_listed(
+            ranker, self._features, train.rows, train.weight, scores, workdir
+        )
+        parts: Json = {"train": _metrics(scores, train) | {"margins": measured}}
+        if self._validation is not None:
+            if self._judge_table is not self._table:
+                scores = score(ranker, self._judge_table)
+            parts["validation"] = _metrics(scores, self._validation) | {"margins": None}
+        return parts
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few of the items that the pairs of a part are made of."""
+        if part == "train":
+            return draw(self._table, seed, np.unique(self._train.rows))
+        if self._validation is None:
+            return None
+        return draw(self._judge_table, seed, np.unique(self._validation.rows))
+
+    def judges(self, seed: int) -> None:
+        """None: rows have no one label."""
+
+    def training_values(self, feature: int) -> Floats:
+        """The values of a feature among the items that were learnt from."""
+        values: Floats = self._table.X[np.unique(self._train.rows), feature]
+        return values
+
+    def _split(self, fraction: float, seed: int) -> None:
+        pairs = self._train
+        hashes = hash_units(self._table, fraction, seed)
+        held = _hold_out_items(hashes, pairs, fraction)
+        train, validation = (
+            pairs.take(~(held[:, 0] | held[:, 1])),
+            pairs.take(held[:, 0] & held[:, 1]),
+        )
+        if min(len(train.rows), len(validation.rows)) < LEAST_PAIRS:
+            if self._table.group is not None:
+                raise _too_few("groups", train, validation, LEAST_PAIRS)
+            chosen = _hold_out_pairs(hashes, pairs, fraction)
+            train, validation = pairs.take(~chosen), pairs.take(chosen)
+            if min(len(train.rows), len(validation.rows)) < FEWEST_PAIRS:
+                raise _too_few("pairs", train, validation, FEWEST_PAIRS)
+            self.notes.append(
+                "split by pairs, for the items are too few to hold some out: "
+                "validation speaks of new pairs of items that training has seen"
+            )
+        self._train, self._validation = train, validation
+
+    def _learn_categories(self) -> None:
+        """Forget the categories of all items but those that are learnt from."""
+        is_same = self._judge_table is self._table
+        self._table = self._table.known_to(np.unique(self._train.rows))
+        self._judge_table = self._table if is_same else self._judge_table.coded_as(self._table)
+
+
+def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
+    return Invalid(
+        f"a split by {by} must leave at least {least} pairs in each part, "
+        f"got {len(train.rows)} to learn from and {len(validation.rows)} to judge by",
+        code="too_few_rows",
+    )
+
+
+def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+    """Which ends of the pairs are items to be held out, shape (pairs, 2)."""
+    occur = hashes[np.unique(pairs.rows)]
+    units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
+    held = units[: cut(items, fraction)]
+    ends: npt.NDArray[np.bool_] = np.isin(hashes, held)[pairs.rows]
+    return ends
+
+
+def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+    """Which pairs are to be held out, those of the same two units together."""
+    both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])  # whichever is the better
+    units, counts = np.unique(both, return_counts=True)
+    chosen: npt.NDArray[np.bool_] = np.isin(both, units[: cut(counts, fraction)])
+    return chosen
+
+
+def read_items(table: Mapping[str, Any], names: Sequence[str]) -> tuple[Table, Pairs]:
+    """Read the items, and the pairs of weight above 0."""
+    import pyarrow.parquet as pq
+
+    items = read_table(Path(table["path"]), Columns(names, None, None, table["group"]))
+    listed = pq.read_table(table["pairs"])
+    rows = np.stack([listed.column(end).to_numpy() for end in ("better", "worse")], axis=1)
+    weight = None
+    if "weight" in listed.column_names:
+        weight = listed.column("weight").to_numpy()
+        present = weight > 0
+        rows, weight = rows[present], weight[present]
+    return items, Pairs(rows, weight)
+
+
+def _metrics(scores: Floats, pairs: Pairs) -> Json:
+    from core.metrics import summarise_pairs
+
+    summary = summarise_pairs(scores, pairs.rows, pairs.weight)
+    return {
+        **summary.order._asdict(),
+        "level": summary.level,
+        "misrank_fraction": summary.misrank_fraction,
+        "ties": summary.ties,
+        "pairs": summary.pairs,
+        "items": summary.items,
+        "weight": summary.weight,
+        "effective_pairs": summary.effective_pairs,
+    }
+
+
+def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
+    """What is kept in SQL of a part's metrics."""
+    same = metrics.keys() - {"margins"}
+    found: list[Base] = [
+        ModelPairMetrics(model_id=model_id, part=part, **{name: metrics[name] for name in same})
+    ]
+    if metrics["margins"]:
+        found.append(margins.row_of(model_id, metrics["margins"], workdir))
+    return found

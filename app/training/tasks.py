@@ -1,0 +1,328 @@
+"""Train: a ready table in, a ranker with its metrics and curves out, and all of it into SQL at once."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.datasets import repository as dataset_rows
+from app.datasets.lineage import notes_on
+from app.jobs import child_jobs as parts
+from app.jobs import queue
+from app.jobs import repository as job_rows
+from app.jobs.progress import MEASURING, EndEarly, Reporter, leave_out
+from app.models import repository as model_rows
+from app.models import service as models
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Conflict, Invalid
+from app.platform.ids import new_id
+from app.platform.settings import Settings
+from app.platform.sql import Base
+from app.platform.staging import publish
+from app.platform.tables import Dataset, DatasetStatus
+from app.scoring.options import spelling_of
+from app.training import baselines as controls
+from app.training import batches as bundles
+from app.training import importance as importances
+from app.training import out_of_fold, samples, search
+from app.training.kinds import KINDS
+from app.training.plan import CONTROL, SHARE, TRYOUT, Plan, share_of
+from app.training.preconditions import count_features
+from app.training.submission import check_pairs_ready, find_misfit, label_values, show_labels
+
+if TYPE_CHECKING:
+    from app.training.fitting import Bench
+
+
+ARTIFACTS = "artifacts"
+OUT_OF_FOLD = "out-of-fold"
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+
+def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+    """Gather what the fit needs to know: where the tables lie and which column is what."""
+    validation = claim.spec["validation"]
+    with db.read() as session:
+        dataset = _ready(
+            dataset_rows.find(session, claim.owner, claim.dataset_id or ""), claim.dataset_id
+        )
+        judge = None
+        if validation["method"] == "dataset":
+            other = validation["dataset_id"]
+            judge = _ready(dataset_rows.find(session, claim.owner, other), other)
+    cells = (dataset.rows or 0) * count_features(dataset)
+    payload: Json = {
+        "kind": claim.kind,
+        "spec": claim.spec,
+        "table": _table_of(dataset, blobs, validation.get("time_column")),
+        "validation_table": None,
+        "dataset_kind": dataset.kind,
+        "pair": [dataset.negative, dataset.positive],
+        "labels": dataset.labels,
+        "finished": bundles.unpack(parts.finished(db, blobs, claim.job_id)),
+        "ended": claim.keep_requested,
+        "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
+        "fits_a_part": bundles.fits_a_part(cells, settings.fan_out_cells),
+    }
+    if judge is not None:
+        payload["validation_table"] = _table_of(judge, blobs, None)
+        _check_judge(dataset, judge)
+    return payload | {"workdir": str(blobs.staging_dir())}
+
+
+def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
+    if dataset is None:
+        raise Conflict(
+            f"dataset {dataset_id} was deleted before the job ran", code="dataset_deleted"
+        )
+    if dataset.status != DatasetStatus.READY or dataset.table_key is None:
+        raise Conflict(
+            f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
+        )
+    check_pairs_ready(dataset)
+    return dataset
+
+
+def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Json:
+    """What a table's columns are; the one that rows are ordered by is no feature."""
+    return {
+        "path": str(blobs.path(dataset.table_key or "")),
+        "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
+        "label": dataset.label,
+        "weight": dataset.weight,
+        "group": dataset.group,
+        "features": [
+            {"name": column["name"], "type": column["type"]}
+            for column in dataset.columns
+            if column["role"] == "feature" and column["name"] != time_column
+        ],
+    }
+
+
+def _check_judge(dataset: Dataset, judge: Dataset) -> None:
+    if label_values(dataset) != label_values(judge):
+        raise Invalid(
+            f"the validation dataset {judge.id} must have the label values {show_labels(dataset)}, "
+            f"it has {show_labels(judge)}",
+            code="label_mismatch",
+        )
+    if (misfit := find_misfit(dataset, judge)) is not None:
+        raise Invalid(f"the validation dataset {judge.id} {misfit}", code="unknown_column")
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Fit and judge; pure computing on the files that the payload names.
+
+    A first stage of many fits, each taken for all cells of the table, is handed out to be run as jobs of their own, and
+    so are those after it; a large fit of many pieces is divided for that. Controls go where the fits go that they are
+    compared with. What has run here is known to this process alone, so that from there on all is done here.
+
+    A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
+    """
+    from app.training.fitting import Bench
+    from app.training.result import put_together
+
+    workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
+    reporter = Reporter(payload["spec"], callback, ended=ended)
+    bench = Bench(payload, reporter)
+    plan = Plan(payload["spec"], bench, reporter.ends)
+    finished = list(payload.get("finished", ()))
+    for each in finished:
+        reporter.board.add(each["spec"], each["result"])
+    clock = _Clock()
+    least = 2 if finished else payload.get("fan_out_from", math.inf)
+    if ended or (search.budget_of(payload["spec"], 1) is not None and not plan.folds):
+        least = (
+            math.inf
+        )  # a queue knows nothing of a budget, and who wants an end wants no more parts
+    begun = stage = finished[-1]["stage"] + 1 if finished else 0
+    share_from = payload.get("fan_out_from", math.inf)
+    done = 0.0
+    while stage_parts := plan.next(finished, share_from if stage == begun else math.inf):
+        fits = sum(part["what"] != CONTROL for part in stage_parts)
+        is_divided = any(part["what"] == SHARE for part in stage_parts)
+        if stage == begun and (is_divided or fits >= least):
+            packed = bundles.pack(stage_parts, 1 if is_divided else payload["fits_a_part"])
+            share = share_of(stage_parts)
+            return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
+        ran = _run_stage(bench, reporter, stage, stage_parts, workdir, 1.0 - done)
+        finished += clock.share_out(ran)
+        done += (1.0 - done) * share_of(stage_parts)
+        stage += 1
+    reporter.tell(MEASURING)
+    return put_together(payload, plan, bench, finished, reporter.notes())
+
+
+def _run_stage(
+    bench: Bench,
+    reporter: Reporter,
+    stage: int,
+    stage_parts: Sequence[Json],
+    workdir: Path,
+    left: float,
+) -> list[Json]:
+    """Run the parts of a stage in this process: tryouts some at once, other parts one after the other.
+
+    `left` is the share of all work that is left; controls go unnoticed in what is told of it. Once the job's owner has
+    asked for the best so far, parts that the job can do without are left out.
+    """
+    from core.ensemble import fit_together
+
+    n_counted = sum(part["what"] != CONTROL for part in stage_parts)
+    share = left * share_of(stage_parts) / max(n_counted, 1)
+    tryouts = all(part["what"] == TRYOUT for part in stage_parts)
+    results: dict[int, Json] = {}
+
+    def run_part(number: int, part: Json) -> Callable[[Callback], None]:
+        def run(callback: Callback) -> None:
+            if reporter.may_leave_out(part):
+                results[number] = leave_out(part)
+                return
+            folder = workdir / f"{stage}-{number}"
+            folder.mkdir(exist_ok=True)
+            told = reporter.begin(
+                part, 0.0 if part["what"] == CONTROL else share, callback if tryouts else None
+            )
+            results[number] = bench.run(part, folder, told)
+            told.finish(results[number])
+
+        return run
+
+    def tell(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
+        reporter.send(step, of, info)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        while todo := [number for number in range(len(stage_parts)) if number not in results]:
+            fits = [run_part(number, stage_parts[number]) for number in todo]
+            try:
+                # who wants an end wants no more tries than it takes
+                at_once = bench.at_once if tryouts and not reporter.ended else 1
+                fit_together(fits, tell, at_once)
+            except EndEarly:
+                reporter.ended = True
+    return [
+        {"stage": stage, "part": number, "spec": part, "result": results[number]}
+        for number, part in enumerate(stage_parts)
+    ]
+
+
+class _Clock:
+    """Shares out the time of a stage, reading the table and planning included, among its parts.
+
+    So what the parts of a job have taken adds up to the time of the job, whichever of them ran at once.
+    """
+
+    def __init__(self) -> None:
+        self._latest = time.perf_counter()
+
+    def share_out(self, finished: list[Json]) -> list[Json]:
+        """Give the parts of a stage that has just ended, with the seconds of it that are theirs as `elapsed`."""
+        seconds, self._latest = time.perf_counter() - self._latest, time.perf_counter()
+        total = sum(each["result"]["elapsed"] for each in finished)
+        for each in finished:
+            each["result"]["elapsed"] *= seconds / max(total, 1e-9)
+        return finished
+
+
+def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Publish the artifact, then write model, metrics, curves and the job's end in one transaction.
+
+    May be called again with the same result when the database was away.
+    """
+    workdir, made = Path(result["workdir"]), result["artifact"]
+    publish(blobs, workdir / made["file"], ARTIFACTS, made["sha256"])
+    spec, model_id = claim.spec, new_id("mdl")
+    kind = result["dataset_kind"]
+    rows: list[Base] = [
+        row
+        for part, metrics in result["parts"].items()
+        for row in KINDS[kind].rows_of(model_id, part, metrics, workdir)
+    ]
+    rows += _rows_to_interpret(claim, model_id, result)
+    rows += _rows_of_validation(blobs, claim, model_id, result)
+    with db.write() as session:
+        dataset = dataset_rows.find(session, claim.owner, claim.dataset_id or "")
+        warnings = [*result["warnings"], *notes_on(spec, dataset)]
+        queue.finish(session, claim, model_id=model_id, messages=warnings)
+        job = job_rows.find(session, claim.owner, claim.job_id)
+        model_rows.insert(
+            session,
+            id=model_id,
+            owner=claim.owner,
+            name=spec["model_name"],
+            job_id=claim.job_id,
+            dataset_id=claim.dataset_id,
+            dataset=spec.get("dataset"),
+            validation_dataset=spec.get("validation_dataset"),
+            kind=kind,
+            algorithm=spec["algorithm"]["name"],
+            parameters=result["parameters"],
+            objective=spec["objective"],
+            validation=spec["validation"],
+            optimised_for=_optimised_for(spec),
+            selected_by=spec["objective"] if search.searches(spec) else None,
+            search=result["search"],
+            beats_controls=(result["controls"] or {}).get("beats"),
+            features=result["features"],
+            label=result["label"],
+            negative=result["pair"][0],
+            positive=result["pair"][1],
+            labels=result["labels"],
+            spelling=spelling_of(dataset),
+            seed=spec["seed"],
+            tags=job.tags if job else {},
+            warnings=warnings,
+            fit_seconds=result["fit_seconds"],
+            artifact_sha256=made["sha256"],
+            artifact_bytes=made["bytes"],
+        )
+        session.add_all(rows)
+
+
+def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
+    """What is kept to ask the model what it has learnt."""
+    own = claim.dataset_id or ""
+    of_part = {"train": own, models.VALIDATION: claim.spec["validation"].get("dataset_id") or own}
+    workdir = Path(result["workdir"])
+    rows: list[Base] = [
+        samples.row_of(model_id, part, of_part[part], written, workdir)
+        for part, written in result["samples"].items()
+    ]
+    if result["importance"] is not None:
+        names = [feature["name"] for feature in result["features"]]
+        rows.append(importances.row_of(model_id, names, result["importance"]))
+    return rows
+
+
+def _rows_of_validation(
+    blobs: BlobStore, claim: queue.Claim, model_id: str, result: Mapping[str, Any]
+) -> list[Base]:
+    """What is kept of how the model was judged; publishes the out-of-fold scores."""
+    rows: list[Base] = []
+    if (kept := result["out_of_fold"]) is not None:
+        key = publish(blobs, Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
+        rows.append(out_of_fold.row_of(model_id, claim.dataset_id or "", key, kept))
+    if result["leaderboard"] is not None:
+        rows.append(search.row_of(model_id, result["leaderboard"]))
+    if result["controls"] is not None:
+        rows.append(controls.row_of(model_id, result["controls"]))
+    return rows
+
+
+def _optimised_for(spec: Mapping[str, Any]) -> Json:
+    """Say what the algorithm itself optimises: the window where it takes one, the pairs where it learns from
+    pairs, else the whole curve."""
+    objective, parameters = spec["objective"], spec["algorithm"]["parameters"]
+    if objective["metric"] == "tpr" and "fpr_max" in parameters:
+        return {"metric": "pauc", **{end: parameters[end] for end in ("fpr_min", "fpr_max")}}
+    if objective["metric"] == "pair_order" or "fpr_max" in parameters:
+        return dict(objective)
+    return {"metric": "auc"}
