@@ -12,13 +12,20 @@ from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from app.operations import blobs_repository as blob_rows
-from app.platform.batch_score_tables import BatchScore
 from app.platform.blobs import BlobStore
-from app.platform.clock import db_now
 from app.platform.database import Database
-from app.platform.evaluation_tables import Evaluation
-from app.platform.model_tables import Model
-from app.platform.tables import FINAL_STATES, Dataset, Idempotency, Job, JobEvent, JobState
+from app.platform.sql import db_now
+from app.platform.tables import (
+    FINAL_STATES,
+    BatchScore,
+    Dataset,
+    Evaluation,
+    Idempotency,
+    Job,
+    JobEvent,
+    JobState,
+    Model,
+)
 from chaos.workload import Ledger
 
 BEGINS = {"queued"}

@@ -47,7 +47,7 @@ MUTANTS: dict[str, list[Change]] = {
     ],
     "clock-ahead": [
         Change(
-            "app.platform.clock",
+            "app.platform.sql",
             "- 2440587.5) * 86400.0)",
             f"- 2440587.5) * 86400.0 + {CLOCK_SECONDS})",
             1,
@@ -55,7 +55,7 @@ MUTANTS: dict[str, list[Change]] = {
     ],
     "clock-behind": [
         Change(
-            "app.platform.clock",
+            "app.platform.sql",
             "- 2440587.5) * 86400.0)",
             f"- 2440587.5) * 86400.0 - {CLOCK_SECONDS})",
             1,

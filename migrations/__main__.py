@@ -1,4 +1,4 @@
-"""`python -m migrations "what changes"`: write the next migration from the difference to `app/platform/schema.py`."""
+"""`python -m migrations "what changes"`: write the next migration from the difference to `app/platform/tables.py`."""
 
 import sys
 import tempfile

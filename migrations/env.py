@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from app.platform.schema import Base
+from app.platform.tables import Base
 
 connection = context.config.attributes["connection"]
 context.configure(

@@ -17,7 +17,7 @@ from sqlalchemy import delete, text
 from app.platform import database as sessions
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.schema import Base
+from app.platform.tables import Base
 
 LONGEST = ("deploy", "e2e", "workers", "app")
 BETWEEN = 6  # files of other folders between two of these

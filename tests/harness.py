@@ -31,10 +31,8 @@ from app.jobs import service as jobs
 from app.jobs.progress import FITTING
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from app.platform.model_tables import Model
 from app.platform.settings import Settings
-from app.platform.tables import FINAL_STATES, Job
-from app.platform.validation_tables import ModelOutOfFold
+from app.platform.tables import FINAL_STATES, Job, Model, ModelOutOfFold
 from core.boosting import RankBoost
 from workers.slots import Slots
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.platform.schema import Base
+from app.platform.tables import Base
 
 APP = Path(__file__).parents[1] / "app"
 MODULES = {str(path.relative_to(APP)): path.read_text() for path in sorted(APP.rglob("*.py"))}
 VERBS = {"select", "update", "delete", "get", "fetch_page", "join"}
 FOR_ALL_OWNERS = {
-    "platform/batches.py": "housekeeping deletes rows in small groups",
+    "platform/sql.py": "housekeeping deletes rows in small groups",
     "operations/blobs_repository.py": "the sweeper asks whether any row names a file",
     "operations/repository.py": "figures for who runs the service",
     "operations/housekeeping_repository.py": "what is old goes, whose it may be",

@@ -17,9 +17,8 @@ from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.metrics import WorkerMetrics
-from app.platform.processes import wait_for_end
+from app.platform.processes import Signals, wait_for_end
 from app.platform.settings import Settings
-from app.platform.signals import Signals
 from workers.celery_app import CeleryWorker, make_worker
 from workers.compile import is_complete
 from workers.presence import Presence

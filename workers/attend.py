@@ -18,11 +18,10 @@ from app.jobs.progress import COMPILING, clocked
 from app.jobs.queue_repository import Requests
 from app.operations import blobs_repository as blob_rows
 from app.platform import failpoints as faults
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
 from app.platform.settings import Settings
-from app.platform.staging import publish
 from app.platform.tables import JobState
 from workers import checkpoints
 from workers.fit_process import FitProcess, FitProcessDied, Message

@@ -17,7 +17,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 
 from app.jobs import queue
-from app.platform import memory
+from app.platform import resources
 from app.platform import resources as space
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -203,7 +203,7 @@ def memory_per_fit(settings: Settings) -> int | None:
     """
     if settings.job_memory_bytes is not None:
         return settings.job_memory_bytes
-    total = memory.total_bytes()
+    total = resources.total_bytes()
     if total is None or not sys.platform.startswith("linux"):  # elsewhere no limit is kept
         return None
     return max(min(3 * total // 4, total - LEFT_BYTES), total // 4) // settings.worker_slots

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from app.platform.deferred import defer_scipy_stats
+from app.platform.preload import defer_scipy_stats
 
 # For an upload, and for a training job of the default algorithm with its baselines. No kernels: a job loads those that
 # it calls in some milliseconds each, and all together would take as much memory as the libraries.

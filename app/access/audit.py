@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from app.platform import audit as rows
-from app.platform.audit_tables import AuditEntry
 from app.platform.database import Database
 from app.platform.ids import new_id
-from app.platform.page import Page
+from app.platform.sql import Page
+from app.platform.tables import AuditEntry
 
 
 def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:

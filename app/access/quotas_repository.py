@@ -5,10 +5,15 @@ from __future__ import annotations
 from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.orm import Session
 
-from app.platform.batch_score_tables import BatchScore
-from app.platform.model_tables import Model
-from app.platform.tables import Dataset, DatasetPairs, Job, JobState
-from app.platform.validation_tables import ModelOutOfFold
+from app.platform.tables import (
+    BatchScore,
+    Dataset,
+    DatasetPairs,
+    Job,
+    JobState,
+    Model,
+    ModelOutOfFold,
+)
 
 # The statements are built once: SQLAlchemy takes longer to build one than SQLite to run it.
 _QUEUED = (Job.state == JobState.QUEUED, Job.parent_id.is_(None))

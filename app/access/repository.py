@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.platform.clock import db_now
-from app.platform.page import Page, fetch_page
+from app.platform.sql import Page, db_now, fetch_page
 from app.platform.tables import ApiKey
 
 

@@ -15,13 +15,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access import repository as rows
-from app.platform.clock import db_now
+from app.platform.background import Memory
 from app.platform.database import Database
 from app.platform.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from app.platform.ids import new_id
-from app.platform.page import Page
+from app.platform.sql import Page, db_now
 from app.platform.tables import ApiKey
-from app.platform.ttl_cache import Memory
 
 OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)

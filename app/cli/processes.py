@@ -19,8 +19,8 @@ from app.platform.processes import wait_for_end
 
 if TYPE_CHECKING:
     from app.platform.database import Database
+    from app.platform.processes import Signals
     from app.platform.settings import Settings
-    from app.platform.signals import Signals
 
 
 RUN, MANAGE = "Run the service", "Manage the service"
@@ -135,7 +135,7 @@ def dispatcher(gate: Gate = None) -> None:
     from app.platform.blobs import BlobStore
     from app.platform.broker import Producer
     from app.platform.logging import configure_logging
-    from app.platform.signals import Signals
+    from app.platform.processes import Signals
 
     settings = settings_of()
     configure_logging(settings)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import delete, insert, inspect, update
 from sqlalchemy.orm import Session
 
-from app.platform.clock import db_now
+from app.platform.sql import db_now
 from app.platform.tables import DatasetPairs, DatasetStatus
 
 

@@ -10,11 +10,10 @@ from app.datasets import pairs_repository as rows
 from app.datasets import repository as dataset_rows
 from app.datasets.tasks import TABLES, limits
 from app.jobs import queue
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
-from app.platform.staging import publish
 from app.platform.tables import DatasetStatus
 
 if TYPE_CHECKING:

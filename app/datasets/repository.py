@@ -9,13 +9,15 @@ from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, aliased, selectinload
 
-from app.platform.clock import db_now
-from app.platform.numbers import next_number
-from app.platform.page import Page, fetch_page
-from app.platform.profile_tables import DatasetProfile
-from app.platform.series_tables import DatasetSeries
-from app.platform.sql import Json
-from app.platform.tables import FINAL_STATES, Dataset, DatasetStatus, Job
+from app.platform.sql import Json, Page, db_now, fetch_page, next_number
+from app.platform.tables import (
+    FINAL_STATES,
+    Dataset,
+    DatasetProfile,
+    DatasetSeries,
+    DatasetStatus,
+    Job,
+)
 
 FIRST_VERSION = 1
 

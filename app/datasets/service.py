@@ -22,10 +22,9 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
 from app.platform.ids import is_id, new_id
-from app.platform.page import Page
-from app.platform.profile_tables import DatasetProfile
 from app.platform.settings import Settings
-from app.platform.tables import Dataset, DatasetKind
+from app.platform.sql import Page
+from app.platform.tables import Dataset, DatasetKind, DatasetProfile
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)

@@ -11,12 +11,11 @@ from sqlalchemy.orm import Session
 
 from app.datasets import repository as rows
 from app.jobs import queue
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json
-from app.platform.staging import publish
 from app.platform.tables import Dataset, DatasetStatus
 
 if TYPE_CHECKING:

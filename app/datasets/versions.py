@@ -25,8 +25,8 @@ from app.ingest.formats import CSV
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid
-from app.platform.page import Page
 from app.platform.settings import Settings
+from app.platform.sql import Page
 from app.platform.tables import Dataset, DatasetStatus, VersionMode
 
 MODES = tuple(VersionMode)

@@ -12,8 +12,8 @@ from app.evaluation.overlap import Overlap
 from app.jobs import queue
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from app.platform.evaluation_tables import Comparison
 from app.platform.settings import Settings
+from app.platform.tables import Comparison
 from app.scoring import inputs as tables
 from app.training.column_scores import score
 

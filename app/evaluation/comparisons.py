@@ -14,10 +14,9 @@ from app.evaluation.requests import COMPARE, DEFAULT_LEVEL
 from app.jobs import service as jobs
 from app.models.objectives import WHOLE, Window
 from app.platform.errors import Invalid
-from app.platform.evaluation_tables import Comparison
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import DatasetKind
+from app.platform.tables import Comparison, DatasetKind
 
 LEAST_MODELS, MOST_MODELS = 2, 20
 

@@ -15,7 +15,7 @@ from app.evaluation.comparisons_schemas import Comparison, NewComparison, compar
 from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep, PatienceDep
 from app.http.schemas import PageOf, Valid
 from app.jobs.acceptance import AskingDep, create, look_only
-from app.platform.evaluation_tables import Comparison as ComparisonRow
+from app.platform.tables import Comparison as ComparisonRow
 
 PATH = "/v1/comparisons"
 router = APIRouter(prefix=PATH, tags=["comparisons"], route_class=GuardedRoute)

@@ -10,7 +10,7 @@ from app.evaluation.common_schemas import LEVEL, STATUS, NewWindow, Windows, pai
 from app.evaluation.comparisons import LEAST_MODELS, MOST_MODELS, ComparisonRequest
 from app.evaluation.service import status_of
 from app.http.schemas import Body, Interval, Resource, Text, Timestamp
-from app.platform.evaluation_tables import Comparison as ComparisonRow
+from app.platform.tables import Comparison as ComparisonRow
 
 
 class NewComparison(Body):

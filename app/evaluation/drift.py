@@ -18,8 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.models import repository as model_rows
 from app.models.service import VALIDATION, curve_of
-from app.platform.model_tables import Model, ModelPairMetrics, ModelPartialAuc
-from app.platform.tables import DatasetKind
+from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 
 if TYPE_CHECKING:
     from core.metrics import RocCurve

@@ -17,7 +17,7 @@ from app.http.schemas import PageOf, Valid
 from app.jobs.acceptance import AskingDep, create, look_only
 from app.models.curve_answers import CurveFormDep, answer_curve
 from app.models.curves_schemas import EvaluationRoc
-from app.platform.evaluation_tables import Evaluation as EvaluationRow
+from app.platform.tables import Evaluation as EvaluationRow
 
 PATH = "/v1/evaluations"
 router = APIRouter(prefix=PATH, tags=["evaluations"], route_class=GuardedRoute)

@@ -18,10 +18,9 @@ from app.models.objectives import Window
 from app.models.service import curve_of
 from app.platform.database import Database
 from app.platform.errors import NotFound
-from app.platform.evaluation_tables import Evaluation
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import DatasetKind
+from app.platform.tables import DatasetKind, Evaluation
 from app.training.bipartite import windows_of
 
 if TYPE_CHECKING:

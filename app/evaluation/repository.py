@@ -9,11 +9,15 @@ from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert, select, union, update
 from sqlalchemy.orm import Session, selectinload
 
-from app.platform.clock import db_now
-from app.platform.evaluation_tables import Comparison, ComparisonModel, Evaluation, EvaluationCurve
-from app.platform.page import Page, fetch_page
-from app.platform.sql import Json
-from app.platform.tables import FINAL_STATES, Job
+from app.platform.sql import Json, Page, db_now, fetch_page
+from app.platform.tables import (
+    FINAL_STATES,
+    Comparison,
+    ComparisonModel,
+    Evaluation,
+    EvaluationCurve,
+    Job,
+)
 
 Judgement = TypeVar("Judgement", Evaluation, Comparison)
 """Either of the two, which are found, listed and deleted alike."""

@@ -12,8 +12,7 @@ from app.datasets.lineage import lineage_of, shares_rows
 from app.models.objectives import Window
 from app.models.use import find_named, find_to_use
 from app.platform.errors import Invalid
-from app.platform.model_tables import Model
-from app.platform.tables import Dataset, DatasetKind
+from app.platform.tables import Dataset, DatasetKind, Model
 from app.training.submission import (
     check_pairs_ready,
     find_lack,

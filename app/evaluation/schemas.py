@@ -11,8 +11,8 @@ from app.evaluation.evaluations import EvaluationRequest
 from app.evaluation.service import status_of
 from app.http.schemas import Body, Interval, Resource, Text, Timestamp
 from app.models.metrics_schemas import Height, MeanArea, Window
-from app.platform.evaluation_tables import Evaluation as EvaluationRow
 from app.platform.tables import DatasetKind
+from app.platform.tables import Evaluation as EvaluationRow
 
 
 class NewEvaluation(Body):

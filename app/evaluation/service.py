@@ -7,12 +7,10 @@ from sqlalchemy.orm import Session
 from app.evaluation import repository as rows
 from app.evaluation.repository import Judgement
 from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, NotFound
-from app.platform.evaluation_tables import Comparison, Evaluation
+from app.platform.errors import Conflict, NotFound, check_id
 from app.platform.ids import Prefix, is_id
-from app.platform.page import Page
-from app.platform.refusals import check_id
-from app.platform.tables import FINAL_STATES, JobState
+from app.platform.sql import Page
+from app.platform.tables import FINAL_STATES, Comparison, Evaluation, JobState
 
 PROCESSING, READY = "processing", "ready"
 

@@ -18,8 +18,8 @@ from app.models import service as models
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from app.platform.evaluation_tables import Evaluation, EvaluationCurve
 from app.platform.settings import Settings
+from app.platform.tables import Evaluation, EvaluationCurve
 from app.scoring import inputs as tables
 
 Callback = Callable[[int, int, Mapping[str, float]], None]

@@ -5,11 +5,8 @@ from __future__ import annotations
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.platform.batches import delete_some
-from app.platform.clock import db_now
-from app.platform.sql import Json
+from app.platform.sql import Json, db_now, delete_some, upsert_into
 from app.platform.tables import Idempotency
-from app.platform.upsert import upsert_into
 
 
 def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.platform.writeback import Writeback
+from app.platform.blobs import Writeback
 
 CATEGORIES = pa.dictionary(pa.int32(), pa.string())
 ROW_GROUP = 65_536

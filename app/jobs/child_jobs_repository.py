@@ -13,9 +13,7 @@ from sqlalchemy import case, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.jobs import outbox_repository as outbox
-from app.platform.batches import delete_some
-from app.platform.clock import db_now
-from app.platform.sql import Json
+from app.platform.sql import Json, db_now, delete_some
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 _AS_IT_IS = {"synchronize_session": False}

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, exists, insert, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from app.platform.batches import delete_some
-from app.platform.clock import db_now
+from app.platform.sql import db_now, delete_some
 from app.platform.tables import FINAL_STATES, Job, JobState, Outbox
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.jobs.queue_repository import lease_is_over
-from app.platform.clock import db_now
+from app.platform.sql import db_now
 from app.platform.tables import Job, JobState, Outbox
 
 

@@ -32,8 +32,7 @@ from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.jobs import child_jobs_repository as parts
-from app.platform.clock import db_now, machine_now
-from app.platform.sql import Json
+from app.platform.sql import Json, db_now, machine_now
 from app.platform.tables import Job, JobState
 
 

@@ -8,9 +8,7 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from app.platform.clock import db_now
-from app.platform.page import Page, fetch_page
-from app.platform.sql import Json
+from app.platform.sql import Json, Page, db_now, fetch_page
 from app.platform.tables import Dataset, DatasetPairs, DatasetStatus, Job, JobEvent, JobState
 
 # Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.

@@ -15,12 +15,10 @@ from app.jobs import queue_repository as queue
 from app.jobs import repository as rows
 from app.platform import failpoints as faults
 from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
-from app.platform.page import MAX_LIMIT, Page
-from app.platform.refusals import check_id
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import MAX_LIMIT, Json, Page
 from app.platform.tables import (
     FINAL_STATES,
     Dataset,

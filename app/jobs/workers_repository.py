@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.platform.batches import delete_some
-from app.platform.clock import db_now
+from app.platform.sql import db_now, delete_some
 from app.platform.tables import Worker
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.platform.clock import db_now
-from app.platform.model_tables import ModelAlias, ModelAliasHistory
-from app.platform.upsert import upsert_into
+from app.platform.sql import db_now, upsert_into
+from app.platform.tables import ModelAlias, ModelAliasHistory
 
 
 def find(

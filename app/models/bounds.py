@@ -12,7 +12,7 @@ from app.models import repository as rows
 from app.models.service import curve_of, find, is_approximate
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound
-from app.platform.model_tables import Model, ModelMetrics
+from app.platform.tables import Model, ModelMetrics
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS

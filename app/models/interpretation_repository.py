@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from app.platform.interpretation_tables import ModelImportance, ModelSample
+from app.platform.tables import ModelImportance, ModelSample
 
 
 def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:

@@ -17,7 +17,7 @@ from app.models import repository as rows
 from app.models.service import find
 from app.platform.database import Database
 from app.platform.errors import NotFound
-from app.platform.model_tables import Model, ModelMargins, ModelMetrics
+from app.platform.tables import Model, ModelMargins, ModelMetrics
 
 if TYPE_CHECKING:
     from core.boosting.booster import Booster

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.evaluation import repository as evaluations
-from app.platform.clock import db_now
-from app.platform.model_tables import (
+from app.platform.sql import Page, db_now, fetch_page, next_number
+from app.platform.tables import (
     Model,
     ModelAlias,
     ModelCurve,
@@ -23,8 +23,6 @@ from app.platform.model_tables import (
     ModelPairMetrics,
     ModelPartialAuc,
 )
-from app.platform.numbers import next_number
-from app.platform.page import Page, fetch_page
 from app.scoring import repository as batch_scores
 
 

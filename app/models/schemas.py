@@ -10,7 +10,7 @@ from app.http.schemas import Body, DatasetVersion, Resource, Text, Timestamp
 from app.models.curves_schemas import Cut, Part, cut_of
 from app.models.search_schemas import Search
 from app.models.service import AliasState
-from app.platform.model_tables import Model as ModelRow
+from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
     from core.metrics import OperatingPoint

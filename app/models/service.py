@@ -21,11 +21,16 @@ from app.platform.errors import (
     PreconditionFailed,
     PreconditionRequired,
 )
-from app.platform.evaluation_tables import EvaluationCurve
 from app.platform.ids import is_id
-from app.platform.model_tables import Model, ModelAlias, ModelAliasHistory, ModelCurve
-from app.platform.page import Page
-from app.platform.tables import DatasetKind
+from app.platform.sql import Page
+from app.platform.tables import (
+    DatasetKind,
+    EvaluationCurve,
+    Model,
+    ModelAlias,
+    ModelAliasHistory,
+    ModelCurve,
+)
 from core import metrics as core_metrics
 
 VALIDATION = "validation"

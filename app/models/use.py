@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.models import repository as rows
 from app.models import service as models
 from app.platform.errors import NotFound
-from app.platform.model_tables import Model
+from app.platform.tables import Model
 
 
 def find_named(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:

@@ -9,11 +9,17 @@ from sqlalchemy import CompoundSelect, func, literal, select, union
 from sqlalchemy.orm import Session
 
 from app.jobs import child_jobs_repository as parts
-from app.platform.batch_score_tables import BatchScore
-from app.platform.clock import db_now
-from app.platform.model_tables import Model
-from app.platform.tables import FINAL_STATES, Dataset, DatasetPairs, Job, JobState
-from app.platform.validation_tables import ModelOutOfFold
+from app.platform.sql import db_now
+from app.platform.tables import (
+    FINAL_STATES,
+    BatchScore,
+    Dataset,
+    DatasetPairs,
+    Job,
+    JobState,
+    Model,
+    ModelOutOfFold,
+)
 
 # The inverse of BlobStore.adopt: kind/ab/abcdef…
 _ARTIFACT = literal("artifacts/").concat(

@@ -8,14 +8,21 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, exists, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from app.platform.audit_tables import AuditEntry
-from app.platform.batch_score_tables import BatchScore
-from app.platform.batches import delete_some
-from app.platform.clock import db_now
-from app.platform.evaluation_tables import Comparison, Evaluation
-from app.platform.model_tables import Model
-from app.platform.series_tables import DatasetSeries
-from app.platform.tables import FINAL_STATES, Dataset, DatasetPairs, DatasetStatus, Job, JobEvent
+from app.platform.sql import db_now, delete_some
+from app.platform.tables import (
+    FINAL_STATES,
+    AuditEntry,
+    BatchScore,
+    Comparison,
+    Dataset,
+    DatasetPairs,
+    DatasetSeries,
+    DatasetStatus,
+    Evaluation,
+    Job,
+    JobEvent,
+    Model,
+)
 
 
 class Ended(NamedTuple):

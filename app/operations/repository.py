@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import case, func, select, text
 from sqlalchemy.orm import Session
 
-from app.platform.clock import db_now
+from app.platform.sql import db_now
 from app.platform.tables import FINAL_STATES, Job, JobState
 
 

@@ -15,10 +15,8 @@ from typing import Any, cast
 from sqlalchemy import Insert, event, select
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
-from app.platform.audit_tables import AuditEntry
-from app.platform.clock import db_now
-from app.platform.page import Page, fetch_page
-from app.platform.tables import Idempotency
+from app.platform.sql import Page, db_now, fetch_page
+from app.platform.tables import AuditEntry, Idempotency
 
 _MADE = "made"  # in a session's notes: the ids of new rows; there as soon as anything has changed
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -15,7 +16,33 @@ from types import TracebackType
 from typing import Self
 
 from app.platform import failpoints as faults
-from app.platform.writeback import Writeback
+
+
+class Writeback:
+    """Hands a growing file over to the disk, a part at a time.
+
+    The system keeps the first `most_cached` bytes in memory for who reads them soon. What comes behind them leaves the
+    memory once it is on disk: a long file would push out what others use, and touch ever new pages, which is slow.
+    """
+
+    _PART = 8 << 20
+
+    def __init__(self, descriptor: int, most_cached: int = sys.maxsize) -> None:
+        self._descriptor = descriptor
+        self._most_cached = most_cached
+        self._sent = 0
+
+    def grown_to(self, size: int) -> None:
+        """Take note of the size so far; waits for nothing. What the system was not given yet is left to the fsync."""
+        if size - self._sent < self._PART:
+            return
+        if hasattr(os, "posix_fadvise"):
+            # Linux begins to write what of these pages is not written yet, keeps those, and drops the others: the
+            # part that is new stays until it is named again together with the next.
+            start = min(self._sent, self._most_cached)
+            os.posix_fadvise(self._descriptor, start, size - start, os.POSIX_FADV_DONTNEED)
+        self._sent = size
+
 
 _STAGING = "staging"
 _HOLD = "hold-"
@@ -241,3 +268,15 @@ def _newest(path: Path) -> float:
         with contextlib.suppress(FileNotFoundError):
             newest = max(newest, each.stat().st_mtime)
     return newest
+
+
+def publish(blobs: BlobStore, file: Path, kind: str, sha256: str) -> str:
+    """Move a finished file into the store and return its key; called again, find it there already.
+
+    The transaction that names the blob may have to be tried again when the database was away.
+    """
+    key = f"{kind}/{sha256[:2]}/{sha256}"
+    if not file.exists() and blobs.path(key).exists():
+        os.utime(blobs.path(key))  # its grace begins anew, as if it had been published now
+        return key
+    return blobs.adopt(file, kind, sha256)

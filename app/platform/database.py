@@ -20,8 +20,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.platform import audit
-from app.platform.clock import MACHINE_CLOCK
 from app.platform.errors import Deadlock, OutOfSpace, Unavailable
+from app.platform.sql import MACHINE_CLOCK
 
 log = logging.getLogger(__name__)
 

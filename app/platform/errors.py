@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.platform.ids import Prefix, is_id
+
 _MOST_SHOWN = 100
 
 
@@ -153,3 +155,20 @@ class LeaseLost(Exception):
 
 class CancelRequested(Exception):
     """A cancel came before the job could succeed. Roll back what it made and end it as cancelled."""
+
+
+def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
+    """A refusal that points at one entry of the job."""
+    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
+
+
+def escape(name: str) -> str:
+    """A name as a part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def check_id(parameter: str, value: str | None, prefix: Prefix) -> None:
+    """Raise Invalid for a filter that is given and is no id of its kind."""
+    if value is not None and not is_id(value, prefix):
+        detail = f"{parameter} must be an id such as {prefix}_…, got {value[:100]!r}"
+        raise Invalid(detail, errors=[{"parameter": parameter, "detail": detail}])

@@ -1,11 +1,34 @@
-"""What every table has in common, on SQLite and PostgreSQL."""
+"""What tables and queries share, on SQLite and PostgreSQL: types, the clock, pages of lists, inserts, batches."""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import binascii
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from sqlalchemy import JSON, BigInteger, Float, LargeBinary, MetaData, Text
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ColumnElement,
+    CursorResult,
+    Float,
+    LargeBinary,
+    MetaData,
+    Select,
+    Text,
+    delete,
+    inspect,
+    select,
+    tuple_,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Session
+from sqlalchemy.sql.functions import FunctionElement
+
+from app.platform.errors import Invalid
 
 Json = dict[str, Any]
 
@@ -32,3 +55,151 @@ class Base(DeclarativeBase):
         list[str]: JSON(none_as_null=True),
         bytes: LargeBinary,
     }
+
+
+MACHINE_CLOCK = "rankwright_machine_clock"
+"""The function that `app.platform.database` teaches SQLite."""
+
+
+class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
+    """The present by the database's clock, not by this process's.
+
+    PostgreSQL: `clock_timestamp()`, which moves within a transaction. SQLite: the process clock in
+    milliseconds; `unixepoch('subsec')` would be plainer but is NULL before SQLite 3.42.
+    """
+
+    type = Float(53)
+    inherit_cache = True
+
+
+@compiles(db_now, "postgresql")
+def _postgresql(element: db_now, compiler: Any, **kw: Any) -> str:
+    return "CAST(extract(epoch from clock_timestamp()) AS double precision)"
+
+
+@compiles(db_now, "sqlite")
+def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+class machine_now(FunctionElement[float]):  # noqa: N801 - as above
+    """Seconds by the machine's monotonic clock, which nobody can set, and which begins anew when the machine starts.
+
+    All processes that share a SQLite file read the same one. On PostgreSQL NULL: the server's clock is enough.
+    """
+
+    type = Float(53)
+    inherit_cache = True
+
+
+@compiles(machine_now, "postgresql")
+def _no_machine(element: machine_now, compiler: Any, **kw: Any) -> str:
+    return "CAST(NULL AS double precision)"
+
+
+@compiles(machine_now, "sqlite")
+def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
+    return f"{MACHINE_CLOCK}()"
+
+
+MAX_LIMIT = 200
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """A page of rows; `next` is the cursor that `after` takes for the page behind it."""
+
+    data: list[T]
+    has_more: bool
+    next: str | None
+
+
+def fetch_page(
+    session: Session,
+    statement: Select[T],
+    created_at: InstrumentedAttribute[float],
+    id_: InstrumentedAttribute[str],
+    *,
+    limit: int,
+    after: str | None,
+) -> Page[T]:
+    """Run `statement` for one page. A limit outside 1..200 or a cursor that we did not make is `Invalid`."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
+    if after is not None:
+        statement = statement.where(tuple_(created_at, id_) < tuple_(*decode_cursor(after)))
+    statement = statement.order_by(created_at.desc(), id_.desc()).limit(limit + 1)
+    rows = list(session.scalars(statement))
+    if len(rows) <= limit:
+        return Page(rows, False, None)
+    last: Any = rows[limit - 1]
+    cursor = encode_cursor(getattr(last, created_at.key), getattr(last, id_.key))
+    return Page(rows[:limit], True, cursor)
+
+
+def encode_cursor(created_at: float, id_: str) -> str:
+    """Name the place behind this row, in characters that a URL takes as they are."""
+    text = json.dumps([float(created_at), id_], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str) -> tuple[float, str]:
+    """Read what `encode_cursor` wrote; anything else is `Invalid`."""
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        created_at, id_ = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, TypeError, RecursionError, binascii.Error):
+        raise _bad_cursor(cursor) from None
+    if type(created_at) is not float or not math.isfinite(created_at):
+        raise _bad_cursor(cursor)
+    if type(id_) is not str or not id_.isascii() or not id_.isprintable():
+        raise _bad_cursor(cursor)
+    return created_at, id_
+
+
+def _bad_cursor(cursor: str) -> Invalid:
+    return Invalid(
+        f"after must be a cursor that a page gave as next, got {cursor[:100]!r}",
+        code="invalid_cursor",
+    )
+
+
+def upsert_into(session: Session, table: Any) -> Any:
+    """The session's database's own INSERT into a table; only that database's dialect is imported."""
+    if session.get_bind().dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    return insert(table)
+
+
+def next_number(
+    session: Session, counter: InstrumentedAttribute[int], *, first: int = 1, **key: str
+) -> int:
+    """Give out the next number of the counter's row that has this key; without such a row it is `first`.
+
+    Transactions that ask at once take their turns on that row.
+    """
+    statement = (
+        upsert_into(session, counter.class_)
+        .values({counter.key: first} | key)
+        .on_conflict_do_update(index_elements=list(key), set_={counter.key: counter + 1})
+        .returning(counter)
+    )
+    number: int = session.scalars(statement, execution_options={"populate_existing": True}).one()
+    return number
+
+
+def delete_some(
+    session: Session, table: type[Base], *conditions: ColumnElement[bool], limit: int
+) -> int:
+    """Delete so many of the rows that meet the conditions; returns how many. Fewer than `limit` were the last."""
+    columns = inspect(table).primary_key
+    doomed = select(*columns).where(*conditions).limit(limit)
+    done: CursorResult[Any] = session.execute(  # type: ignore[assignment]  # a DELETE's result counts its rows
+        delete(table).where(tuple_(*columns).in_(doomed)),
+        execution_options={"synchronize_session": False},
+    )
+    return done.rowcount

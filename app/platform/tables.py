@@ -1,11 +1,15 @@
-"""Keys, datasets, jobs and workers, the same on SQLite and PostgreSQL. Times are seconds since 1970 (see `time.py`)."""
+"""All tables, the same on SQLite and PostgreSQL. Keys run across every domain, so they stand together.
+
+Times are seconds since 1970; `sql` has the clock.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, foreign, mapped_column, relationship
 
 from app.platform.sql import Base, Json
 
@@ -283,3 +287,438 @@ class Worker(Base):
     by_message: Mapped[int]
     by_look: Mapped[int]
     note: Mapped[str | None]
+
+
+class AuditEntry(Base):
+    """One change that a caller made, written in the transaction that made it.
+
+    `action` is the route, `path` the address without its query, `made` the ids of what it created. `key_id` is null for
+    a change from the server's own command line. Nothing of a body is kept.
+    """
+
+    __tablename__ = "audit_entries"
+    __table_args__ = (Index(None, "owner", "created_at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    key_id: Mapped[str | None]
+    action: Mapped[str]
+    path: Mapped[str | None]
+    made: Mapped[list[str]]
+    request_id: Mapped[str | None]
+    created_at: Mapped[float]
+
+
+class DatasetProfile(Base):
+    """Quantiles, histograms and AUC of each feature, in the order of the columns, seen in so many `rows`; and the rows
+    that come twice.
+    """
+
+    __tablename__ = "dataset_profiles"
+
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
+    )
+    rows: Mapped[int]
+    columns: Mapped[list[Json]]
+    duplicates: Mapped[Json]
+
+
+class DatasetSeries(Base):
+    """The last version that a series has given out: one that was deleted is never given again.
+
+    A table of which there is but the first version has no row here.
+    """
+
+    __tablename__ = "dataset_series"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    first_id: Mapped[str] = mapped_column(primary_key=True)
+    last_version: Mapped[int]
+
+
+OfModel = Annotated[
+    str, mapped_column(ForeignKey("models.id", ondelete="CASCADE"), primary_key=True)
+]
+
+
+class Model(Base):
+    """A trained ranker as a resource; its bytes lie in the blob store under their own hash."""
+
+    __tablename__ = "models"
+    __table_args__ = (
+        UniqueConstraint("owner", "name", "version"),
+        UniqueConstraint("job_id"),
+        Index(None, "owner", "created_at", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    name: Mapped[str]
+    version: Mapped[int]
+    job_id: Mapped[str]
+    dataset_id: Mapped[str]
+    dataset: Mapped[Json | None]
+    validation_dataset: Mapped[Json | None]
+    kind: Mapped[str] = mapped_column(server_default="bipartite")
+    algorithm: Mapped[str]
+    parameters: Mapped[Json]
+    objective: Mapped[Json]
+    validation: Mapped[Json]
+    optimised_for: Mapped[Json]
+    selected_by: Mapped[Json | None]
+    search: Mapped[Json | None]
+    beats_controls: Mapped[bool | None]
+    features: Mapped[list[Json]]
+    label: Mapped[str | None]
+    positive: Mapped[str | None]
+    negative: Mapped[str | None]
+    labels: Mapped[list[Json] | None]
+    spelling: Mapped[Json | None]
+    seed: Mapped[int]
+    tags: Mapped[Json]
+    warnings: Mapped[list[str]]
+    fit_seconds: Mapped[float]
+    artifact_sha256: Mapped[str]
+    artifact_bytes: Mapped[int]
+    created_at: Mapped[float]
+
+
+class ModelName(Base):
+    """The last version that a name has given out: one that was deleted is never given again."""
+
+    __tablename__ = "model_names"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    last_version: Mapped[int]
+
+
+class ModelAlias(Base):
+    """A name that moves, such as `champion`; `revision` is its ETag."""
+
+    __tablename__ = "model_aliases"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int]
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
+    updated_at: Mapped[float]
+
+
+class ModelAliasHistory(Base):
+    """Where an alias pointed, revision by revision, so that a rollback is one PUT."""
+
+    __tablename__ = "model_alias_history"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    model_id: Mapped[str]
+    at: Mapped[float]
+
+
+class ModelMetrics(Base):
+    """AUC of a model on one part (`validation` or `train`), with its interval. Effective rows are Kish's."""
+
+    __tablename__ = "model_metrics"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    auc: Mapped[float]
+    auc_low: Mapped[float]
+    auc_high: Mapped[float]
+    level: Mapped[float]
+    positives: Mapped[int]
+    negatives: Mapped[int]
+    positive_weight: Mapped[float]
+    negative_weight: Mapped[float]
+    positive_effective: Mapped[float]
+    negative_effective: Mapped[float]
+    ties: Mapped[float]
+
+
+class ModelPartialAuc(Base):
+    """Partial AUC on one window of FPR, divided by its width, with its interval."""
+
+    __tablename__ = "model_partial_aucs"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    fpr_min: Mapped[float] = mapped_column(primary_key=True)
+    fpr_max: Mapped[float] = mapped_column(primary_key=True)
+    value: Mapped[float]
+    low: Mapped[float]
+    high: Mapped[float]
+
+
+class ModelPairMetrics(Base):
+    """Weighted share of the pairs of one part that a model puts in order, with its interval."""
+
+    __tablename__ = "model_pair_metrics"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[float]
+    low: Mapped[float]
+    high: Mapped[float]
+    level: Mapped[float]
+    misrank_fraction: Mapped[float]
+    ties: Mapped[float]
+    pairs: Mapped[int]
+    items: Mapped[int]
+    weight: Mapped[float]
+    effective_pairs: Mapped[float]
+
+
+class ModelMargins(Base):
+    """Margins of a model's training pairs: little-endian float64 columns, and `best`, ρ where it was looked for."""
+
+    __tablename__ = "model_margins"
+
+    model_id: Mapped[OfModel]
+    l1_norm: Mapped[float]
+    smooth_margin: Mapped[float]
+    thetas: Mapped[bytes]
+    fractions: Mapped[bytes]
+    d_plus: Mapped[bytes]
+    d_minus: Mapped[bytes]
+    weak_rankers: Mapped[int]
+    depends_on_data: Mapped[str | None]
+    best: Mapped[Json | None]
+
+
+class ModelLabelMetrics(Base):
+    """AUC of one label's scores on one part; null where the part lacks one of its classes."""
+
+    __tablename__ = "model_label_metrics"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    label: Mapped[str]
+    auc: Mapped[Json | None]
+    partial_aucs: Mapped[list[Json]]
+    level: Mapped[float]
+    positives: Mapped[int]
+    negatives: Mapped[int]
+    ties: Mapped[float | None]
+
+
+class ModelCurve(Base):
+    """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1), in one row: it is read whole."""
+
+    __tablename__ = "model_curves"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    points: Mapped[int]
+    fpr: Mapped[bytes]
+    tpr: Mapped[bytes]
+    thresholds: Mapped[bytes]
+
+
+class ModelOutOfFold(Base):
+    """The out-of-fold scores of a cross-validated model: a Parquet file in the blob store.
+
+    They are scores of people's rows, with their labels: they go when the dataset goes that they came from.
+    """
+
+    __tablename__ = "model_out_of_fold"
+
+    model_id: Mapped[OfModel]
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), index=True
+    )
+    blob_key: Mapped[str] = mapped_column(index=True)
+    bytes: Mapped[int]
+    entries: Mapped[int]
+    repeats: Mapped[int]
+    folds: Mapped[int]
+    fold_aucs: Mapped[list[Json]]
+
+
+class ModelControls(Base):
+    """How a model compares with plain algorithms on the same divisions; `skipped` says why with none."""
+
+    __tablename__ = "model_controls"
+
+    model_id: Mapped[OfModel]
+    level: Mapped[float]
+    controls: Mapped[list[Json]]
+    windows: Mapped[list[Json]]
+    decided_on: Mapped[Json]
+    skipped: Mapped[str | None]
+
+
+class ModelLeaderboard(Base):
+    """What `auto` has tried for a model, the best first."""
+
+    __tablename__ = "model_leaderboards"
+
+    model_id: Mapped[OfModel]
+    budget_seconds: Mapped[float]
+    seconds: Mapped[float]
+    candidates: Mapped[list[Json]]
+    members: Mapped[list[Json]]
+    notes: Mapped[list[str]]
+
+
+class ModelSample(Base):
+    """A few rows of one part (`train` or `validation`), in random order, as the ranker scores them.
+
+    `rows` times the model's features little-endian float64, row by row, and a float64 per row in `weight` where rows
+    have weights. They are people's data: they go when the dataset goes that they came from.
+    """
+
+    __tablename__ = "model_samples"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), index=True
+    )
+    rows: Mapped[int]
+    values: Mapped[bytes]
+    weight: Mapped[bytes | None]
+
+
+class ModelImportance(Base):
+    """How much each feature matters to a model: `features` in the artifact's order, `method` says in what sense."""
+
+    __tablename__ = "model_importances"
+
+    model_id: Mapped[OfModel]
+    method: Mapped[str]
+    part: Mapped[str]
+    features: Mapped[list[Json]]
+
+
+class Evaluation(Base):
+    """How good a model is on a dataset: asked for with its job, `metrics` and `drift` written as that succeeds."""
+
+    __tablename__ = "evaluations"
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "job_id"),
+        Index(None, "model_id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    job_id: Mapped[str]
+    model_id: Mapped[str]
+    model_name: Mapped[str]
+    model_version: Mapped[int]
+    kind: Mapped[str]
+    dataset_id: Mapped[str]
+    dataset_name: Mapped[str]
+    dataset_version: Mapped[int | None]
+    dataset_sha256: Mapped[str | None]
+    windows: Mapped[list[Json]]
+    level: Mapped[float]
+    warnings: Mapped[list[str]]
+    metrics: Mapped[Json | None]
+    drift: Mapped[Json | None]
+    created_at: Mapped[float]
+
+    job: Mapped[Job] = relationship(
+        primaryjoin=lambda: foreign(Evaluation.job_id) == Job.id, viewonly=True
+    )
+
+
+class EvaluationCurve(Base):
+    """The ROC curve of an evaluation, in the form of a model's (`ModelCurve`)."""
+
+    __tablename__ = "evaluation_curves"
+
+    evaluation_id: Mapped[str] = mapped_column(
+        ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    points: Mapped[int]
+    fpr: Mapped[bytes]
+    tpr: Mapped[bytes]
+    thresholds: Mapped[bytes]
+
+
+class Comparison(Base):
+    """Several models on one dataset: asked for with its job, `result` written as that succeeds."""
+
+    __tablename__ = "comparisons"
+    __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "job_id"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    job_id: Mapped[str]
+    dataset_id: Mapped[str]
+    dataset_name: Mapped[str]
+    dataset_version: Mapped[int | None]
+    dataset_sha256: Mapped[str | None]
+    windows: Mapped[list[Json]]
+    level: Mapped[float]
+    warnings: Mapped[list[str]]
+    result: Mapped[Json | None]
+    created_at: Mapped[float]
+
+    job: Mapped[Job] = relationship(
+        primaryjoin=lambda: foreign(Comparison.job_id) == Job.id, viewonly=True
+    )
+    models: Mapped[list[ComparisonModel]] = relationship(
+        order_by=lambda: ComparisonModel.position, viewonly=True
+    )
+
+
+class ComparisonModel(Base):
+    """One of the models that are compared, as it was called when that was asked for."""
+
+    __tablename__ = "comparison_models"
+    __table_args__ = (Index(None, "model_id"),)
+
+    comparison_id: Mapped[str] = mapped_column(
+        ForeignKey("comparisons.id", ondelete="CASCADE"), primary_key=True
+    )
+    position: Mapped[int] = mapped_column(primary_key=True)
+    model_id: Mapped[str]
+    name: Mapped[str]
+    version: Mapped[int]
+
+
+class BatchScore(Base):
+    """A table and what a model gives its rows: asked for with its job, `result_key` and what is told of it written as
+    that succeeds.
+
+    The rows are those of a dataset, or of an upload of their own; that goes as soon as it is scored.
+    """
+
+    __tablename__ = "batch_scores"
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "job_id"),
+        Index(None, "model_id"),
+        Index(None, "dataset_id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    job_id: Mapped[str]
+    model_id: Mapped[str]
+    model_name: Mapped[str]
+    model_version: Mapped[int]
+    dataset_id: Mapped[str | None]
+    dataset_name: Mapped[str | None]
+    content_type: Mapped[str | None]
+    content_encoding: Mapped[str | None]
+    upload_key: Mapped[str | None] = mapped_column(index=True)
+    upload_bytes: Mapped[int | None]
+    terms: Mapped[Json]
+    rows: Mapped[int | None]
+    columns: Mapped[list[Json] | None]
+    result_key: Mapped[str | None] = mapped_column(index=True)
+    result_bytes: Mapped[int | None]
+    created_at: Mapped[float]
+
+    job: Mapped[Job] = relationship(
+        primaryjoin=lambda: foreign(BatchScore.job_id) == Job.id, viewonly=True
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from app.platform.validation_tables import ModelControls, ModelLeaderboard
+from app.platform.tables import ModelControls, ModelLeaderboard
 from app.reports import words
 from app.reports.document import Block, Items, Paragraph, Table
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.datasets.constants import is_constant
-from app.platform.profile_tables import DatasetProfile
-from app.platform.tables import Dataset, DatasetKind
+from app.platform.tables import Dataset, DatasetKind, DatasetProfile
 from app.reports import words
 from app.reports.document import (
     Bars,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.platform.interpretation_tables import ModelImportance
+from app.platform.tables import ModelImportance
 from app.reports.document import Bar, Block, Cell, Paragraph, Table
 from app.training.importance import METHODS
 

@@ -15,11 +15,17 @@ from app.models.objectives import target_fpr
 from app.models.service import Judged
 from app.platform.database import Database
 from app.platform.errors import NotFound
-from app.platform.interpretation_tables import ModelImportance
-from app.platform.model_tables import Model
-from app.platform.profile_tables import DatasetProfile
-from app.platform.tables import Dataset, DatasetKind, Job
-from app.platform.validation_tables import ModelControls, ModelLeaderboard, ModelOutOfFold
+from app.platform.tables import (
+    Dataset,
+    DatasetKind,
+    DatasetProfile,
+    Job,
+    Model,
+    ModelControls,
+    ModelImportance,
+    ModelLeaderboard,
+    ModelOutOfFold,
+)
 from app.reports.plotting import CurvePlot, plot_of
 
 if TYPE_CHECKING:

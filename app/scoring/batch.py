@@ -13,16 +13,13 @@ from app.datasets import service as datasets
 from app.ingest.errors import show
 from app.jobs import service as jobs
 from app.models.use import find_named, find_to_use
-from app.platform.batch_score_tables import BatchScore
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
+from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable, check_id
 from app.platform.ids import is_id, new_id
-from app.platform.model_tables import Model
-from app.platform.page import Page
-from app.platform.refusals import check_id
 from app.platform.settings import Settings
-from app.platform.tables import FINAL_STATES, Dataset, JobState
+from app.platform.sql import Page
+from app.platform.tables import FINAL_STATES, BatchScore, Dataset, JobState, Model
 from app.scoring import repository as rows
 from app.scoring.options import Terms, check_said
 from app.scoring.service import ModelCache

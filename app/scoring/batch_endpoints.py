@@ -28,8 +28,8 @@ from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import Asking, create, look_only
 from app.models.endpoints import matches
-from app.platform.batch_score_tables import BatchScore as BatchScoreRow
 from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
+from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import options as score_terms
 from app.scoring.answers import csv_header

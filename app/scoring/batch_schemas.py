@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app.evaluation.common_schemas import STATUS
 from app.http.schemas import Body, Resource, Text, Timestamp
-from app.platform.batch_score_tables import BatchScore as BatchScoreRow
+from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import options as score_terms
 from app.scoring.options import MOST_NAMES

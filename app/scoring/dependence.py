@@ -15,7 +15,7 @@ from app.models import interpretation_repository as rows
 from app.models.service import find
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
-from app.platform.model_tables import Model
+from app.platform.tables import Model
 from app.scoring.service import ModelCache
 from app.training import samples
 

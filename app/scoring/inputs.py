@@ -13,8 +13,7 @@ from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.models import repository as model_rows
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
-from app.platform.model_tables import Model
-from app.platform.tables import Dataset
+from app.platform.tables import Dataset, Model
 from app.scoring.service import artifact_key
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, selectinload
 
-from app.platform.batch_score_tables import BatchScore
-from app.platform.clock import db_now
-from app.platform.page import Page, fetch_page
-from app.platform.tables import FINAL_STATES, Job
+from app.platform.sql import Page, db_now, fetch_page
+from app.platform.tables import FINAL_STATES, BatchScore, Job
 
 
 def insert(session: Session, **values: Any) -> BatchScore:

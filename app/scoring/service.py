@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from app.models import repository as rows
 from app.models import service as models
+from app.platform.background import Memory
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unavailable
-from app.platform.model_tables import Model
-from app.platform.ttl_cache import Memory
+from app.platform.tables import Model
 from app.scoring.features import FeatureIndex
 from app.training.tasks import ARTIFACTS
 

@@ -18,12 +18,10 @@ from app.ingest.values import MissingTokens
 from app.jobs import queue
 from app.models import repository as model_rows
 from app.models import service as models
-from app.platform.batch_score_tables import BatchScore
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
-from app.platform.model_tables import Model
 from app.platform.settings import Settings
-from app.platform.staging import publish
+from app.platform.tables import BatchScore, Model
 from app.scoring import repository as rows
 from app.scoring.batch import score_names
 from app.scoring.features import FeatureIndex

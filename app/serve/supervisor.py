@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from app.platform.processes import Signals
 from app.platform.settings import Settings
-from app.platform.signals import Signals
 from app.serve import broker
 from app.serve.lock import state_lock
 from app.serve.prepare import prepare

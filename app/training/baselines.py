@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.models.objectives import WHOLE, window_of
-from app.platform.validation_tables import ModelControls
+from app.platform.tables import ModelControls
 from app.training.bipartite import windows_of
 from app.training.out_of_fold_rows import LEVEL, Entries
 from app.training.search import AUTO

@@ -14,8 +14,8 @@ from app.datasets.matrices import Columns, Table, check_classes, divide, read_ta
 from app.models import margins
 from app.models.objectives import value_of, window_of
 from app.platform.errors import Invalid
-from app.platform.model_tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.platform.sql import Base
+from app.platform.tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.training.column_scores import score
 from app.training.inner_splits import Inner
 from app.training.out_of_fold_rows import Entries, Folds

@@ -11,10 +11,9 @@ from typing import Any
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs.progress import Leaderboard
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.platform.staging import publish
 from app.training import batches as bundles
 from app.training import tasks as training
 

@@ -17,7 +17,7 @@ from app.models import interpretation_repository as rows
 from app.models.service import find, find_label
 from app.platform.database import Database
 from app.platform.errors import NotFound
-from app.platform.interpretation_tables import ModelImportance
+from app.platform.tables import ModelImportance
 from app.training.kinds import Trial
 from app.training.samples import as_scored
 from core.errors import InvalidParameter

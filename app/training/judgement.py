@@ -8,8 +8,7 @@ from app.models.service import find
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, Unavailable
-from app.platform.model_tables import Model
-from app.platform.validation_tables import ModelControls, ModelLeaderboard, ModelOutOfFold
+from app.platform.tables import Model, ModelControls, ModelLeaderboard, ModelOutOfFold
 
 
 def read_out_of_fold(

@@ -27,8 +27,8 @@ from app.datasets.matrices import (
 )
 from app.models.objectives import value_of
 from app.platform.errors import Invalid
-from app.platform.model_tables import ModelLabelMetrics
 from app.platform.sql import Base
+from app.platform.tables import ModelLabelMetrics
 from app.training.bipartite import windows_of
 from app.training.column_scores import score_labels
 from app.training.inner_splits import Inner, check_one_split

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.models.objectives import WHOLE
-from app.platform.validation_tables import ModelOutOfFold
+from app.platform.tables import ModelOutOfFold
 from app.training.bipartite import BipartiteTable, metrics_of, scores_file, windows_of, write_curve
 from app.training.calibration import YARDSTICK_FILE, convert, mark
 from app.training.out_of_fold_rows import LEVEL, Entries, Folds

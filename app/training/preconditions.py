@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.platform.refusals import invalid, shown
+from app.platform.errors import invalid, shown
 from app.platform.sql import Json
 from app.platform.tables import Dataset, DatasetKind
 from app.training.search import AUTO

@@ -24,8 +24,8 @@ from app.datasets.matrices import Columns, Table, cut, hash_units, read_table
 from app.ingest.row_hashes import Hashes, mix
 from app.models import margins
 from app.platform.errors import Invalid
-from app.platform.model_tables import ModelPairMetrics
 from app.platform.sql import Base
+from app.platform.tables import ModelPairMetrics
 from app.training.column_scores import score
 from app.training.inner_splits import Inner, check_one_split
 from app.training.samples import draw

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.datasets.matrices import Floats, Rows, Table
-from app.platform.interpretation_tables import ModelSample
+from app.platform.tables import ModelSample
 
 if TYPE_CHECKING:
     from core.ranker import Ranker

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app.models.objectives import value_of, window_of
-from app.platform.refusals import escape, invalid, shown
-from app.platform.validation_tables import ModelLeaderboard
+from app.platform.errors import escape, invalid, shown
+from app.platform.tables import ModelLeaderboard
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 

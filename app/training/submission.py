@@ -13,13 +13,11 @@ from app.datasets.lineage import lineage_of
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.models.objectives import check_objective, window_of
-from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.errors import Conflict, Invalid, NotFound, escape, invalid, shown
 from app.platform.ids import is_id
-from app.platform.model_tables import Model
-from app.platform.refusals import escape, invalid, shown
 from app.platform.settings import Settings
 from app.platform.sql import Json
-from app.platform.tables import Dataset, DatasetKind, DatasetStatus, Job
+from app.platform.tables import Dataset, DatasetKind, DatasetStatus, Job, Model
 from app.training import baselines as controls
 from app.training import preconditions as suitability
 from app.training import search

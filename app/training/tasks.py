@@ -17,13 +17,12 @@ from app.jobs import repository as job_rows
 from app.jobs.progress import MEASURING, EndEarly, Reporter, leave_out
 from app.models import repository as model_rows
 from app.models import service as models
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
-from app.platform.staging import publish
 from app.platform.tables import Dataset, DatasetStatus
 from app.scoring.options import spelling_of
 from app.training import baselines as controls

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from app.http.schemas import Interval, Resource
-from app.platform.model_tables import Model
-from app.platform.validation_tables import ModelControls, ModelLeaderboard
+from app.platform.tables import Model, ModelControls, ModelLeaderboard
 
 
 class FoldAuc(Resource):

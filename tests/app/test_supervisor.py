@@ -20,8 +20,8 @@ import pytest
 from harness import children_of, is_running
 from servers import eventually
 
+from app.platform.processes import Signals
 from app.platform.settings import Settings
-from app.platform.signals import Signals
 from app.serve import supervisor as supervision
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from app.platform import memory
+from app.platform import resources
 from app.platform.settings import Settings
 from workers.slots import memory_per_fit
 
@@ -149,7 +149,7 @@ def test_a_job_gets_no_more_than_its_container_has(
     limits = document["services"]["worker"]["deploy"]["resources"]["limits"]
     assert worker.environment["RANKWRIGHT_JOB_THREADS"] == limits["cpus"]
     has = int(limits["memory"].removesuffix("g")) * 1024**3
-    monkeypatch.setattr(memory, "total_bytes", lambda: has)
+    monkeypatch.setattr(resources, "total_bytes", lambda: has)
     said = worker.environment["RANKWRIGHT_JOB_MEMORY_BYTES"]
     taken = memory_per_fit(Settings.model_validate({"job_memory_bytes": said}))
     assert taken == 3 << 30  # as docs/deploy.md says

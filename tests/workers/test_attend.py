@@ -17,9 +17,8 @@ from app.jobs import child_jobs as parts
 from app.jobs import service as jobs
 from app.platform import failpoints as faults
 from app.platform.errors import OutOfSpace
-from app.platform.model_tables import Model
 from app.platform.settings import Settings
-from app.platform.tables import Job
+from app.platform.tables import Job, Model
 from workers import slots
 
 

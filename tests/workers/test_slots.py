@@ -15,7 +15,6 @@ from servers import eventually
 
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
-from app.platform import memory
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]
@@ -91,7 +90,7 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
 ) -> None:
     """By the share of the machine's memory that is the default, where the machine has little."""
     limit = 64 * 1024**2  # more than what the first fit of its kind loads
-    monkeypatch.setattr(memory, "total_bytes", lambda: 4 * limit)
+    monkeypatch.setattr(resources, "total_bytes", lambda: 4 * limit)
     shop = make_shop()
     big, small = (shop.read_here(csv_table(rows)) for rows in (1_000_000, 200))
     workers = {f"wrk_{number}": make_slots(shop) for number in range(2)}

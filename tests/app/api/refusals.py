@@ -9,7 +9,7 @@ import httpx
 from live_service import Service
 from sqlalchemy import func, select
 
-from app.platform.schema import Base
+from app.platform.tables import Base
 
 CSV = {"Content-Type": "text/csv"}
 MAX_BODY, MAX_UPLOAD = 10_000, 50_000

@@ -14,8 +14,8 @@ from click.testing import Result
 from raw_table import raw_table
 from sqlalchemy import select
 
-from app.platform.batch_score_tables import BatchScore
 from app.platform.database import Database
+from app.platform.tables import BatchScore
 from core.registry import ALGORITHMS
 
 Run = Callable[..., Result]

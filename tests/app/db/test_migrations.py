@@ -19,9 +19,8 @@ from sqlalchemy.types import TypeEngine
 from app.jobs import service as jobs
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.schema import Base
 from app.platform.settings import Settings
-from app.platform.tables import Job, JobEvent
+from app.platform.tables import Base, Job, JobEvent
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from app.models import repository as models
 from app.platform.database import Database
 from app.platform.ids import new_id
-from app.platform.model_tables import Model, ModelCurve, ModelMetrics
+from app.platform.tables import Model, ModelCurve, ModelMetrics
 
 OWNER = "ann"
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.platform import blobs
-from app.platform.blobs import BlobStore
-from app.platform.writeback import Writeback
+from app.platform.blobs import BlobStore, Writeback
 
 
 def files_in(folder: Path) -> list[Path]:

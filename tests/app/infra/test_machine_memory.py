@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.platform import memory
+from app.platform import resources
 from app.platform.settings import Settings
 from workers.slots import memory_per_fit
 
@@ -47,7 +47,7 @@ def test_the_least_of_machine_and_cgroups(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert memory.total_bytes(tmp_path) == expected
+    assert resources.total_bytes(tmp_path) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_least_of_machine_and_cgroups(
 def test_a_jobs_share(
     monkeypatch: pytest.MonkeyPatch, total: int | None, slots: int, expected: int | None
 ) -> None:
-    monkeypatch.setattr(memory, "total_bytes", lambda: total)
+    monkeypatch.setattr(resources, "total_bytes", lambda: total)
     monkeypatch.setattr("sys.platform", "linux")
     assert memory_per_fit(Settings(worker_slots=slots)) == expected
     assert memory_per_fit(Settings(worker_slots=slots, job_memory_bytes=GIB)) == GIB

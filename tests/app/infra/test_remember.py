@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.platform import ttl_cache as remember
-from app.platform.ttl_cache import Memory
+from app.platform import background as remember
+from app.platform.background import Memory
 
 
 class Clock:

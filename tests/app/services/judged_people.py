@@ -13,9 +13,7 @@ from app.evaluation import comparisons, evaluations
 from app.evaluation import service as judgements
 from app.evaluation.comparisons import ComparisonRequest
 from app.evaluation.evaluations import EvaluationRequest
-from app.platform.evaluation_tables import Comparison, Evaluation
-from app.platform.model_tables import Model
-from app.platform.tables import JobState
+from app.platform.tables import Comparison, Evaluation, JobState, Model
 from app.scoring.service import artifact_key
 from core import artifact
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from workbench import Workbench
 
-from app.platform.model_tables import Model, ModelPairMetrics
-from app.platform.tables import Dataset
+from app.platform.tables import Dataset, Model, ModelPairMetrics
 from core import artifact
 
 Floats = np.ndarray

@@ -16,8 +16,7 @@ from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import curve_of
 from app.operations.blobs_repository import named
-from app.platform.model_tables import Model
-from app.platform.validation_tables import ModelControls, ModelOutOfFold
+from app.platform.tables import Model, ModelControls, ModelOutOfFold
 from app.training import calibration as yardstick
 from app.training import out_of_fold
 from app.training import tasks as training

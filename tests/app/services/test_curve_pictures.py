@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from app.models.service import VALIDATION, Judged
-from app.platform.model_tables import Model
+from app.platform.tables import Model
 from app.reports.plotting import CurvePlot, plot_of, to_svg, to_vega
 from core.metrics import summarise
 

@@ -15,10 +15,8 @@ from workbench import OWNER, Workbench
 from app.jobs import service as jobs
 from app.jobs.reaper import Reaper
 from app.platform.database import Database
-from app.platform.model_tables import Model
-from app.platform.schema import Base
 from app.platform.settings import Settings
-from app.platform.tables import Job
+from app.platform.tables import Base, Job, Model
 from app.training.shards import MOST_SHARES, divide_fit
 
 SEARCHED = {

@@ -24,21 +24,21 @@ from app.operations import housekeeping
 from app.operations import housekeeping_repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
 from app.platform import audit as audit_rows
-from app.platform.audit_tables import AuditEntry
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import NotFound
 from app.platform.ids import new_id
-from app.platform.model_tables import Model
-from app.platform.series_tables import DatasetSeries
 from app.platform.settings import Settings
 from app.platform.tables import (
+    AuditEntry,
     Dataset,
     DatasetPairs,
+    DatasetSeries,
     DatasetStatus,
     Idempotency,
     Job,
     JobEvent,
+    Model,
     Outbox,
     Worker,
 )

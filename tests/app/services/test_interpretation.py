@@ -12,7 +12,7 @@ from app.datasets.matrices import Table
 from app.models import interpretation_repository as rows
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.model_tables import Model
+from app.platform.tables import Model
 from app.scoring import dependence
 from app.scoring.service import ModelCache
 from app.training import importance as importances

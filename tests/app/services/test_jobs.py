@@ -16,8 +16,8 @@ from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.ids import new_id
-from app.platform.page import encode_cursor
 from app.platform.settings import Settings
+from app.platform.sql import encode_cursor
 from app.platform.tables import DatasetStatus, Job, JobEvent, JobState, Outbox
 
 

@@ -16,9 +16,15 @@ from app.evaluation import service as judgements
 from app.jobs import service as jobs
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.evaluation_tables import Comparison, ComparisonModel, Evaluation, EvaluationCurve
-from app.platform.model_tables import Model
-from app.platform.tables import Job, JobState
+from app.platform.tables import (
+    Comparison,
+    ComparisonModel,
+    Evaluation,
+    EvaluationCurve,
+    Job,
+    JobState,
+    Model,
+)
 from app.scoring.service import artifact_key
 from core import artifact, metrics
 from core.metrics.comparison import change

@@ -13,8 +13,7 @@ from app.datasets.matrices import Columns, Table, read_table, split
 from app.models import margins
 from app.models import service as models
 from app.platform.errors import NotFound
-from app.platform.model_tables import Model, ModelMargins
-from app.platform.tables import Dataset, Job
+from app.platform.tables import Dataset, Job, Model, ModelMargins
 from core import artifact
 from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin

@@ -13,9 +13,9 @@ from app.datasets import service as datasets
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.reaper import Reaper
-from app.platform.clock import db_now
 from app.platform.database import Database
 from app.platform.errors import CancelRequested
+from app.platform.sql import db_now
 from app.platform.tables import JobState
 
 PROBLEM = {"code": "invalid_data", "title": "t", "detail": "d", "errors": []}

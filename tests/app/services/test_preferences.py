@@ -12,8 +12,7 @@ from app.datasets import service as datasets
 from app.jobs import service as jobs
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.model_tables import ModelCurve, ModelMetrics, ModelPairMetrics
-from app.platform.tables import JobState
+from app.platform.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
 from app.training.preferences import PreferenceTrial
 from core.metrics import pair_order, pair_order_interval
 

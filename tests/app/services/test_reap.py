@@ -25,10 +25,10 @@ from sqlalchemy import select, text
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.reaper import Reaper
-from app.platform.clock import machine_now
 from app.platform.database import Database
 from app.platform.errors import LeaseLost
 from app.platform.settings import Settings
+from app.platform.sql import machine_now
 from app.platform.tables import DatasetStatus, Job, JobState, Outbox
 
 SETTINGS = Settings(lease_seconds=60.0, job_max_attempts=2)
@@ -234,7 +234,7 @@ class TestClocks:
     def test_another_process_reads_the_same_clock(self, db: Database) -> None:
         ask = (
             "import sys; from sqlalchemy import select; from app.platform.database import Database; "
-            "from app.platform.clock import machine_now\n"
+            "from app.platform.sql import machine_now\n"
             "with Database(sys.argv[1]).read() as session: print(session.scalar(select(machine_now())))"
         )
         with db.read() as session:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from app.platform.validation_tables import ModelControls, ModelLeaderboard
+from app.platform.tables import ModelControls, ModelLeaderboard
 from app.reports import baselines_section as rivals
 from app.reports import document, words
 from app.reports.document import Document, Items, Paragraph, Section, Table

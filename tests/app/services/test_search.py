@@ -12,8 +12,7 @@ from workbench import OWNER, Workbench, on_both
 from app.datasets.matrices import Columns, Table, read_table, split
 from app.jobs import handlers as execution
 from app.jobs import service as jobs
-from app.platform.model_tables import Model, ModelMetrics
-from app.platform.tables import Dataset, JobState
+from app.platform.tables import Dataset, JobState, Model, ModelMetrics
 from app.training.inner_splits import Inner
 from app.training.multilabel import MultilabelTrial, Part
 from app.training.preferences import PreferenceTrial

@@ -16,8 +16,8 @@ from app.platform import failpoints as faults
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.ids import new_id
-from app.platform.model_tables import Model
 from app.platform.settings import Settings
+from app.platform.tables import Model
 
 DAY = 86400.0
 

@@ -17,8 +17,7 @@ from app.jobs import queue
 from app.jobs import service as jobs
 from app.models import repository as model_rows
 from app.platform.errors import CancelRequested, LeaseLost
-from app.platform.model_tables import Model, ModelCurve, ModelMetrics, ModelPartialAuc
-from app.platform.tables import Job, JobState
+from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, ModelPartialAuc
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
 

@@ -17,8 +17,7 @@ from app.evaluation import evaluations
 from app.evaluation.evaluations import EvaluationRequest
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.model_tables import Model
-from app.platform.tables import Dataset, Job
+from app.platform.tables import Dataset, Job, Model
 from app.reports.markdown import to_markdown
 from app.reports.sections import document_of
 from app.reports.service import gather

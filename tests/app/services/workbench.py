@@ -18,9 +18,8 @@ from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import ServiceError
-from app.platform.model_tables import Model
 from app.platform.settings import Settings
-from app.platform.tables import Dataset, Job
+from app.platform.tables import Dataset, Job, Model
 from app.training import submission
 from core.errors import CoreError
 
