@@ -15,6 +15,7 @@ from servers import eventually
 
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
+from app.platform import resources
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]
