@@ -18,11 +18,10 @@ from app.datasets import versions_endpoints as versions
 from app.evaluation import comparisons_endpoints as comparisons
 from app.evaluation import endpoints as evaluations
 from app.http import docs, openapi, problems
-from app.http.context import Context
-from app.http.drain import Drain
-from app.http.limits import Pace
+from app.http.dependencies import Context
+from app.http.limits import Pace, Places
 from app.http.middleware import Edge
-from app.http.places import Places
+from app.http.server import Drain
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
 from app.jobs.watcher import Watcher
@@ -31,7 +30,7 @@ from app.models import curves_endpoints as curves
 from app.models import endpoints as models
 from app.models import repository as model_rows
 from app.operations import endpoints as health
-from app.operations import figures
+from app.operations import health as figures
 from app.platform.background import Errands
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer

@@ -35,7 +35,7 @@ from starlette.types import Receive, Scope, Send
 from app.access import service as keys
 from app.access.authentication import authenticate
 from app.datasets import service as datasets
-from app.http.context import Context
+from app.http.dependencies import Context
 from app.http.server import server_config
 from app.jobs import handlers as execution
 from app.jobs import queue

@@ -43,7 +43,7 @@ _OURS = {
     "load": """
     from pathlib import Path
     from app.ingest.build import ingest
-    from app.ingest.survey import Survey
+    from app.ingest.profile import Survey
     from tests.app.services.uploads import LIMITS
 
     spent = 0.0

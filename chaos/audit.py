@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
-from app.operations import blobs_repository as blob_rows
+from app.operations import repository as blob_rows
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.sql import db_now

@@ -34,16 +34,16 @@ MUTANTS: dict[str, list[Change]] = {
     # Nothing is owed: a wake-up is sent right after the commit, or never.
     "no-outbox": [
         Change(
-            "app.jobs.outbox_repository",
+            "app.jobs.queue_repository",
             'session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])',
             "return",
             1,
         ),
-        Change("app.jobs.outbox_repository", "if owed.one_or_none() is None:", "if False:", 1),
+        Change("app.jobs.queue_repository", "if owed.one_or_none() is None:", "if False:", 1),
     ],
     # What dies once in five seconds would else be started once in fifteen.
     "restart-at-once": [
-        Change("app.serve.service", "LONGEST_BACKOFF = 10.0", "LONGEST_BACKOFF = 0.2", 1)
+        Change("app.serve.supervisor", "LONGEST_BACKOFF = 10.0", "LONGEST_BACKOFF = 0.2", 1)
     ],
     "clock-ahead": [
         Change(

@@ -25,9 +25,8 @@ from urllib.parse import urlencode
 from rich.console import Console
 
 from app.cli.api_client import ApiClient
-from app.cli.report_text import curve_of
-from app.cli.terminal_plot import terminal_plot
-from app.cli.watch import wait_for_model
+from app.cli.report_text import curve_of, terminal_plot
+from app.cli.train import wait_for_model
 
 OUTPUT = Path("demo-output")
 WAIT_SECONDS = 5.0  # between two words on what is waited for

@@ -24,9 +24,9 @@ from sqlalchemy import func, select
 
 from app import cli
 from app.datasets import service as datasets
-from app.jobs import child_jobs_repository as part_rows
 from app.jobs import handlers as execution
 from app.jobs import queue
+from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
 from app.jobs.progress import FITTING
 from app.platform.blobs import BlobStore

@@ -14,15 +14,8 @@ APP = Path(__file__).parents[1] / "app"
 MODULES = {str(path.relative_to(APP)): path.read_text() for path in sorted(APP.rglob("*.py"))}
 VERBS = {"select", "update", "delete", "get", "fetch_page", "join"}
 FOR_ALL_OWNERS = {
-    "platform/sql.py": "housekeeping deletes rows in small groups",
-    "operations/blobs_repository.py": "the sweeper asks whether any row names a file",
-    "operations/repository.py": "figures for who runs the service",
-    "operations/housekeeping_repository.py": "what is old goes, whose it may be",
-    "jobs/outbox_repository.py": "wake-ups are owed to jobs",
-    "jobs/overdue_repository.py": "the dispatcher waits for the next lease to end",
-    "jobs/child_jobs_repository.py": "workers know a part by its parent",
-    "jobs/queue_repository.py": "workers claim the next job of anybody, and hold it by its token",
-    "jobs/workers_repository.py": "workers belong to nobody",
+    "operations/repository.py": "figures for who runs the service; what is old goes, and files that no row names",
+    "jobs/queue_repository.py": "workers claim the next job of anybody, and hold it and its parts by its token",
 }
 BY_ANOTHER_SECRET = {
     (
@@ -30,7 +23,7 @@ BY_ANOTHER_SECRET = {
         "find_usable",
     ): "a key is found by its hash, and says who the owner is",
     ("access/repository.py", "touch"): "by the id of the key that was found so",
-    ("access/quotas_repository.py", "owners_at_limit"): "a count for who runs the service",
+    ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("jobs/repository.py", "states"): "the watcher asks for ids that were found with their owner",
     ("scoring/repository.py", "take_over"): "the retry of a job that was found with its owner",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",

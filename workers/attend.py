@@ -16,7 +16,7 @@ from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs.progress import COMPILING, clocked
 from app.jobs.queue_repository import Requests
-from app.operations import blobs_repository as blob_rows
+from app.operations import repository as blob_rows
 from app.platform import failpoints as faults
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database

@@ -7,7 +7,7 @@ import socket
 import threading
 
 from app import __version__
-from app.jobs import workers_repository as rows
+from app.jobs import repository as rows
 from app.platform.errors import Unavailable
 from workers.slots import Slots
 

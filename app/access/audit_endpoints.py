@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.access import audit
-from app.access.audit_schemas import AuditEntry
 from app.access.authentication import GuardedRoute, needs
+from app.access.schemas import AuditEntry
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.schemas import PageOf
 

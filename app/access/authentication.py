@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.access.service import OPERATOR, Caller, administers_all
-from app.http.context import Context, context_of
+from app.http.dependencies import Context, context_of
 from app.http.responses import choose
 from app.platform.audit import Actor, acting
 from app.platform.errors import Forbidden, Unauthenticated, Unavailable, UnsupportedMedia

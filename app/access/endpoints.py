@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse, Response
 from app.access import service as keys
 from app.access.authentication import GuardedRoute, needs
 from app.access.schemas import Key, KeyWithSecret, NewKey, Rotation
-from app.http.context import Context
-from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Answer
 from app.http.schemas import PageOf, Valid
 from app.jobs.acceptance import Asking, AskingDep, make

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from app.access import quotas_repository as rows
+from app.access import repository as rows
 from app.platform import resources as space
 from app.platform.errors import TooMany, Unavailable
 from app.platform.settings import Settings

@@ -50,3 +50,15 @@ class KeyWithSecret(Key):
         description="Shown this once; null in a replay.",
         examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
     )
+
+
+class AuditEntry(Resource):
+    """One change."""
+
+    id: str
+    created_at: Timestamp
+    key_id: str | None = Field(description="Whose; null for the server's own command line.")
+    action: str = Field(description="The route, or the command.")
+    path: str | None = Field(description="The address without its query.")
+    made: list[str] = Field(description="Ids of what was created.")
+    request_id: str | None

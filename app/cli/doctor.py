@@ -16,7 +16,7 @@ from rich.console import Console
 from app.cli.processes import MANAGE, SettingsError, read_settings
 
 if TYPE_CHECKING:  # it brings the science along, which takes its time to import
-    from app.operations.doctor_entry import Finding
+    from app.operations.doctor import Finding
     from app.platform.settings import Settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}
@@ -37,7 +37,7 @@ def doctor(
     ] = None,
 ) -> None:
     """Examine the state, whether the service runs or not: settings, disk, database, queue, workers, broker, blobs."""
-    from app.operations.doctor_entry import Level
+    from app.operations.doctor import Level
 
     findings = []
     for finding in _findings(state_dir, deep=deep):
@@ -54,7 +54,7 @@ def doctor(
 
 
 def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
-    from app.operations.doctor_entry import Finding, Level, examine
+    from app.operations.doctor import Finding, Level, examine
 
     try:
         settings = read_settings(state_dir)

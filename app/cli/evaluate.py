@@ -14,9 +14,8 @@ import typer
 from app.cli.api_client import ApiClient
 from app.cli.client import err, out, send_table, service
 from app.cli.options import AsJson, Group, Item, Key, Label, PairsFile, Positive, Url, Weight
-from app.cli.report_text import CURVE_POINTS, shown_interval, shown_window
-from app.cli.terminal_plot import Roc, terminal_plot
-from app.cli.watch import wait_for_job
+from app.cli.report_text import CURVE_POINTS, Roc, shown_interval, shown_window, terminal_plot
+from app.cli.train import wait_for_job
 
 Json = dict[str, Any]
 

@@ -14,7 +14,7 @@ def health(
     process: Annotated[Literal["worker", "dispatcher"], typer.Argument(help="Which process.")],
 ) -> None:
     """Check that this host's worker, or the dispatcher, does its work. The API has /health/live and /health/ready."""
-    from app.operations import self_check
+    from app.operations import health as self_check
     from app.platform.broker import Producer
 
     settings = settings_of()

@@ -25,7 +25,7 @@ def backup(
     from sqlalchemy.exc import DBAPIError
 
     from app.operations.backup import BackupError, back_up
-    from app.operations.doctor_finding import size
+    from app.operations.doctor import size
     from app.platform.errors import ServiceError
     from app.platform.migrate import reason
 

@@ -77,8 +77,8 @@ def serve(
     """Run the whole service here: API, worker, dispatcher and a private broker."""
     from app.serve import supervisor as supervised
     from app.serve.broker import BrokerError
-    from app.serve.lock import AlreadyRunning
     from app.serve.prepare import NotPrepared
+    from app.serve.supervisor import AlreadyRunning
 
     try:
         supervised.serve(host, port, settings_of(state_dir))
@@ -96,8 +96,7 @@ def api(
     import gc
 
     gc.disable()  # until all is imported: going through its objects again and again takes a seventh of the start
-    from app.http.drain import DrainingServer
-    from app.http.server import server_config
+    from app.http.server import DrainingServer, server_config
     from app.main import app_factory
 
     settings = settings_of()

@@ -12,8 +12,7 @@ from app.cli.api_client import ClientError
 from app.cli.client import out, service
 from app.cli.interpret import Model
 from app.cli.options import Key, Url
-from app.cli.report_text import curve_of, has_curve, judged_on
-from app.cli.terminal_plot import terminal_plot
+from app.cli.report_text import curve_of, has_curve, judged_on, terminal_plot
 
 REPORTS = {"md": "markdown", "html": "html", "json": "json"}
 PICTURES = {"svg": "svg", "png": "png", "json": "vega"}

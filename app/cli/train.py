@@ -3,15 +3,274 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+import select
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
+from rich.console import Console
 
-from app.cli.api_client import ClientError
-from app.cli.client import out, service, show_model, split_assignment
+from app.cli.api_client import ApiClient, ClientError, describe_faults
+from app.cli.client import err, out, service, show_model, split_assignment
 from app.cli.options import AsJson, Key, Svg, Url
-from app.cli.watch import wait_for_job, wait_for_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+PLAIN_SECONDS = 5.0
+"""Between two lines where no terminal is."""
+INTERRUPTED = 130
+
+Job = dict[str, Any]
+
+
+def wait_for_model(client: ApiClient, job: Job) -> str:
+    """Follow a training job; returns the model's id."""
+    model_id: str = wait_for_job(client, job)["model_id"]
+    return model_id
+
+
+def wait_for_job(client: ApiClient, job: Job) -> Job:
+    """Show a job until it has succeeded, and ask what is to become of it on Ctrl-C; else raises `ClientError` with the
+    reason.
+    """
+    cancelling = False
+    while True:
+        try:
+            with _showing(job) as show:
+                for now in client.follow(job["id"]):
+                    job = now
+                    show(now)
+            break
+        except KeyboardInterrupt:
+            cancelling = _ask(client, job) or cancelling
+    if job["state"] == "cancelled" and cancelling:
+        err.print(f"job {job['id']} is cancelled", markup=False)
+        raise typer.Exit(INTERRUPTED)
+    if job["state"] != "succeeded":
+        problem = job["error"] or {}
+        faults = describe_faults(problem.get("errors", []))
+        reason = problem.get("detail", "no reason was given")
+        raise ClientError("\n".join([f"job {job['id']} {job['state']}: {reason}", *faults]))
+    return job
+
+
+def _ask(client: ApiClient, job: Job) -> bool:
+    """Ask what is to become of a job, and do it; returns whether it is cancelled. Ends the command where the job
+    is left running.
+    """
+    words = "Cancel the job? [y]es, [n]o (leave it running): "
+    answers = "yn"
+    if _can_keep(job):
+        words = "Cancel the job? [y]es, [k]eep the best so far, [n]o (leave it running): "
+        answers = "ykn"
+    answer = "n"
+    if sys.stdin.isatty() and err.is_terminal:
+        answer = _read_answer(words, answers)
+    if answer == "n":
+        err.print(
+            f"job {job['id']} goes on; `rankwright follow {job['id']}` shows it again", markup=False
+        )
+        raise typer.Exit(INTERRUPTED)
+    params = {"keep": "true"} if answer == "k" else {}
+    try:
+        client.request("POST", f"/v1/jobs/{job['id']}/cancel", params=params)
+    except ClientError as error:  # it may have ended meanwhile, or have nothing to keep
+        err.print(str(error), style="red", markup=False)
+        return False
+    return answer == "y"
+
+
+def _can_keep(job: Job) -> bool:
+    searches = job["search"] is not None or (job["algorithm"] or {}).get("name") == "auto"
+    return searches or bool((job["progress"] or {}).get("keepable"))
+
+
+def _read_answer(words: str, answers: str) -> str:
+    """One of the letters; no more input, or another Ctrl-C, is a no."""
+    while True:
+        try:
+            err.print(words, end="", markup=False)
+            # A Ctrl-C just before a blocking read would be heard only after it.
+            while not select.select([sys.stdin], [], [], 0.1)[0]:
+                pass
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            line = ""
+        if not line:
+            err.print()
+            return "n"
+        if (answer := line.strip().lower()[:1]) and answer in answers:
+            return answer
+
+
+@contextmanager
+def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
+    """What shows a job's state each time it is called: a live status on a terminal, else a line now and then."""
+    if not err.is_terminal:
+        yield _Lines().show
+        return
+    from rich.live import Live
+
+    view = _View(job)
+    # A console of its own: lines are cut at the terminal's edge, not wrapped.
+    console = Console(stderr=True, highlight=False)
+    with Live(view, console=console, refresh_per_second=8, transient=True) as live:
+        yield view.show
+        # What was found stays on the screen; what is being done is over.
+        if view.job["state"] == "succeeded" and (board := leaderboard(view.job)) is not None:
+            live.transient = False
+            live.update(board)
+
+
+class _Lines:
+    """Plain lines, a few seconds apart."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + PLAIN_SECONDS
+
+    def show(self, job: Job) -> None:
+        """Write a line if it is time for one."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PLAIN_SECONDS
+            parts = [status(job), _best(job)]
+            err.print("; ".join(filter(None, parts)), markup=False)
+
+
+class _View:
+    """The leaderboard so far, and below it the status. Drawn several times a second, so that its clock goes on between
+    what the job tells.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._told: Any = None
+        self._since = time.monotonic()
+
+    def show(self, job: Job) -> None:
+        """Take note of the job's state."""
+        told = job["progress"] or {}
+        heard = job["state"], told.get("elapsed_seconds")
+        if heard != self._told:
+            self._told, self._since = heard, time.monotonic()
+        self.job = job
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        line = Text(
+            status(self.job, time.monotonic() - self._since), no_wrap=True, overflow="ellipsis"
+        )
+        board = leaderboard(self.job)
+        return line if board is None else Group(board, line)
+
+
+def status(job: Job, since: float = 0.0) -> str:
+    """What a job is doing, in a line; `since` are the seconds that have gone by since it was told."""
+    told = job["progress"] or {}
+    if job["state"] not in ("running", "cancelling") or not told.get("phase"):
+        words = [job["state"], told.get("detail")]
+        fraction = told.get("fraction")
+        return ", ".join(
+            [each for each in words if each] + ([f"{fraction:.0%}"] if fraction else [])
+        )
+    doing = told["phase"]
+    if job["state"] == "cancelling":
+        doing = f"cancelling, {doing}"
+    elif job["keep_requested_at"]:
+        doing = f"ending early, {doing}"
+    fits = told["algorithm"] and told["phase"] != "reading the table"
+    about = [f"{doing} {told['algorithm']}" if fits else doing]
+    if told["trial"]:
+        of = f" of {told['trials']:,}" if told["trials"] else ""
+        about.append(f"trial {told['trial']:,}{of}")
+    if told["fold"]:
+        about.append(f"fold {told['fold']}")
+    if told["rows"]:
+        about.append(f"{told['rows']:,} rows")
+    if told["of"] and told["phase"] == "fitting":
+        about.append(f"step {told['step']:,} of {told['of']:,}")
+    about += filter(None, [told["detail"], _in_words(told["parameters"] or {})])
+    if told["elapsed_seconds"] is not None:
+        clock = f"{told['elapsed_seconds'] + since:.0f} s"
+        if told["seconds_left"] is not None:
+            clock += f", {max(told['seconds_left'] - since, 0.0):.0f} s left"
+        about.insert(0, clock)
+    return " · ".join(about)
+
+
+def leaderboard(job: Job) -> Table | None:
+    """The best that a search has found so far; None where there is nothing."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = (job["progress"] or {}).get("leaderboard")
+    if not rows:
+        return None
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    for heading in (_metric(job["objective"]), "trial", "rows", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("algorithm", no_wrap=True)
+    table.add_column("parameters", no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in rows:
+        table.add_row(
+            f"{row['value']:.4f}",
+            f"{row['trial']:,}",
+            "" if row["rows"] is None else f"{row['rows']:,}",
+            f"{row['seconds']:.1f}",
+            row["algorithm"],
+            Text(_in_words(_telling(row, rows))),
+        )
+    return table
+
+
+def _telling(row: Job, rows: list[Job]) -> Job:
+    """A row's parameters, but for those that all rows of its algorithm have alike."""
+    alike = [each["parameters"] for each in rows if each["algorithm"] == row["algorithm"]]
+    given: Job = row["parameters"]
+    if len(alike) == 1:
+        return given
+    return {
+        name: value
+        for name, value in given.items()
+        if any(name not in each or each[name] != value for each in alike)
+    }
+
+
+def _in_words(parameters: Job) -> str:
+    return " ".join(f"{name}={_short(value)}" for name, value in parameters.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _best(job: Job) -> str | None:
+    best = (job["progress"] or {}).get("best")
+    if not best:
+        return None
+    return f"best {_metric(job['objective'])} {best['value']:.4f} ({best['algorithm']})"
+
+
+def _metric(objective: dict[str, Any]) -> str:
+    match objective["metric"]:
+        case "pauc":
+            return f"pAUC[{objective['fpr_min']:g}, {objective['fpr_max']:g}]"
+        case "tpr":
+            return f"TPR at FPR {objective['fpr']:g}"
+        case "pair_order":
+            return "pairs in order"
+    return "AUC"
+
 
 Algorithm = Annotated[str, typer.Option(help="See `rankwright algorithms`; `auto` tries them all.")]
 Parameters = Annotated[

@@ -17,8 +17,7 @@ from app.datasets import service as datasets
 from app.datasets.intake import Purpose, SendingDep, shown, take_in
 from app.datasets.schemas import Dataset, DatasetProfile, Preview, TableCheck
 from app.datasets.uploads import Received, body_docs, receive
-from app.http.context import Context
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, PatienceDep
 from app.http.schemas import PageOf
 from app.platform.database import again_after_deadlock
 from app.platform.tables import Dataset as DatasetRow

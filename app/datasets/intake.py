@@ -19,9 +19,9 @@ from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
 from app.datasets.uploads import Received, Said, receive
 from app.http import idempotency
-from app.http.context import Context
 from app.http.dependencies import (
     CallerDep,
+    Context,
     ContextDep,
     IdempotencyKeyDep,
     Patience,

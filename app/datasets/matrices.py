@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.ingest import row_hashes
-from app.ingest.row_hashes import Hashes
-from app.ingest.times import read_times
+from app.ingest import rows as row_hashes
+from app.ingest.rows import Hashes
+from app.ingest.values import read_times
 from app.platform.errors import Invalid
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
 
 
 def _hash_rows(table: Table) -> Hashes:
-    from app.ingest.row_hash_kernels import add_column  # numba, which the API does without
+    from app.ingest.profile import add_column  # numba, which the API does without
 
     hashes = np.zeros(len(table.X), dtype=np.uint64)
     for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):

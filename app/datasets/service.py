@@ -14,9 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import repository as rows
 from app.datasets import tasks as ingest_job
-from app.ingest.dialect import CHOICES, encoding_of
-from app.ingest.formats import CONTENT_TYPES, CSV
-from app.ingest.unguarded import bounded
+from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, bounded, encoding_of
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock

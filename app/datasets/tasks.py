@@ -106,8 +106,7 @@ def limits(settings: Settings) -> dict[str, int]:
 
 def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     """Read the upload and write the typed table."""
-    from app.ingest.append import append
-    from app.ingest.build import ingest
+    from app.ingest.build import append, ingest
 
     read = ingest if payload["parent"] is None else append
     return read(payload, callback) | {"workdir": payload["workdir"]}

@@ -16,8 +16,8 @@ from app.access.authentication import check_again
 from app.datasets import service as datasets
 from app.datasets.multipart import Form, FormReader
 from app.http import idempotency
-from app.http.context import Context, context_of
-from app.http.places import Place
+from app.http.dependencies import Context, context_of
+from app.http.limits import Place
 from app.http.schemas import bytes_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
 from app.platform import resources as space

@@ -20,8 +20,7 @@ from app.datasets import series
 from app.datasets import service as datasets
 from app.datasets import tasks as ingest_job
 from app.datasets.service import Descent, Description, Format, Upload
-from app.ingest.dialect import CHOICES
-from app.ingest.formats import CSV
+from app.ingest.formats import CHOICES, CSV
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid

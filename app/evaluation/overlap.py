@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.ingest.row_hashes import Hashes
+from app.ingest.rows import Hashes
 
 LEAST_SHARE = 0.01
 """Of the rows: fewer do not move a figure."""
@@ -57,7 +57,7 @@ class Overlap:
         return self._shares[which]
 
     def _hashes(self, path: str, features: Features) -> Hashes:
-        from app.ingest.survey import hash_rows
+        from app.ingest.profile import hash_rows
 
         if (path, features) not in self._rows:
             self._rows[path, features] = hash_rows(Path(path), features)

@@ -74,3 +74,18 @@ def _check(key: str) -> None:
             f" ({len(key)} characters)",
             code="invalid_idempotency_key",
         )
+
+
+class _Undo(Exception):
+    """Ends the transaction without a commit."""
+
+
+@again_after_deadlock
+def rehearse(db: Database, work: Callable[[Session], object]) -> None:
+    """Run `work` in a transaction that is rolled back; what it raises comes through."""
+    try:
+        with db.write() as session:
+            work(session)
+            raise _Undo
+    except _Undo:
+        pass

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from app.platform.errors import TooMany
+from app.platform.errors import ServiceError, TooMany
 
 _MOST_BUCKETS = 10_000
 
@@ -58,3 +61,74 @@ class Pace:
         }
         if len(self._buckets) >= _MOST_BUCKETS:  # as many addresses as it takes are made up at will
             self._buckets.clear()
+
+
+RETRY_SECONDS = 5
+
+
+@dataclass(eq=False)
+class Place:
+    """One place, and how many bytes its upload has: what it says, or what has come where that is more."""
+
+    size: int = 0
+
+
+class Places:
+    """So many places: whoever finds none is told at once to come back. Asked on the event loop alone.
+
+    An owner may have no more than are left free: half of them alone, a third beside another who has as many, and so on.
+    So the next owner finds one, without a share that would have to be set anew for each number of owners.
+
+    `what` is held, and `full` is what an owner is told where others have taken all.
+    """
+
+    def __init__(self, most: int, what: str, full: type[ServiceError]) -> None:
+        self._most = most
+        self._what = what
+        self._full = full
+        self._places: defaultdict[str, set[Place]] = defaultdict(set)
+        self.taken = 0
+
+    def refusal(self, owner: str) -> ServiceError | None:
+        """What the owner is told who asks for one more; None where it may have one."""
+        has, free = len(self._places.get(owner, ())), self._most - self.taken
+        if 0 < free > has:
+            return None
+        code, headers = f"too_many_{self._what}", {"Retry-After": str(RETRY_SECONDS)}
+        if free <= 0:
+            detail = f"{self._most} {self._what} are open here, which is the most at once: try again soon"
+            return self._full(detail, code=code, headers=headers)
+        detail = (
+            f"an owner may have no more {self._what} open here than places are free, this one has {has} "
+            f"and {free} of {self._most} are free: try again soon"
+        )
+        return TooMany(detail, code=code, headers=headers)
+
+    @contextmanager
+    def take(self, owner: str) -> Iterator[Place]:
+        """Hold a place for the length of a block; raises what `refusal` says."""
+        place = self.enter(owner)
+        try:
+            yield place
+        finally:
+            self.leave(owner, place)
+
+    def enter(self, owner: str) -> Place:
+        """Take a place until `leave`; raises what `refusal` says."""
+        if (refusal := self.refusal(owner)) is not None:
+            raise refusal
+        place = Place()
+        self._places[owner].add(place)
+        self.taken += 1
+        return place
+
+    def leave(self, owner: str, place: Place) -> None:
+        """Give a place back."""
+        self._places[owner].remove(place)
+        self.taken -= 1
+        if not self._places[owner]:
+            del self._places[owner]
+
+    def size_of(self, owner: str) -> int:
+        """Bytes of the uploads that the owner is sending. Any thread may ask."""
+        return sum(place.size for place in tuple(self._places.get(owner, ())))

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http import problems
-from app.http.drain import Drain
+from app.http.server import Drain
 from app.platform import logging as logs
 from app.platform.errors import Malformed, ServiceError, Unavailable
 from app.platform.ids import new_id

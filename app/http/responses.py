@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
-from app.platform.errors import NotAcceptable
+from app.platform.errors import NotAcceptable, ServiceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SHOWN = 100
 
@@ -56,3 +66,68 @@ def _read_quality(text: str) -> float:
     except ValueError:
         return 0.0
     return quality if 0.0 <= quality <= 1.0 else 0.0
+
+
+_ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
+
+
+class RangeNotSatisfiable(ServiceError):
+    """The range that is asked for lies beyond the file."""
+
+    code, status, title = "range_not_satisfiable", 416, "Range not satisfiable"
+
+
+class StoredFile(FileResponse):
+    """A file that may be read in one range; of any other Range header the answer is the whole, as the RFC allows."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        headers = Headers(scope=scope)
+        asked = headers.get("range")
+        if asked is not None and not await self._can_serve(asked, "if-range" in headers):
+            kept = [(name, value) for name, value in scope["headers"] if name != b"range"]
+            scope = {**scope, "headers": kept}
+        await super().__call__(scope, receive, send)
+
+    async def _can_serve(self, asked: str, conditional: bool) -> bool:
+        found = _ONE_RANGE.fullmatch(asked.strip().lower())
+        if found is None:
+            return False
+        first, last, suffix = found.groups()
+        if first and last and int(last) < int(first):
+            return False
+        size = (await run_in_threadpool(os.stat, self.path)).st_size
+        beyond = int(suffix) == 0 if suffix else int(first) >= size
+        if beyond and not conditional:
+            raise RangeNotSatisfiable(
+                f"the range must begin within the {size} bytes of the file, got {asked[:100]!r}",
+                headers={"Content-Range": f"bytes */{size}"},
+            )
+        return not beyond
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_BEGINS_ONE = r"^[=+\-@\t\r]"
+
+
+def safe(text: str) -> str:
+    """Put an apostrophe before what a spreadsheet would take for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def plain_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same for every text of a batch; words of a dictionary are written out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from app.ingest.value_columns import is_text
+
+    columns = []
+    for column in batch.columns:
+        words = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if is_text(words.type):
+            apostrophe = pa.scalar("'", words.type)
+            escaped = pc.binary_join_element_wise(apostrophe, words, pa.scalar("", words.type))
+            words = pc.if_else(pc.match_substring_regex(words, _BEGINS_ONE), escaped, words)
+        columns.append(words)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -6,29 +6,383 @@ label, an item, a weight or a group is a fault.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.ingest.categories import CategoryLimits, TextColumn
-from app.ingest.decimals import as_doubles
-from app.ingest.dialect import with_point
-from app.ingest.errors import BadTable, Faults, brief, show
-from app.ingest.evidence import BOOLEAN, CATEGORICAL, DATETIME, TRUTH, Evidence, weigh
-from app.ingest.items import ItemNames
-from app.ingest.numerals import NUMBER
-from app.ingest.profile import ColumnProfile, Floats, TextProfile
+from app.ingest.errors import BadTable, Fault, Faults, brief, show
+from app.ingest.formats import with_point
+from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
 from app.ingest.roles import Roles
-from app.ingest.rows import MAX_NAME, Rows
-from app.ingest.times import DATE, is_dated, parse_dates, typed_seconds
-from app.ingest.value_columns import as_text, find_unfit, is_text
-from app.ingest.values import SPACES, MissingTokens
+from app.ingest.rows import MAX_NAME, Rows, mix
+from app.ingest.value_columns import as_doubles, as_text, count_codes, encode, find_unfit, is_text
+from app.ingest.values import (
+    DATE,
+    DATE_PATTERN,
+    NUMBER,
+    SPACES,
+    MissingTokens,
+    is_dated,
+    parse_dates,
+    typed_seconds,
+)
 from core.target import WEIGHT_RULE, are_weights
+
+MOSTLY = 0.9
+NUMERIC, BOOLEAN, DATETIME, CATEGORICAL = "numeric", "boolean", "datetime", "categorical"
+MANY_WORDS = 20
+"""Distinct words beside numbers that are no accident."""
+_SHARE_OF_DISTINCT = 0.05
+_SHARE_OF_ROWS = 0.01
+# What is meant as a number: too large for a double or with a decimal comma too.
+_NUMBER_LIKE = (
+    r"^[+-]?(([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
+)
+_WHOLE = "^[0-9]+$"
+_MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
+TRUTH = pa.array(["true", "false"])
+
+
+@dataclass
+class Evidence:
+    """What a column's known values look like: rows, and distinct values, that are numbers, booleans, dates and words.
+
+    `mixed` are the distinct words of letters and digits, `whole` tells whether no number has a sign, a point or an
+    exponent.
+    """
+
+    numbers: int = 0
+    booleans: int = 0
+    dates: int = 0
+    words: int = 0
+    distinct_numbers: int = 0
+    distinct_others: int = 0
+    mixed: int = 0
+    whole: bool = True
+
+    def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        """Take distinct tidy texts in, each with the number of rows that have it."""
+        number = _bool_mask(pc.match_substring_regex(values, _NUMBER_LIKE))
+        self.numbers += int(counts[number].sum())
+        self.distinct_numbers += int(np.count_nonzero(number))
+        if number.any() and self.whole:
+            self.whole = bool(
+                pc.all(pc.match_substring_regex(values.filter(number), _WHOLE)).as_py()
+            )
+        others, rows = values.filter(pa.array(~number)), counts[~number]
+        if not len(others):
+            return
+        boolean = _bool_mask(pc.is_in(pc.utf8_lower(others), TRUTH))
+        date = _bool_mask(pc.match_substring_regex(others, DATE_PATTERN))
+        mixed = _bool_mask(pc.match_substring_regex(others, _MIXED)) & ~date
+        self.booleans += int(rows[boolean].sum())
+        self.dates += int(rows[date].sum())
+        self.words += int(rows[~(boolean | date)].sum())
+        self.distinct_others += len(others)
+        self.mixed += int(np.count_nonzero(mixed))
+
+    def add_numbers(self, rows: int, distinct: int, *, whole: bool) -> None:
+        """Take values in that are known to be numbers."""
+        self.numbers += rows
+        self.distinct_numbers += distinct
+        self.whole = self.whole and whole
+
+    @property
+    def known(self) -> int:
+        """Values that are not missing."""
+        return self.numbers + self.booleans + self.dates + self.words
+
+    def type(self) -> str:
+        """Tell what the column is of; without a single value it counts as one of numbers."""
+        known = self.known
+        if self.dates > MOSTLY * known:
+            return DATETIME
+        if self.numbers == known:
+            return NUMERIC
+        if self.booleans == known:
+            return BOOLEAN
+        return NUMERIC if self.numbers > MOSTLY * known and not self._has_codes() else CATEGORICAL
+
+    def text_type(self) -> str:
+        """Tell the same of a column whose values are text by their type, be they digits."""
+        return DATETIME if self.dates > MOSTLY * self.known else CATEGORICAL
+
+    def _has_codes(self) -> bool:
+        others = self.known - self.numbers
+        many = self.distinct_others >= MANY_WORDS
+        often = others > _SHARE_OF_ROWS * self.known and others > self.distinct_others
+        distinct = self.distinct_numbers + self.distinct_others
+        if self.distinct_others > _SHARE_OF_DISTINCT * distinct and (many or often):
+            return True
+        return self.whole and self.mixed >= MANY_WORDS
+
+
+def weigh(counts: Mapping[str, int]) -> Evidence:
+    """Return the evidence of distinct texts and the numbers of their rows."""
+    evidence = Evidence()
+    rows = np.fromiter(counts.values(), np.int64, len(counts))
+    evidence.weigh(pa.array(list(counts), pa.string()), rows)
+    return evidence
+
+
+def _bool_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = column.to_numpy(zero_copy_only=False)
+    return mask
+
+
+LEAST_IDENTIFIERS = 20
+"""Known values that a column needs to be taken for identifiers: of fewer, nearly all may differ by chance."""
+"""Share of the known values that differ, above which text is identifier-like."""
+_TOP = 10
+_MOST_WORDS = 1 << 18
+"""Distinct words whose rows are counted; of those that come first when there are more."""
+_MOST_WAITING = 1 << 16
+
+
+@dataclass(frozen=True)
+class CategoryLimits:
+    """Most categories of a column, and most characters of each."""
+
+    number: int
+    length: int
+
+
+class DistinctCounter:
+    """Counts distinct texts in bounded memory: exactly up to 16,384, beyond within some percent.
+
+    Adaptive sampling (Wegman; Flajolet 1990): of the hashes only those with `level` trailing zeros are kept.
+    """
+
+    _ROOM = 1 << 14
+
+    def __init__(self) -> None:
+        self._kept: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._level = 0
+
+    def add(self, texts: pa.Array) -> None:
+        """Take texts in; those that were there before change nothing."""
+        values = texts.cast(pa.binary()).to_pylist()
+        hashes = mix(np.fromiter(map(zlib.crc32, values), np.uint64, len(values)))
+        self._kept = np.union1d(self._kept, self._sample(hashes))
+        while len(self._kept) > self._ROOM:
+            self._level += 1
+            self._kept = self._sample(self._kept)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._kept) << self._level
+
+    def _sample(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        sampled: npt.NDArray[np.uint64] = hashes[hashes & np.uint64((1 << self._level) - 1) == 0]
+        return sampled
+
+
+class TextColumn:
+    """One column of text, batch by batch. With `kept`, all other words are pooled."""
+
+    def __init__(
+        self, name: str, limits: CategoryLimits, *, declared: bool, kept: pa.Array | None = None
+    ) -> None:
+        self.pooled = 0
+        """Rows whose words are pooled."""
+        self._name = name
+        self._limits = limits
+        self._declared = declared
+        self._kept = kept
+        self._rows = 0
+        self._known = 0
+        self._unfit = 0
+        self._waiting: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
+        self._n_waiting = 0
+        self._words = pa.array([], pa.string())
+        self._counts = np.empty(0, dtype=np.int64)
+        self._beyond: DistinctCounter | None = None
+
+    def take(self, rows: Rows, missing: MissingTokens, slips: Faults) -> pa.DictionaryArray:
+        """Take the column's part of a batch in, and return it as it is kept; what is no category goes to `slips`."""
+        coded = encode(rows.batch.column(self._name), missing)
+        counts = count_codes(coded)
+        unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
+        if unfit.any():
+            self._report(rows, coded, unfit, slips)
+            self._unfit += int(np.count_nonzero(unfit))
+        self._rows += len(coded)
+        self._known += int(counts.sum())
+        present = counts > 0
+        self._count(coded.dictionary.filter(pa.array(present)), counts[present])
+        if self._kept is not None:
+            others = ~pc.is_in(coded.dictionary, self._kept).to_numpy(zero_copy_only=False)
+            self.pooled += int(counts[others & ~unfit].sum())
+            coded = _without(coded, others)
+        return coded
+
+    @property
+    def known(self) -> int:
+        """Values that are not missing."""
+        return self._known
+
+    @property
+    def distinct(self) -> int:
+        """Number of words: exact up to a quarter of a million."""
+        self._merge()
+        return len(self._words) if self._beyond is None else self._beyond.count
+
+    def evidence(self) -> Evidence:
+        """What the words look like."""
+        self._merge()
+        found = Evidence()
+        found.weigh(self._words, self._counts)
+        return found
+
+    def is_identifier(self) -> bool:
+        """Tell whether the column is identifier-like."""
+        return (
+            not self._declared
+            and self._known >= LEAST_IDENTIFIERS
+            and self.distinct > MOSTLY * self._known
+        )
+
+    def most_frequent(self) -> pa.Array | None:
+        """The words to keep, as many as may be and the most frequent, where some may not stay."""
+        if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
+            return None
+        return self._ordered()[: self._limits.number].column("word").combine_chunks()
+
+    def _ordered(self) -> pa.Table:
+        """The words that may be categories, the most frequent first."""
+        table = pa.table({"word": self._words, "rows": self._counts})
+        fit = table.filter(pa.array(~find_unfit(self._words, self._limits.length)))
+        return fit.sort_by([("rows", "descending"), ("word", "ascending")])
+
+    def summary(self) -> dict[str, Any]:
+        """Return the members of the column's profile that come from its values."""
+        summary: dict[str, Any] = {
+            "missing": self._rows - self._known,
+            "distinct": min(self.distinct, self._limits.number),
+            "min": None,
+            "max": None,
+            "mean": None,
+        }
+        if not self.is_identifier():
+            top = self._ordered()[:_TOP].to_pylist()
+            summary["top"] = [{"value": one["word"], "count": one["rows"]} for one in top]
+        return summary
+
+    def _report(
+        self, rows: Rows, coded: pa.DictionaryArray, unfit: npt.NDArray[np.bool_], slips: Faults
+    ) -> None:
+        codes = coded.indices.fill_null(len(unfit)).to_numpy()
+        at = np.flatnonzero(np.append(unfit, False)[codes])
+        described = []
+        for row in at[: slips.wanted(self._name)].tolist():
+            value = coded.dictionary[int(codes[row])].as_py()
+            rule = f"at most {self._limits.length} characters without NUL"
+            detail = f"a category must have {rule}, got {len(value)}: {show(value)}"
+            described.append(rows.fault(row, self._name, detail))
+        slips.add_many(self._name, len(at), described)
+
+    def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        self._waiting.append((words, counts))
+        self._n_waiting += len(words)
+        if self._n_waiting > _MOST_WAITING:
+            self._merge()
+
+    def _merge(self) -> None:
+        """Add the counts of the batches up."""
+        if not self._waiting:
+            return
+        words = pa.chunked_array([self._words, *(words for words, _ in self._waiting)])
+        counts = np.concatenate([self._counts, *(counts for _, counts in self._waiting)])
+        self._waiting, self._n_waiting = [], 0
+        if self._beyond is not None:
+            self._beyond.add(words.combine_chunks())
+            counts = counts.copy()
+            known = pc.is_in(words, self._words).to_numpy()
+            words, counts = words.filter(pa.array(known)), counts[known]
+        coded = words.combine_chunks().dictionary_encode()
+        self._words = coded.dictionary
+        sums = np.zeros(len(self._words), dtype=np.int64)
+        np.add.at(sums, coded.indices.to_numpy(), counts)
+        self._counts = sums
+        if self._beyond is None and len(self._words) > _MOST_WORDS:
+            self._beyond = DistinctCounter()
+            self._beyond.add(self._words)
+            self._words, self._counts = self._words[:_MOST_WORDS], self._counts[:_MOST_WORDS]
+
+
+def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
+    """The same with some values missing."""
+    codes = coded.indices.fill_null(len(which)).to_numpy()
+    away = np.append(which, True)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=away), coded.dictionary)
+
+
+class ItemNames:
+    """Collects the names batch by batch; whether they differ is known once all are there.
+
+    The first `rows_before` of them are those of a table that the upload adds to: only the others have lines.
+    """
+
+    def __init__(self) -> None:
+        self.rows_before = 0
+        self._texts: list[pa.Array] = []
+        self._lines: list[npt.NDArray[np.int64]] = []
+
+    def add(self, rows: Rows, text: pa.Array) -> None:
+        """Take the names of a batch in."""
+        self._texts.append(text.cast(pa.large_string()))  # all of them may be over 2 GiB
+        if rows.lines is not None:
+            self._lines.append(rows.lines)
+
+    def report_repeated(self, column: str, faults: Faults) -> None:
+        """Add a fault for every name that stands in an earlier row as well."""
+        names = pa.chunked_array(self._texts, pa.large_string())
+        coded = names.combine_chunks().dictionary_encode()
+        code = coded.indices.to_numpy()
+        repeated = np.ones(len(code), dtype=bool)
+        first = np.unique(code, return_index=True)[1]
+        repeated[first] = False
+        if not repeated.any():
+            return
+        at = np.flatnonzero(repeated)
+        lines = np.concatenate(self._lines) if self._lines else None
+        described = []
+        for row in at[: faults.wanted(column)].tolist():
+            name = show(coded.dictionary[int(code[row])].as_py())
+            detail = f"item {name} is in {self._place(int(first[code[row]]), lines)} already"
+            number = row - self.rows_before
+            if lines is None:
+                where = self._place(row, lines)
+                described.append(Fault(f"{where}: {detail}", None, column, number + 1))
+            else:
+                described.append(Fault(detail, int(lines[number]), column))
+        faults.add_many(column, len(at), described)
+
+    def _place(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
+        number = row - self.rows_before
+        if number < 0:
+            return "the version before"
+        return f"row {number + 1}" if lines is None else f"line {int(lines[number])}"
+
+    def summary(self) -> dict[str, object]:
+        """Return the members of the column's profile; every name occurs once."""
+        count = sum(map(len, self._texts))
+        return {
+            "missing": 0,
+            "distinct": min(count, MAX_DISTINCT),
+            "min": None,
+            "max": None,
+            "mean": None,
+        }
+
 
 Mask = npt.NDArray[np.bool_]
 

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from app.ingest.dialect import DELIMITERS, Dialect, with_point
 from app.ingest.errors import BadTable, Fault, Faults, show
+from app.ingest.formats import DELIMITERS, Dialect, with_point
 from app.ingest.rows import MAX_NAME, Numbers, Rows, Source
 from app.ingest.stream import Stream
 from app.ingest.values import MissingTokens

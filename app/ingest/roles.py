@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from app.ingest.errors import BadTable, show
-from app.ingest.numerals import read_number
+from app.ingest.values import read_number
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Looked for, in this order, when no label is named; if none is there, the last column is the label."""

@@ -17,10 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.access import quotas
-from app.http.context import Context
-from app.http.dependencies import CallerDep, IdempotencyKeyDep, Patience, ValidateOnly
-from app.http.idempotency import Answer, replay_or_run
-from app.http.rehearsal import rehearse
+from app.http.dependencies import CallerDep, Context, IdempotencyKeyDep, Patience, ValidateOnly
+from app.http.idempotency import Answer, rehearse, replay_or_run
 
 Json = dict[str, Any]
 Check = Callable[[], Json]

@@ -15,9 +15,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.jobs import child_jobs_repository as rows
 from app.jobs import queue
 from app.jobs import queue_repository as queue_rows
+from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.jobs.progress import as_event, clocked

@@ -16,9 +16,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, check_again, needs
-from app.http.context import Context
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, PatienceDep
-from app.http.places import Place
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, PatienceDep
+from app.http.limits import Place
 from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs as parts
 from app.jobs import service as jobs

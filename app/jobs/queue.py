@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.jobs import child_jobs_repository as part_rows
-from app.jobs import outbox_repository as outbox
+from app.jobs import queue_repository as outbox
+from app.jobs import queue_repository as part_rows
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs.progress import as_event

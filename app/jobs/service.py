@@ -10,7 +10,7 @@ from app.access import quotas
 from app.datasets import pairs_repository as pair_rows
 from app.datasets import series
 from app.evaluation import repository as evaluation_rows
-from app.jobs import outbox_repository as outbox
+from app.jobs import queue_repository as outbox
 from app.jobs import queue_repository as queue
 from app.jobs import repository as rows
 from app.platform import failpoints as faults

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
-from app.http.files import StoredFile
+from app.http.responses import StoredFile
 from app.http.schemas import PageOf
 from app.models import margins
 from app.models import service as models

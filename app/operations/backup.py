@@ -8,6 +8,7 @@ back when their leases run out.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -20,15 +21,132 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 from app import __version__
-from app.operations import archive, stored
-from app.operations.archive import Reader, Writer
+from app.operations import housekeeping
 from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+
+CHUNK = 1 << 20
+_PARTIAL = ".partial"
+
+
+class Writer(Protocol):
+    """Takes files, each under a name of its own."""
+
+    def add(self, name: str, file: IO[bytes], size: int) -> None:
+        """Take so many bytes."""
+
+
+class Reader(Protocol):
+    """Gives files by name."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open a file; raises FileNotFoundError."""
+
+
+@contextmanager
+def write(path: Path) -> Iterator[Writer]:
+    """Write an archive: a tar file where the name ends in .tar, else a folder. It appears when the block ends well."""
+    if path.exists():
+        raise FileExistsError(f"{path} is there already")
+    partial = path.with_name(path.name + _PARTIAL)
+    remove(partial)  # of one that was cut off
+    try:
+        if path.suffix == ".tar":
+            with _private(partial) as file, tarfile.open(fileobj=file, mode="w") as tar:
+                yield _TarWriter(tar)
+            with partial.open("rb") as done:
+                os.fsync(done.fileno())
+        else:
+            partial.mkdir(mode=0o700)
+            yield _FolderWriter(partial)
+        partial.rename(path)
+    except BaseException:
+        remove(partial)
+        raise
+
+
+@contextmanager
+def read(path: Path) -> Iterator[Reader]:
+    """Read an archive that `write` has made. Raises OSError or tarfile.TarError for what is none."""
+    if path.is_dir():
+        yield _FolderReader(path)
+        return
+    with tarfile.open(path, "r:") as tar:
+        yield _TarReader(tar)
+
+
+def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
+    """Copy what is left of a file; returns its SHA-256 in hexadecimal, and how many bytes."""
+    digest, size = hashlib.sha256(), 0
+    while chunk := source.read(CHUNK):
+        digest.update(chunk)
+        size += len(chunk)
+        target.write(chunk)
+    return digest.hexdigest(), size
+
+
+def _private(path: Path) -> IO[bytes]:
+    """A new file that no other user may read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+class _FolderWriter:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def add(self, name: str, file: IO[bytes], size: int) -> None:
+        path = self._root / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _private(path) as out:
+            shutil.copyfileobj(file, out, CHUNK)
+            out.flush()
+            os.fsync(out.fileno())
+
+
+class _TarWriter:
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+
+    def add(self, name: str, file: IO[bytes], size: int) -> None:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = size, 0o600
+        self._tar.addfile(entry, file)
+
+
+class _FolderReader:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def open(self, name: str) -> IO[bytes]:
+        return (self._root / name).open("rb")
+
+
+class _TarReader:
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+
+    def open(self, name: str) -> IO[bytes]:
+        try:
+            found = self._tar.extractfile(name)
+        except KeyError:
+            found = None
+        if found is None:
+            raise FileNotFoundError(f"{name} is not in the archive")
+        return found
+
+
+def remove(path: Path) -> None:
+    """Remove an archive; one that is not there is no error."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
 
 FORMAT = 1
 MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
@@ -77,7 +195,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
         database = Path(folder) / DATABASE
         with (
             blobs.held(),
-            archive.write(target) as writer,
+            write(target) as writer,
         ):  # held first: then copy what must not go
             _copy_database(source, database)
             made = _write(writer, settings, database, blobs)
@@ -85,7 +203,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
         with _opened(target) as reader:
             _check(reader, made)
     except BaseException:
-        archive.remove(target)
+        remove(target)
         raise
     os.sync()  # names as well as bytes: the backup outlives a power cut
     return made
@@ -138,7 +256,7 @@ def _write(writer: Writer, settings: Settings, database: Path, blobs: BlobStore)
 
     copy = Database(f"sqlite:///{database}", pool_size=1)
     try:
-        for key, row in stored.each(copy):
+        for key, row in housekeeping.each(copy):
             if BLOBS + key in files:
                 continue
             if blobs.path(key).is_file() and blobs.is_sound(key):
@@ -176,14 +294,14 @@ def _check(reader: Reader, made: Backup) -> None:
     with open(os.devnull, "wb") as nowhere:
         for name, expected in made.files.items():
             with reader.open(name) as file:
-                _compare(name, expected, archive.copy(file, nowhere))
+                _compare(name, expected, copy(file, nowhere))
 
 
 def _restore_file(reader: Reader, name: str, expected: dict[str, Any], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with reader.open(name) as file, os.fdopen(descriptor, "wb") as out:
-        _compare(name, expected, archive.copy(file, out))
+        _compare(name, expected, copy(file, out))
         out.flush()
         os.fsync(out.fileno())
 
@@ -200,7 +318,7 @@ def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> Non
 @contextmanager
 def _opened(source: Path) -> Iterator[Reader]:
     try:
-        with archive.read(source) as reader:
+        with read(source) as reader:
             yield reader
     except tarfile.TarError as error:
         raise BackupError(f"{source} is no backup: {error}") from error
@@ -233,4 +351,4 @@ def _manifest(reader: Reader, source: Path) -> Backup:
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file, open(os.devnull, "wb") as nowhere:
-        return archive.copy(file, nowhere)[0]
+        return copy(file, nowhere)[0]

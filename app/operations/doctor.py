@@ -2,18 +2,389 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import stat
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlalchemy.exc import DBAPIError
 
-from app.operations import doctor_blobs as blobs
-from app.operations import doctor_database as database
-from app.operations import doctor_queue as queue
-from app.operations import doctor_state as state
-from app.operations.doctor_finding import Finding, Level, fail
+from app import __version__
+from app.access import repository as key_rows
+from app.jobs import queue_repository as overdue
+from app.jobs import queue_repository as part_rows
+from app.jobs import repository as worker_rows
+from app.operations import housekeeping
+from app.operations import repository as rows
+from app.operations.health import MISSED_ROUNDS, OWED_SECONDS, SILENT_BEATS
+from app.platform import failpoints as faults
+from app.platform import migrate
+from app.platform import resources as space
+from app.platform.blobs import BlobStore
+from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import ServiceError
 from app.platform.settings import Settings
+from app.platform.tables import JobState
+
+
+class Level(StrEnum):
+    """`FAIL` is trouble; `warn` may become some, or is none where that is how it is meant."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of the state, how it is, and what to do about it where it is not well."""
+
+    part: str
+    level: Level
+    detail: str
+    advice: str | None = None
+
+
+def ok(part: str, detail: str) -> Finding:
+    """All is well."""
+    return Finding(part, Level.OK, detail)
+
+
+def warn(part: str, detail: str, advice: str) -> Finding:
+    """Worth a look."""
+    return Finding(part, Level.WARN, detail, advice)
+
+
+def fail(part: str, detail: str, advice: str) -> Finding:
+    """Trouble."""
+    return Finding(part, Level.FAIL, detail, advice)
+
+
+def size(count: float) -> str:
+    """Bytes as people read them."""
+    for unit, many in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= many:
+            return f"{count / many:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def age(seconds: float) -> str:
+    """A time as people read it."""
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+_BEATS_A_LEASE = 3
+_ROOM = 4  # times the least free space, below which a warning is due
+_PREFIX = "RANKWRIGHT_"
+_OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", faults.VARIABLE}
+
+
+def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether the variables that are set mean something, and go together."""
+    known = {_PREFIX + name.upper() for name in Settings.model_fields}
+    set_here = {name for name in environment if name.startswith(_PREFIX)}
+    yield ok("settings", f"read; {len(set_here & known)} are set in the environment")
+    for name in sorted(set_here - known - _OTHERS):
+        yield warn(
+            "settings", f"{name} is set, and means nothing", "see docs/settings.md for its name"
+        )
+    if environment.get(faults.VARIABLE):
+        yield warn(
+            "settings",
+            f"{faults.VARIABLE} has processes fail on purpose",
+            "unset it: it is for tests",
+        )
+    if given.lease_seconds < _BEATS_A_LEASE * given.heartbeat_seconds:
+        yield warn(
+            "settings",
+            f"a lease of {given.lease_seconds:g} s is lost after fewer than {_BEATS_A_LEASE} heartbeats "
+            f"of {given.heartbeat_seconds:g} s",
+            "raise RANKWRIGHT_LEASE_SECONDS",
+        )
+
+
+def check_folder(given: Settings) -> Iterator[Finding]:
+    """Whether the state folder is there, and ours alone; nothing where database and blobs lie elsewhere."""
+    if given.database_url is not None and given.blob_url is not None:
+        return
+    path = given.state_dir.absolute()
+    if not path.is_dir():
+        yield fail(
+            "state folder",
+            f"there is none at {path}",
+            "name it (--state-dir or RANKWRIGHT_STATE_DIR), or have `rankwright serve` make it",
+        )
+        return
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        yield warn(
+            "state folder",
+            f"{path} belongs to user {found.st_uid}, this is user {os.geteuid()}",
+            "run the service, and this command, as the user to whom it belongs",
+        )
+    elif stat.S_IMODE(found.st_mode) & 0o077:
+        yield warn("state folder", f"others may look into {path}", f"chmod 700 {path}")
+    else:
+        yield ok("state folder", str(path))
+    key = path / "api-key"
+    if key.exists() and stat.S_IMODE(key.stat().st_mode) & 0o077:
+        yield warn("key file", f"others may read {key}", f"chmod 600 {key}")
+
+
+def check_disk(given: Settings) -> Iterator[Finding]:
+    """Whether there is room where the service writes."""
+    seen = set()
+    for path in space.folders(given):
+        free = space.free_bytes(path)
+        if free in seen:
+            continue  # the same disk
+        seen.add(free)
+        said = f"{size(free)} free for {path}"
+        advice = "make room, or have less kept: docs/settings.md says how"
+        if free < given.min_free_bytes:
+            least = f"nothing is accepted below {size(given.min_free_bytes)}"
+            yield fail("disk", f"{said}; {least}", advice)
+        elif free < _ROOM * given.min_free_bytes:
+            yield warn("disk", said, advice)
+        else:
+            yield ok("disk", said)
+
+
+MOST_SKEW = 5.0
+
+
+def check_tables(settings: Settings) -> Finding:
+    """Whether the database answers, and has the tables that this code works with."""
+    file = settings.database_file
+    if file is not None and not file.exists():
+        return fail(
+            "database", f"there is no file {file}", "`rankwright serve` or `migrate` makes it"
+        )
+    try:
+        revision = migrate.current(settings.sqlalchemy_url)
+    except DBAPIError as error:
+        why = str(error.orig).strip().splitlines()[0]
+        return fail(
+            "database", f"it does not answer: {why}", "start it, and see RANKWRIGHT_DATABASE_URL"
+        )
+    head = migrate.head()
+    if revision is None:
+        return fail("database", "it has no tables", "run `rankwright migrate`")
+    if revision == head:
+        return ok(
+            "database", f"answers; its tables are at revision {revision}, as this version has them"
+        )
+    if migrate.is_known(revision):
+        return fail(
+            "database",
+            f"its tables are at revision {revision}, this version works with {head}",
+            "run `rankwright migrate`",
+        )
+    return fail(
+        "database",
+        migrate.unknown(revision),
+        "run the version that made them, or a later one",
+    )
+
+
+def check_pages(db: Database) -> Iterator[Finding]:
+    """Whether SQLite finds its file sound; PostgreSQL has tools of its own."""
+    if db.dialect != "sqlite":
+        return
+    with db.read() as session:
+        faults = rows.sqlite_faults(session)
+    if faults:
+        advice = "stop the service and restore a backup; keep the damaged folder"
+        yield fail("database", f"its file is damaged: {'; '.join(faults[:3])}", advice)
+    else:
+        yield ok("database", "every page of its file is sound")
+
+
+def check_clock(db: Database) -> Finding:
+    """Whether database and process agree on the time. Leases go by the database's alone, but people read both."""
+    before = time.time()
+    with db.read() as session:
+        there = rows.now(session)
+    skew = there - (before + time.time()) / 2
+    if abs(skew) > MOST_SKEW:
+        where = "ahead of" if skew > 0 else "behind"
+        detail = f"the database's is {abs(skew):.0f} s {where} this machine's"
+        return warn("clock", detail, "have both machines follow a time server")
+    return ok("clock", "database and machine agree")
+
+
+def check_keys(db: Database, settings: Settings) -> Finding:
+    """Whether a key opens the service, and the one in the state folder does."""
+    with db.read() as session:
+        usable = key_rows.count_usable(session)
+    if not usable:
+        return warn("keys", "no key opens the service", "make one: `rankwright keys create`")
+    file = settings.state_dir.absolute() / "api-key"
+    if not file.exists():
+        return ok("keys", f"{usable} can be used")
+    digest = hashlib.sha256(file.read_bytes().strip()).hexdigest()
+    with db.read() as session:
+        found = key_rows.find_usable(session, digest)
+    if found is None:
+        detail = f"{usable} can be used, and not the one in {file}"
+        return warn("keys", detail, "remove the file, or put another key there")
+    return ok("keys", f"{usable} can be used, the one in the state folder among them")
+
+
+_SHOWN = 5
+_KEYS_A_QUERY = 500
+_OVERDUE = 1.25  # graces after which the sweeper, who comes 24 times a grace, must have been there
+
+
+def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
+    """Look at the folder, at what rows name, and at what none does; `deep` reads every byte."""
+    root = settings.blob_dir
+    if not root.is_dir():
+        detail = f"there is no folder {root}"
+        yield fail(
+            "blobs", detail, "mount it, or restore it from a backup: models cannot be loaded"
+        )
+        return
+    blobs = BlobStore(root)
+    try:
+        blobs.staging_dir().rmdir()
+    except OSError as error:
+        yield fail(
+            "blobs", f"{root} cannot be written: {error.strerror}", "see whose it is, and its disk"
+        )
+    yield _named(db, blobs, deep=deep)
+    yield _unnamed(db, blobs, settings)
+
+
+def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
+    """Whether what the rows name is there, and is what it was."""
+    count, missing, broken = 0, [], []
+    good: set[str] = set()
+    for key, row in housekeeping.each(db):
+        count += 1
+        if key in good:
+            continue
+        if not blobs.path(key).is_file():
+            if housekeeping.is_named(db, key):  # else it was deleted while we looked
+                missing.append(row)
+        elif deep and not blobs.is_sound(key):
+            broken.append(row)
+        elif deep:
+            good.add(key)
+    advice = "restore the files from a backup, or delete what names them"
+    if missing:
+        return fail("blobs", f"{len(missing)} of {count} are missing: {_some(missing)}", advice)
+    if broken:
+        return fail("blobs", f"{len(broken)} of {count} are damaged: {_some(broken)}", advice)
+    how = "there, and hold what their names say" if deep else "there (--deep reads them)"
+    return ok("blobs", f"all {count} that rows name are {how}")
+
+
+def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
+    """What the sweeper has left for longer than it should."""
+    late = _OVERDUE * settings.blob_grace_seconds
+    old = [key for key in blobs.older_than(late) if not key.startswith("staging/")]
+    orphans = []
+    for start in range(0, len(old), _KEYS_A_QUERY):
+        keys = old[start : start + _KEYS_A_QUERY]
+        with db.read() as session:
+            named = rows.named(session, keys)
+        orphans += [key for key in keys if key not in named]
+    if not orphans:
+        return ok("orphans", f"no blob without a row is older than {age(late)}")
+    total = sum(blobs.size(key) for key in orphans if blobs.path(key).is_file())
+    detail = f"{len(orphans)} blobs ({size(total)}) that no row names are older than {age(late)}"
+    return warn("orphans", detail, "the dispatcher removes them: see whether it runs")
+
+
+def _some(rows_: list[str]) -> str:
+    more = f" and {len(rows_) - _SHOWN} more" if len(rows_) > _SHOWN else ""
+    return ", ".join(rows_[:_SHOWN]) + more
+
+
+LONG_WAIT = 3600.0
+_OPEN = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
+_START = "start it: `rankwright serve`"
+
+
+def check_broker(url: str, *, runs: bool | None) -> Finding:
+    """Whether the broker answers. Without it jobs begin a second later, and nothing is lost."""
+    producer = Producer(url)
+    try:
+        producer.ping()
+    except BrokerAway as error:
+        if runs is False:
+            return ok("broker", "not running, as the service is not")
+        advice = "start it: until then workers find their jobs by looking, once a second"
+        return fail("broker", str(error), advice)
+    finally:
+        producer.close()
+    return ok("broker", "answers")
+
+
+def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterator[Finding]:
+    """Whether the queue moves, and the dispatcher sees to what it should."""
+    late = MISSED_ROUNDS * settings.reap_seconds
+    with db.read() as session:
+        counts = rows.open_jobs(session)
+        oldest = rows.oldest_due(session)
+        wake_ups = overdue.wake_ups(session, OWED_SECONDS)
+        leases = overdue.leases(session, settings.lease_seconds, late)
+        stuck = len(part_rows.stuck(session))
+        alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
+    said = ", ".join(f"{counts.get(state, 0)} {state}" for state in _OPEN)
+    said += "" if oldest is None else f"; the oldest has been due for {age(oldest)}"
+    if oldest is not None and not alive:
+        yield fail(
+            "queue", said, _START if runs is False else "start a worker: `rankwright worker`"
+        )
+    elif oldest is not None and oldest > LONG_WAIT:
+        advice = "see whether the running jobs get on, and add workers"
+        yield warn("queue", said, advice)
+    else:
+        yield ok("queue", said)
+    advice = _START if runs is False else "see whether the dispatcher runs: `rankwright dispatcher`"
+    if leases:
+        yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
+    if wake_ups:
+        yield fail(
+            "wake-ups", f"{wake_ups} have been owed for more than {age(OWED_SECONDS)}", advice
+        )
+    if stuck:
+        yield fail("parts", f"{stuck} jobs wait for parts in vain", advice)
+    if not (leases or wake_ups or stuck):
+        yield ok("dispatcher", "has left nothing undone")
+
+
+def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
+    """Whether workers were heard from, and are of this version."""
+    within = SILENT_BEATS * settings.heartbeat_seconds
+    with db.read() as session:
+        alive = worker_rows.alive(session, within)
+    if not alive:
+        if runs is False:
+            return ok("workers", "none, as the service is not running")
+        detail = f"none was heard from within {age(within)}"
+        return fail("workers", detail, "start one: `rankwright worker`")
+    names = ", ".join(
+        f"{worker.host} ({worker.slots} slot{'s' * (worker.slots > 1)}, version {worker.version})"
+        for worker in alive
+    )
+    notes = [f"{worker.host}: {worker.note}" for worker in alive if worker.note]
+    if any(worker.version != __version__ for worker in alive):
+        return warn(
+            "workers", f"{names}; this is {__version__}", "restart those of another version"
+        )
+    if notes:
+        return warn("workers", "; ".join(notes), "see whether broker and dispatcher run")
+    return ok("workers", names)
 
 
 def examine(
@@ -29,25 +400,28 @@ def examine(
     `runs` tells whether `rankwright serve` runs on this state; None where the service is not run by it. With `deep`
     every byte is read: SQLite's file is checked, and each blob's hash.
     """
-    yield from state.settings(settings, environment)
-    yield from state.folder(settings)
-    yield from state.disk(settings)
-    yield queue.broker(broker_url, runs=runs)
-    found = database.tables(settings)
+    yield from check_settings(settings, environment)
+    yield from check_folder(settings)
+    yield from check_disk(settings)
+    yield check_broker(broker_url, runs=runs)
+    found = check_tables(settings)
     yield found
     if found.level == Level.FAIL:
         return
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         if deep:
-            yield from database.pages(db)
-        yield database.clock(db)
-        yield database.keys(db, settings)
-        yield from queue.jobs(db, settings, runs=runs)
-        yield queue.workers(db, settings, runs=runs)
-        yield from blobs.store(db, settings, deep=deep)
+            yield from check_pages(db)
+        yield check_clock(db)
+        yield check_keys(db, settings)
+        yield from check_jobs(db, settings, runs=runs)
+        yield check_workers(db, settings, runs=runs)
+        yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:
         why = error.detail if isinstance(error, ServiceError) else f"it refuses: {error.orig}"
         yield fail("database", why, "see the database's own log")
     finally:
         db.close()
+
+
+__all__ = ["Finding", "Level", "examine"]

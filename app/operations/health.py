@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from app.jobs import workers_repository as worker_rows
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from app.access import repository as quota_rows
+from app.jobs import queue_repository as overdue
+from app.jobs import repository as worker_rows
 from app.operations import repository as rows
+from app.platform import resources as space
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import ServiceError
+from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
-from app.platform.tables import Worker
+from app.platform.tables import JobState, Worker
 
 SILENT_BEATS = 3
 
@@ -80,3 +86,98 @@ def _worker(db: Database, settings: Settings) -> str:
 def _note(worker: Worker) -> str | None:
     """A worker that finds its jobs by looking, not by message, says so in its row."""
     return f"{worker.host}: {worker.note}" if worker.note else None
+
+
+class Figures(Collector):
+    """Jobs, workers, the queue's age, quotas and room, over all owners, as one moment has them."""
+
+    def __init__(self, db: Database, settings: Settings, uploads: Callable[[], int]) -> None:
+        self._db = db
+        self._settings = settings
+        self._uploads = uploads
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing: the names are known once somebody asks, and the database is not asked at start."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Read them all."""
+        settings = self._settings
+        limits = {
+            "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
+            "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
+        }
+        with self._db.read() as session:
+            counts = rows.job_counts(session)
+            oldest = rows.oldest_due(session)
+            alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
+            at_limit = {
+                quota: quota_rows.owners_at_limit(session, state, limit)
+                for quota, (state, limit) in limits.items()
+                if limit is not None
+            }
+        jobs = GaugeMetricFamily(
+            "rankwright_jobs", "Jobs by kind and state.", labels=["kind", "state"]
+        )
+        for labels, count in sorted(counts.items()):
+            jobs.add_metric(labels, count)
+        yield jobs
+        yield GaugeMetricFamily(
+            "rankwright_queue_oldest_seconds",
+            "How long the oldest job that may begin has waited for a worker.",
+            oldest or 0.0,
+        )
+        yield GaugeMetricFamily(
+            "rankwright_workers", "Workers heard from lately.", float(len(alive))
+        )
+        if at_limit:
+            owners = GaugeMetricFamily(
+                "rankwright_owners_at_quota",
+                "Owners who have as many jobs as they may.",
+                labels=["quota"],
+            )
+            for quota, count in at_limit.items():
+                owners.add_metric([quota], count)
+            yield owners
+        free = GaugeMetricFamily(
+            "rankwright_disk_free_bytes", "Free space where this process writes.", labels=["disk"]
+        )
+        for disk, path in zip(("blobs", "database"), space.folders(settings), strict=False):
+            free.add_metric([disk], space.free_bytes(path))
+        yield free
+        yield GaugeMetricFamily(
+            "rankwright_uploads", "Uploads that this process receives.", self._uploads()
+        )
+
+
+OWED_SECONDS = 60.0
+MISSED_ROUNDS = 4
+
+
+def worker_fault(db: Database, producer: Producer, settings: Settings, host: str) -> str | None:
+    """Why no worker of this host is well; None when one is. It reaches what a worker needs, and looks for its row."""
+    within = SILENT_BEATS * settings.heartbeat_seconds
+    try:
+        producer.ping()
+        with db.read() as session:
+            alive = [worker.host for worker in worker_rows.alive(session, within)]
+    except (BrokerAway, Unavailable) as error:
+        return str(error)
+    return None if host in alive else f"no worker of {host} was heard from within {within:g} s"
+
+
+def dispatcher_fault(db: Database, producer: Producer, settings: Settings) -> str | None:
+    """Why the dispatcher is not well; None when it is: it can reach what it needs, and left nothing undone for long."""
+    late = MISSED_ROUNDS * settings.reap_seconds
+    try:
+        producer.ping()
+        with db.read() as session:
+            wake_ups = overdue.wake_ups(session, OWED_SECONDS)
+            leases = overdue.leases(session, settings.lease_seconds, late)
+    except (BrokerAway, Unavailable) as error:
+        return str(error)
+    if wake_ups:
+        return f"wake-ups owed for more than {OWED_SECONDS:g} s: {wake_ups}"
+    if leases:
+        return f"jobs without a lease for more than {late:g} s: {leases}"
+    return None

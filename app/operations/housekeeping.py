@@ -9,19 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.access import audit
 from app.http import repository as idempotency_rows
 from app.http.idempotency import KEPT_SECONDS
-from app.jobs import child_jobs_repository as part_rows
-from app.jobs import outbox_repository as outbox
-from app.jobs import workers_repository as worker_rows
-from app.operations import blobs_repository as blob_rows
-from app.operations import housekeeping_repository as rows
-from app.operations.housekeeping_repository import Conditions, Ended, Owned
+from app.jobs import queue_repository as outbox
+from app.jobs import queue_repository as part_rows
+from app.jobs import repository as worker_rows
+from app.operations import repository as blob_rows
+from app.operations import repository as rows
+from app.operations.repository import Conditions, Ended, Owned
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, Unavailable
@@ -69,8 +70,8 @@ class Housekeeper:
             {
                 "remembered answers": self._each(idempotency_rows.prune, KEPT_SECONDS),
                 "workers": self._each(worker_rows.prune, DAY),
-                "parts of jobs": self._each(part_rows.prune, DAY),
-                "wake-ups": self._each(outbox.prune, DAY),
+                "parts of jobs": self._each(part_rows.prune_child_jobs, DAY),
+                "wake-ups": self._each(outbox.prune_outbox, DAY),
                 "audit entries": self._each(rows.prune_audit, self._days("audit")),
                 "series": self._in_batches(lambda session: rows.prune_series(session, BATCH)),
                 "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
@@ -194,3 +195,37 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
 def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:
     # Equal bytes may have been published while the rows were read: age is judged once more.
     return sum(blobs.remove_old(key, grace) for key in keys)
+
+
+_PAGE = 500
+
+
+class Stored(NamedTuple):
+    """A blob's key, and the row that names it in words."""
+
+    key: str
+    row: str
+
+
+def each(db: Database) -> Iterator[Stored]:
+    """Every blob that a row names, as often as one does, read page by page in transactions of their own."""
+    for namer in rows.NAMERS:
+        after = ""
+        while True:
+            with db.read() as session:
+                page = rows.page(session, namer, after, _PAGE)
+            for id_, key in page:
+                yield Stored(key, f"{namer.what} {id_}")
+            if len(page) < _PAGE:
+                break
+            after = page[-1][0]
+    with db.read() as session:
+        of_parts = rows.of_parts(session)
+    for id_, key in of_parts:
+        yield Stored(key, f"result of part {id_}")
+
+
+def is_named(db: Database, key: str) -> bool:
+    """Whether a row still names the blob."""
+    with db.read() as session:
+        return bool(rows.named(session, [key]))

@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
-from sqlalchemy import case, func, select, text
-from sqlalchemy.orm import Session
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from app.platform.sql import db_now
-from app.platform.tables import FINAL_STATES, Job, JobState
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    tuple_,
+    union,
+)
+from sqlalchemy.orm import Session, aliased
+
+from app.jobs import queue_repository as parts
+from app.platform.sql import db_now, delete_some
+from app.platform.tables import (
+    FINAL_STATES,
+    AuditEntry,
+    BatchScore,
+    Comparison,
+    Dataset,
+    DatasetPairs,
+    DatasetSeries,
+    DatasetStatus,
+    Evaluation,
+    Job,
+    JobEvent,
+    JobState,
+    Model,
+    ModelOutOfFold,
+)
 
 
 def ping(session: Session) -> None:
@@ -43,3 +75,204 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
     """Number of jobs by kind and state."""
     statement = select(Job.kind, Job.state, func.count()).group_by(Job.kind, Job.state)
     return {(kind, state): count for kind, state, count in session.execute(statement)}
+
+
+class Ended(NamedTuple):
+    """A job that ended, and when: a place in the order of ends."""
+
+    finished_at: float
+    id: str
+
+
+FIRST = Ended(0.0, "")
+
+Conditions = tuple[ColumnElement[bool], ...]
+
+
+class Owned(NamedTuple):
+    """A dataset and whose it is."""
+
+    id: str
+    owner: str
+
+
+def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
+    """Remove so many entries of the audit log that are older than that; returns how many."""
+    return delete_some(
+        session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
+    )
+
+
+def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
+    """Remove so many batch scores that were asked for that long ago and whose job has ended; returns how many."""
+    going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
+    old = BatchScore.created_at < db_now() - age_seconds
+    return delete_some(session, BatchScore, old, ~going_on, limit=limit)
+
+
+def prune_series(session: Session, limit: int) -> int:
+    """Remove so many counters of series of which no version is left; returns how many."""
+    of_it = or_(Dataset.first_id == DatasetSeries.first_id, Dataset.id == DatasetSeries.first_id)
+    return delete_some(session, DatasetSeries, ~exists().where(of_it), limit=limit)
+
+
+def ended_jobs(
+    session: Session, age_seconds: float, after: Ended, limit: int, *, unneeded: bool
+) -> Sequence[Ended]:
+    """Jobs that ended that long ago, in the order of their ends; of them only those that nothing needs, if asked."""
+    conditions = [
+        Job.parent_id.is_(None),
+        Job.finished_at < db_now() - age_seconds,
+        tuple_(Job.finished_at, Job.id) > tuple_(after.finished_at, after.id),
+    ]
+    if unneeded:
+        conditions.append(_unneeded())
+    statement = select(Job.finished_at, Job.id).where(*conditions)
+    statement = statement.order_by(Job.finished_at, Job.id).limit(limit)
+    return [Ended(at, id_) for at, id_ in session.execute(statement) if at is not None]
+
+
+def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
+    """Remove so many events of these jobs, all or all but each one's last; returns how many."""
+    of_these: ColumnElement[bool] = JobEvent.job_id.in_(job_ids)
+    if spare_last:
+        last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
+        of_these = and_(of_these, JobEvent.seq < last)
+    return delete_some(session, JobEvent, of_these, limit=limit)
+
+
+def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
+    """Remove those of these jobs that still nothing needs, with what is left of their rows; returns how many."""
+    return delete_some(session, Job, Job.id.in_(job_ids), _unneeded(), limit=len(job_ids))
+
+
+def _unneeded() -> ColumnElement[bool]:
+    """A job that ended, and that no model, dataset, pairs, evaluation, comparison or batch score names as its own."""
+    part = aliased(Job)
+    return and_(
+        Job.state.in_(FINAL_STATES),
+        *(
+            ~exists().where(table.job_id == Job.id)
+            for table in (Model, Evaluation, Comparison, BatchScore)
+        ),
+        ~exists().where(Dataset.id == Job.dataset_id, Dataset.job_id == Job.id),
+        Job.id.not_in(select(DatasetPairs.job_id)),  # those that a later version took over as well
+        ~exists().where(part.parent_id == Job.id),  # its parts go first, by themselves
+    )
+
+
+def is_invalid(age_seconds: float) -> Conditions:
+    """Datasets that were refused that long ago."""
+    return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
+
+
+def is_unused(age_seconds: float) -> Conditions:
+    """Datasets of which nothing was made, and with which no job has had to do for that long."""
+    used = (
+        select(table.dataset_id).where(table.dataset_id.is_not(None))
+        for table in (Model, Evaluation, Comparison, BatchScore)
+    )
+    judged_on = Model.validation["dataset_id"].as_string()
+    child = aliased(Dataset)
+    return (
+        Dataset.status == DatasetStatus.READY,
+        *_at_rest(age_seconds),
+        *(Dataset.id.not_in(made) for made in used),
+        Dataset.id.not_in(select(judged_on).where(judged_on.is_not(None))),
+        ~exists().where(or_(child.parent_id == Dataset.id, child.base_id == Dataset.id)),
+    )
+
+
+def _at_rest(age_seconds: float) -> Conditions:
+    """Made that long ago, and no job that reads it, learns from it or judges by it has ended since."""
+    recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
+    judges_by = Job.spec["validation"]["dataset_id"].as_string()
+    return (
+        Dataset.created_at < db_now() - age_seconds,
+        ~exists().where(Job.dataset_id == Dataset.id, recent),
+        Dataset.id.not_in(select(judges_by).where(judges_by.is_not(None), recent)),
+    )
+
+
+def find_datasets(
+    session: Session, conditions: Conditions, after: str, limit: int
+) -> Sequence[Owned]:
+    """So many datasets of which that is true, in the order of their ids."""
+    statement = select(Dataset.id, Dataset.owner).where(Dataset.id > after, *conditions)
+    return [Owned(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))]
+
+
+def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
+    """Whether it is true of this dataset now."""
+    return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
+
+
+# The inverse of BlobStore.adopt: kind/ab/abcdef…
+_ARTIFACT = literal("artifacts/").concat(
+    func.substr(Model.artifact_sha256, 1, 2).concat("/").concat(Model.artifact_sha256)
+)
+
+
+class Namer(NamedTuple):
+    """A column whose rows name blobs: what such a row is called, its id, and the key."""
+
+    what: str
+    id: Any
+    key: Any
+
+
+NAMERS = (
+    Namer("upload of dataset", Dataset.id, Dataset.upload_key),
+    Namer("table of dataset", Dataset.id, Dataset.table_key),
+    Namer("uploaded pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.upload_key),
+    Namer("pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.table_key),
+    Namer("artifact of model", Model.id, _ARTIFACT),
+    Namer("out-of-fold scores of model", ModelOutOfFold.model_id, ModelOutOfFold.blob_key),
+    Namer("upload of batch scores", BatchScore.id, BatchScore.upload_key),
+    Namer("batch scores", BatchScore.id, BatchScore.result_key),
+)
+"""Every column that names blobs, but for the results of parts, and checkpoints: a job can do without. What is missing
+here is swept, and not backed up."""
+
+
+def named(session: Session, keys: Sequence[str]) -> set[str]:
+    """Those of the keys that a row of `NAMERS`, or a job or part that goes on, names."""
+    statement: CompoundSelect[Any] = union(
+        *(select(namer.key).where(namer.key.in_(keys)) for namer in NAMERS)
+    )
+    found = {key for key in session.scalars(statement) if key is not None}
+    if any(key.startswith("parts/") for key in keys):
+        found |= {key for _, key in of_parts(session)}.intersection(keys)
+    if any(key.startswith("checkpoints/") for key in keys):
+        checkpoints = select(Job.checkpoint_key).where(
+            Job.checkpoint_key.in_(keys),
+            Job.state.not_in(FINAL_STATES),  # a worker of an earlier version clears nothing
+        )
+        found |= {key for key in session.scalars(checkpoints) if key is not None}
+    return found
+
+
+def page(session: Session, namer: Namer, after: str, limit: int) -> Sequence[tuple[str, str]]:
+    """So many rows that name a blob, behind the id `after` and in the order of ids: (id, key)."""
+    statement = (
+        select(namer.id, namer.key)
+        .where(namer.id > after, namer.key.is_not(None))
+        .order_by(namer.id)
+        .limit(limit)
+    )
+    return [(id_, key) for id_, key in session.execute(statement)]
+
+
+def of_parts(session: Session) -> Sequence[tuple[str, str]]:
+    """The files that parts brought back for jobs that have yet to end: (id of the part, key)."""
+    return [
+        (part_id, key)
+        for part_id, result in parts.results_in_use(session)
+        for key in result["files"].values()
+    ]
+
+
+def runs_since(session: Session, age_seconds: float) -> bool:
+    """Whether a job that started longer ago than that still runs, whose staging folder may be as old."""
+    started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
+    return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))

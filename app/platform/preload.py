@@ -47,7 +47,7 @@ _MODULES = (
     "app.training.result",
     "app.jobs.handlers",
     "app.training.fitting",
-    "app.ingest.append",
+    "app.ingest.build",
     "app.ingest.build",
     "app.ingest.pairs",
     "app.evaluation.metrics",

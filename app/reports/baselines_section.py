@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.platform.tables import ModelControls, ModelLeaderboard
-from app.reports import words
+from app.reports import document
 from app.reports.document import Block, Items, Paragraph, Table
 
 MOST_CANDIDATES = 50
@@ -51,28 +51,28 @@ def _verdict(found: ModelControls, beats: bool | None) -> Iterator[str]:
 def _rows(found: ModelControls) -> Iterator[list[str]]:
     for window in found.windows:
         named = _measure(window)
-        yield [named, "this model", words.interval(window["chosen"]), "", "", ""]
+        yield [named, "this model", document.interval(window["chosen"]), "", "", ""]
         for control in window["controls"]:
             difference = control["difference"]
             yield [
                 named,
                 control["algorithm"],
-                words.interval(control["area"]),
-                words.signed(difference),
-                words.p_value(difference["p_value"]),
-                words.p_value(difference["adjusted_p_value"]),
+                document.interval(control["area"]),
+                document.signed(difference),
+                document.p_value(difference["p_value"]),
+                document.p_value(difference["adjusted_p_value"]),
             ]
 
 
 def _measure(window: Json) -> str:
     whole = (window["fpr_min"], window["fpr_max"]) == (0.0, 1.0)
-    return "AUC" if whole else f"partial AUC on {words.window(window)}"
+    return "AUC" if whole else f"partial AUC on {document.window(window)}"
 
 
 def leaderboard(found: ModelLeaderboard) -> list[Block]:
     """What `auto` has made of it, and all that it has tried."""
     members = [
-        f"{each['algorithm']}, weight {each['weight']:.3g}: {words.settings(each['parameters'])}"
+        f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
     ]
     head = ["candidate", "value", "p", "time", "became of it"]
@@ -94,9 +94,9 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
 def _candidate(each: Json) -> list[str]:
     rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
     return [
-        f"{each['algorithm']}: {words.settings(each['parameters'])}",
-        words.interval(each),
-        words.p_value(each["p_value"]),
+        f"{each['algorithm']}: {document.settings(each['parameters'])}",
+        document.interval(each),
+        document.p_value(each["p_value"]),
         f"{each['seconds']:.3g} s{rows}",
         f"{each['state']}: {each['reason']}",
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.datasets.constants import is_constant
 from app.platform.tables import Dataset, DatasetKind, DatasetProfile
-from app.reports import words
+from app.reports import document
 from app.reports.document import (
     Bars,
     Block,
@@ -42,7 +42,7 @@ def describe_columns(dataset: Dataset, profile: DatasetProfile) -> Document:
     notes = list(_notes(dataset, profile, features))
     return Document(
         title=f"Profile of {dataset.name}, version {dataset.version}",
-        subtitle=f"{dataset.id}, uploaded {words.moment(dataset.created_at)}",
+        subtitle=f"{dataset.id}, uploaded {document.moment(dataset.created_at)}",
         sections=[
             Section("Summary", [Tiles(list(_tiles(dataset, profile, len(features))))]),
             Section("To be looked at", [Items(notes) if notes else Paragraph("Nothing.")]),
@@ -54,20 +54,24 @@ def describe_columns(dataset: Dataset, profile: DatasetProfile) -> Document:
 
 
 def _tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> Iterator[Tile]:
-    yield Tile("rows", words.count(dataset.rows), "")
+    yield Tile("rows", document.count(dataset.rows), "")
     if dataset.positives is not None:
         share = dataset.positives / (dataset.rows or 1)
-        yield Tile("positives", words.count(dataset.positives), f"{share:.2%} of the rows")
+        yield Tile("positives", document.count(dataset.positives), f"{share:.2%} of the rows")
     for label in dataset.labels or ():
         share = label["positives"] / (dataset.rows or 1)
-        yield Tile(f"positives of {label['name']}", words.count(label["positives"]), f"{share:.2%}")
+        yield Tile(
+            f"positives of {label['name']}", document.count(label["positives"]), f"{share:.2%}"
+        )
     if dataset.kind == DatasetKind.PREFERENCES:
         pairs = None if dataset.pairs is None else dataset.pairs.pairs
-        yield Tile("pairs", words.count(pairs), "")
-    yield Tile("features", words.count(features), "")
+        yield Tile("pairs", document.count(pairs), "")
+    yield Tile("features", document.count(features), "")
     about = ", estimated" if profile.duplicates["estimated"] else ""
     repeated = profile.duplicates["repeated"]
-    yield Tile("repeated rows", words.count(repeated), f"equal to another in every feature{about}")
+    yield Tile(
+        "repeated rows", document.count(repeated), f"equal to another in every feature{about}"
+    )
 
 
 def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
@@ -103,11 +107,11 @@ def _features(dataset: Dataset, profile: DatasetProfile, features: Sequence[Colu
             column["name"],
             column["type"],
             _share(column["missing"], dataset.rows or 0),
-            words.count(column["distinct"]),
+            document.count(column["distinct"]),
             Bars(_counts(column)),
             _values(column, dataset.rows or 0),
         ]
-        rows.append([*row, words.interval(column.get("auc"), 3)] if judged else row)
+        rows.append([*row, document.interval(column.get("auc"), 3)] if judged else row)
     blocks: list[Block] = [Table([*head, *(["AUC alone"] if judged else [])], rows)]
     if (more := len(features) - MOST_COLUMNS) > 0:
         blocks.append(Paragraph(f"… and {more:,} features more."))
@@ -174,8 +178,8 @@ def _others(dataset: Dataset) -> Table:
                 column["name"],
                 column["role"],
                 column["type"] or "—",
-                "—" if not missing else words.count(missing),
-                words.count(distinct),
+                "—" if not missing else document.count(missing),
+                document.count(distinct),
                 top or "—",
             ]
         )
@@ -186,7 +190,7 @@ def _origin(dataset: Dataset) -> Iterator[list[str]]:
     yield ["SHA-256 of its content", dataset.sha256]
     yield ["SHA-256 of the upload", dataset.upload_sha256]
     encoding = f", {dataset.content_encoding}" if dataset.content_encoding else ""
-    yield ["upload", f"{words.size(dataset.bytes)} of {dataset.content_type}{encoding}"]
+    yield ["upload", f"{document.size(dataset.bytes)} of {dataset.content_type}{encoding}"]
     yield ["version", f"{dataset.version} of series {dataset.series_id}"]
     if dataset.parent_id is not None:
         yield ["made from", f"{dataset.parent_id}, by {dataset.mode}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.reports import words
+from app.reports import document
 from app.reports.document import Block, Paragraph, Table
 from app.reports.service import Facts
 
@@ -24,21 +24,24 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
     if model.dataset is None:
         yield ["dataset", model.dataset_id]
     else:
-        yield ["dataset", words.version(model.dataset)]
+        yield ["dataset", document.version(model.dataset)]
         yield ["SHA-256 of its content", model.dataset["sha256"]]
     if dataset is None:
         yield ["dataset is there", "no, it was deleted since"]
     else:
-        yield ["uploaded", f"{words.moment(dataset.created_at)}, {words.size(dataset.bytes)}"]
+        yield ["uploaded", f"{document.moment(dataset.created_at)}, {document.size(dataset.bytes)}"]
         yield ["SHA-256 of the upload", dataset.upload_sha256]
-        yield ["rows", words.count(dataset.rows)]
+        yield ["rows", document.count(dataset.rows)]
         if dataset.positives is not None:
             yield [
                 "positives, negatives",
-                f"{words.count(dataset.positives)}, {words.count(dataset.negatives)}",
+                f"{document.count(dataset.positives)}, {document.count(dataset.negatives)}",
             ]
         if dataset.pairs is not None:
-            yield ["pairs", f"{words.count(dataset.pairs.pairs)} (SHA-256 {dataset.pairs.sha256})"]
+            yield [
+                "pairs",
+                f"{document.count(dataset.pairs.pairs)} (SHA-256 {dataset.pairs.sha256})",
+            ]
         for name, column in (
             ("row weights", dataset.weight),
             ("groups that stay together", dataset.group),
@@ -46,7 +49,7 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
             if column is not None:
                 yield [name, column]
     if model.validation_dataset is not None:
-        yield ["validation dataset", words.version(model.validation_dataset)]
+        yield ["validation dataset", document.version(model.validation_dataset)]
         yield ["SHA-256 of its content", model.validation_dataset["sha256"]]
     if model.label is not None:
         yield [
@@ -58,7 +61,7 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
             "label",
             f"{label['name']}: positive is {label['positive']}, negative is {label['negative']}",
         ]
-    yield ["features", words.count(len(model.features))]
+    yield ["features", document.count(len(model.features))]
 
 
 def _features(facts: Facts) -> tuple[list[str], list[list[str]]]:
@@ -81,7 +84,7 @@ def _features(facts: Facts) -> tuple[list[str], list[list[str]]]:
             _categories(feature.get("categories"), feature.get("n_categories")),
         ]
         if measured:
-            row.append(words.interval(alone.get(feature["name"], {}).get("auc"), 3))
+            row.append(document.interval(alone.get(feature["name"], {}).get("auc"), 3))
         rows.append(row)
     return head, rows
 

@@ -6,10 +6,18 @@ document is written, once and for all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from app.reports.plotting import CurvePlot
+from app.jobs.progress import telling_first
+from app.reports.plots import CurvePlot
+
+if TYPE_CHECKING:
+    from core.metrics import Interval
 
 
 @dataclass(frozen=True)
@@ -92,3 +100,118 @@ class Document:
     title: str
     subtitle: str
     sections: Sequence[Section]
+
+
+Json = Mapping[str, Any]
+
+
+def count(number: float | None) -> str:
+    """A number of things; of weights maybe not whole."""
+    if number is None:
+        return "—"
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """A rate or an area."""
+    return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def interval(value: Interval | Json | None, digits: int = 4) -> str:
+    """A figure with its interval."""
+    from core.metrics import Interval
+
+    if value is None:
+        return "—"
+    if isinstance(value, Interval):
+        value = value._asdict()
+    ends = value["low"], value["high"]
+    shown = figure(value["value"], digits)
+    if any(end is None or not math.isfinite(end) for end in ends):
+        return shown
+    return f"{shown} ({ends[0]:.{digits}f}–{ends[1]:.{digits}f})"
+
+
+def score(value: float) -> str:
+    """A threshold, or an end of its interval."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.6g}"
+
+
+def moment(seconds: float | None) -> str:
+    """A time, to the second, in UTC."""
+    if seconds is None:
+        return "—"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def size(n_bytes: int) -> str:
+    """A number of bytes."""
+    return f"{n_bytes:,} bytes"
+
+
+def window(found: Json) -> str:
+    """A window of false positive rates."""
+    return f"FPR {found['fpr_min']:g} to {found['fpr_max']:g}"
+
+
+def value(given: Any) -> str:
+    """A parameter's value, as JSON has it; a plain word without its quotes."""
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+def objective(aim: Json | None) -> str:
+    """What was aimed at."""
+    if aim is None:
+        return "—"
+    match aim["metric"]:
+        case "pauc":
+            return f"partial AUC on {window(aim)}"
+        case "tpr":
+            return f"TPR at FPR {aim['fpr']:g}"
+        case "pair_order":
+            return "share of pairs in order"
+    return "AUC" if aim["metric"] == "auc" else str(aim["metric"])
+
+
+def validation(method: Json) -> str:
+    """How the model was judged."""
+    by_time = f", the last by {method['time_column']}" if method.get("time_column") else ""
+    match method["method"]:
+        case "holdout":
+            return f"{method['fraction']:.0%} of the rows held out{by_time}"
+        case "cross_validation":
+            repeats = method.get("repeats", 1)
+            again = f", {repeats} times" if repeats > 1 else ""
+            return (
+                f"{method['folds']}-fold cross-validation{again}{by_time}; the ranker that is served has "
+                "learnt from all rows"
+            )
+        case "dataset":
+            return f"judged on dataset {method['dataset_id']}"
+    return "none: no row was kept from training"
+
+
+def settings(parameters: Json) -> str:
+    """Parameters and their values."""
+    named = telling_first(parameters).items()
+    return ", ".join(f"{name} = {value(given)}" for name, given in named) or "—"
+
+
+def signed(difference: Json) -> str:
+    """A difference with its interval."""
+    ends = f"{difference['low']:+.4f} to {difference['high']:+.4f}"
+    return f"{difference['value']:+.4f} ({ends})"
+
+
+def p_value(p: float | None) -> str:
+    """A p-value; of very small ones only that they are."""
+    if p is None:
+        return "—"
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def version(dataset: Mapping[str, Any]) -> str:
+    """A version of a dataset by its name, number and id."""
+    return f"{dataset['name']}, version {dataset['version']} ({dataset['id']})"

@@ -10,8 +10,7 @@ from starlette.responses import JSONResponse, Response
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
 from app.models.endpoints import On
-from app.reports import plotting as plots
-from app.reports import report
+from app.reports import plots, report
 from app.reports.pages import WRITTEN, FormatDep, answer_page
 from app.reports.schemas import Report, report_of
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.platform.tables import DatasetKind
-from app.reports import words
+from app.reports import document
 from app.reports.document import Block, Paragraph, Table, Tile, Tiles
-from app.reports.plotting import rows_of
+from app.reports.plots import rows_of
 from app.reports.service import Facts
 
 Json = dict[str, Any]
@@ -48,8 +48,8 @@ def _purpose(facts: Facts) -> Iterator[str]:
         point = next((cut.point for cut in facts.cuts if cut.point.fpr.value > 0.0), None)
         if point is not None:
             yield (
-                f"Cut at {words.score(point.threshold)}, it flags {point.fpr.value:.1%} of the negatives and catches "
-                f"{point.tpr.value:.1%} of the positives ({point.tpr.low:.1%} to {point.tpr.high:.1%})."
+                f"Cut at {document.score(point.threshold)}, it flags {point.fpr.value:.1%} of the negatives and "
+                f"catches {point.tpr.value:.1%} of the positives ({point.tpr.low:.1%} to {point.tpr.high:.1%})."
             )
 
 
@@ -61,30 +61,32 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
     if kind == DatasetKind.PREFERENCES:
         yield _tile("Pairs in order", metrics["pair_order"])
         yield Tile(
-            "Pairs judged", words.count(metrics["pairs"]), f"of {metrics['items']:,} items, {rows}"
+            "Pairs judged",
+            document.count(metrics["pairs"]),
+            f"of {metrics['items']:,} items, {rows}",
         )
         return
     if kind == DatasetKind.MULTILABEL:
         note = f"over {metrics['judged']} of {len(metrics['labels'])} labels, {rows} rows"
-        yield Tile("Mean AUC", words.figure(metrics["mean_auc"]), note)
+        yield Tile("Mean AUC", document.figure(metrics["mean_auc"]), note)
         for found in metrics["mean_pauc"]:
             yield Tile(
-                f"Mean partial AUC, {words.window(found)}", words.figure(found["value"]), note
+                f"Mean partial AUC, {document.window(found)}", document.figure(found["value"]), note
             )
         return
     yield _tile("AUC", metrics["auc"])
     for found in metrics["pauc"]:
-        yield _tile(f"Partial AUC, {words.window(found)}", found)
+        yield _tile(f"Partial AUC, {document.window(found)}", found)
     total = metrics["positives"] + metrics["negatives"]
     note = f"{metrics['positives']:,} positive, {metrics['negatives']:,} negative"
-    yield Tile(f"{rows.capitalize()} rows", words.count(total), note)
+    yield Tile(f"{rows.capitalize()} rows", document.count(total), note)
 
 
 def _tile(name: str, found: Json) -> Tile:
     note = ""
     if found["low"] is not None and found["high"] is not None:
         note = f"{found['low']:.4f}–{found['high']:.4f}"
-    return Tile(name, words.figure(found["value"]), note)
+    return Tile(name, document.figure(found["value"]), note)
 
 
 def judgement(facts: Facts) -> list[Block]:
@@ -95,7 +97,7 @@ def judgement(facts: Facts) -> list[Block]:
     head = ["", *(f"{rows_of(facts.model.validation, part)} rows" for part in facts.metrics)]
     notes = [f"Intervals hold at a level of {level:.0%}."]
     if facts.out_of_fold is not None:
-        aucs = ", ".join(words.figure(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
+        aucs = ", ".join(document.figure(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
         notes.append(f"AUC fold by fold: {aucs}.")
     return [Table(head, list(_rows(facts))), Paragraph(" ".join(notes))]
 
@@ -104,57 +106,63 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
     parts = list(facts.metrics.values())
     kind = facts.model.kind
     if kind == DatasetKind.PREFERENCES:
-        yield ["pairs in order", *(words.interval(part["pair_order"]) for part in parts)]
+        yield ["pairs in order", *(document.interval(part["pair_order"]) for part in parts)]
         yield [
             "misranked, ties counted whole",
-            *(words.figure(p["misrank_fraction"]) for p in parts),
+            *(document.figure(p["misrank_fraction"]) for p in parts),
         ]
-        yield ["tied pairs", *(words.figure(part["ties"]) for part in parts)]
-        yield ["pairs", *(words.count(part["pairs"]) for part in parts)]
-        yield ["items", *(words.count(part["items"]) for part in parts)]
+        yield ["tied pairs", *(document.figure(part["ties"]) for part in parts)]
+        yield ["pairs", *(document.count(part["pairs"]) for part in parts)]
+        yield ["items", *(document.count(part["items"]) for part in parts)]
         yield [
             "pairs that tell as much without a common item",
-            *(words.count(round(p["effective_pairs"])) for p in parts),
+            *(document.count(round(p["effective_pairs"])) for p in parts),
         ]
         return
     if kind == DatasetKind.MULTILABEL:
         yield from _label_rows(parts)
         return
-    yield ["AUC", *(words.interval(part["auc"]) for part in parts)]
+    yield ["AUC", *(document.interval(part["auc"]) for part in parts)]
     for k, found in enumerate(parts[0]["pauc"]):
         yield [
-            f"partial AUC, {words.window(found)}",
-            *(words.interval(p["pauc"][k]) for p in parts),
+            f"partial AUC, {document.window(found)}",
+            *(document.interval(p["pauc"][k]) for p in parts),
         ]
     for k, height in enumerate(parts[0]["tpr_at_fpr"]):
         shown = []
         for part in parts:
             heights = part["tpr_at_fpr"]
             found = heights[k] | {"value": heights[k]["tpr"]} if heights else None
-            shown.append(words.interval(found))
+            shown.append(document.interval(found))
         yield [f"TPR at FPR {height['fpr']:g}", *shown]
-    yield ["positives", *(words.count(part["positives"]) for part in parts)]
-    yield ["negatives", *(words.count(part["negatives"]) for part in parts)]
+    yield ["positives", *(document.count(part["positives"]) for part in parts)]
+    yield ["negatives", *(document.count(part["negatives"]) for part in parts)]
     if any(part["positive_weight"] != part["positives"] for part in parts):
-        yield ["weight of the positives", *(words.count(part["positive_weight"]) for part in parts)]
-        yield ["weight of the negatives", *(words.count(part["negative_weight"]) for part in parts)]
-    yield ["tied pairs", *(words.figure(part["ties"]) for part in parts)]
+        yield [
+            "weight of the positives",
+            *(document.count(part["positive_weight"]) for part in parts),
+        ]
+        yield [
+            "weight of the negatives",
+            *(document.count(part["negative_weight"]) for part in parts),
+        ]
+    yield ["tied pairs", *(document.figure(part["ties"]) for part in parts)]
 
 
 def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
     for k, label in enumerate(parts[0]["labels"]):
         yield [
             f"AUC, {label['label']}",
-            *(words.interval(part["labels"][k]["auc"]) for part in parts),
+            *(document.interval(part["labels"][k]["auc"]) for part in parts),
         ]
         for j, found in enumerate(label["pauc"]):
             areas = (part["labels"][k]["pauc"] for part in parts)
             yield [
-                f"partial AUC, {label['label']}, {words.window(found)}",
-                *(words.interval(area[j]) if len(area) > j else "—" for area in areas),
+                f"partial AUC, {label['label']}, {document.window(found)}",
+                *(document.interval(area[j]) if len(area) > j else "—" for area in areas),
             ]
         yield [
             f"positives, {label['label']}",
-            *(words.count(part["labels"][k]["positives"]) for part in parts),
+            *(document.count(part["labels"][k]["positives"]) for part in parts),
         ]
-    yield ["mean AUC", *(words.figure(part["mean_auc"]) for part in parts)]
+    yield ["mean AUC", *(document.figure(part["mean_auc"]) for part in parts)]

@@ -18,7 +18,7 @@ from app.reports.document import (
     Table,
     Tiles,
 )
-from app.reports.plotting import to_png, to_svg
+from app.reports.plots import to_png, to_svg
 
 _PICTURE_WIDTH = 1000
 _BAR = 20

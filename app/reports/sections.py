@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.platform.tables import DatasetKind
-from app.reports import words
+from app.reports import document
 from app.reports.baselines_section import controls, leaderboard
 from app.reports.data_section import data
 from app.reports.document import Document, Items, Paragraph, Pictures, Section, Table
@@ -46,8 +46,8 @@ def document_of(facts: Facts) -> Document:
     ]
     return Document(
         title=f"Model report: {model.name}:{model.version}",
-        subtitle=f"{model.id}, trained by {model.algorithm} on {words.moment(model.created_at)}; "
-        f"report written {words.moment(facts.written_at)}",
+        subtitle=f"{model.id}, trained by {model.algorithm} on {document.moment(model.created_at)}; "
+        f"report written {document.moment(facts.written_at)}",
         sections=sections,
     )
 
@@ -91,18 +91,18 @@ def _cuts(facts: Facts) -> list[Table | Paragraph]:
         point = cut.point
         exactly = "—"
         if point.tpr_at_fpr is not None:
-            exactly = f"TPR {words.interval(point.tpr_at_fpr, 3)}"
+            exactly = f"TPR {document.interval(point.tpr_at_fpr, 3)}"
         elif point.fpr_at_tpr is not None:
-            exactly = f"FPR {words.interval(point.fpr_at_tpr, 3)}"
-        ends = f"{words.score(point.threshold_low)} to {words.score(point.threshold_high)}"
+            exactly = f"FPR {document.interval(point.fpr_at_tpr, 3)}"
+        ends = f"{document.score(point.threshold_low)} to {document.score(point.threshold_high)}"
         rows.append(
             [
                 cut.asked,
-                f"{words.score(point.threshold)} ({ends})",
-                words.interval(point.fpr, 3),
-                words.interval(point.tpr, 3),
-                words.interval(point.precision, 3),
-                words.interval(point.lift, 2),
+                f"{document.score(point.threshold)} ({ends})",
+                document.interval(point.fpr, 3),
+                document.interval(point.tpr, 3),
+                document.interval(point.precision, 3),
+                document.interval(point.lift, 2),
                 exactly,
             ]
         )

@@ -26,7 +26,7 @@ from app.platform.tables import (
     ModelLeaderboard,
     ModelOutOfFold,
 )
-from app.reports.plotting import CurvePlot, plot_of
+from app.reports.plots import CurvePlot, plot_of
 
 if TYPE_CHECKING:
     from core.metrics import OperatingPoint

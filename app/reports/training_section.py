@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app import __version__
-from app.reports import words
+from app.reports import document
 from app.reports.document import Block, Paragraph, Table
 from app.reports.service import Facts
 from core.parameters import list_parameters
@@ -19,15 +19,15 @@ def training(facts: Facts) -> list[Block]:
     model = facts.model
     facts_of_it = [
         ["algorithm", model.algorithm],
-        ["objective", words.objective(model.objective)],
-        ["the algorithm itself optimises", words.objective(model.optimised_for)],
+        ["objective", document.objective(model.objective)],
+        ["the algorithm itself optimises", document.objective(model.optimised_for)],
         [
             "parameters chosen by",
-            words.objective(model.selected_by)
+            document.objective(model.selected_by)
             if model.selected_by
             else "nothing: they are as given",
         ],
-        ["validation", words.validation(model.validation)],
+        ["validation", document.validation(model.validation)],
         ["seed", str(model.seed)],
         ["time of the fit", f"{model.fit_seconds:.3g} s"],
     ]
@@ -43,22 +43,22 @@ def _parameters(facts: Facts) -> Iterator[list[str]]:
     for name, value in facts.model.parameters.items():
         if name == "members":  # of `auto`, told with its leaderboard
             continue
-        yield [name, words.value(value), meanings.get(name, "")]
+        yield [name, document.value(value), meanings.get(name, "")]
 
 
 def _search(facts: Facts) -> Iterator[Block]:
     search = facts.model.search
     if search is None:
         return
-    aim = words.objective(facts.model.selected_by)
+    aim = document.objective(facts.model.selected_by)
     yield Paragraph(
-        f"A {search['method']} search chose {words.settings(search['chosen'])} by {aim}, "
+        f"A {search['method']} search chose {document.settings(search['chosen'])} by {aim}, "
         f"in {search['seconds']:.3g} s. The values flatter what was chosen by them."
     )
     rows = [
         [
-            words.settings(candidate["parameters"]),
-            words.figure(candidate["value"]),
+            document.settings(candidate["parameters"]),
+            document.figure(candidate["value"]),
             "chosen" if candidate["parameters"] == search["chosen"] else "",
         ]
         for candidate in search["candidates"][:MOST_CANDIDATES]
@@ -70,7 +70,7 @@ def _search(facts: Facts) -> Iterator[Block]:
         yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
         yield Table(
             ("repeat", "fold", "chosen"),
-            [[str(f["repeat"]), str(f["fold"]), words.settings(f["chosen"])] for f in folds],
+            [[str(f["repeat"]), str(f["fold"]), document.settings(f["chosen"])] for f in folds],
         )
 
 
@@ -82,19 +82,19 @@ def lineage(facts: Facts) -> Table:
         ["aliases", ", ".join(facts.aliases) or "none"],
         ["tags", ", ".join(f"{name} = {value}" for name, value in model.tags.items()) or "none"],
         ["artifact, SHA-256", model.artifact_sha256],
-        ["artifact, size", words.size(model.artifact_bytes)],
+        ["artifact, size", document.size(model.artifact_bytes)],
         ["job", model.job_id],
     ]
     if job is not None:
         rows += [
-            ["handed in", words.moment(job.created_at)],
-            ["begun", words.moment(job.started_at)],
-            ["ended", words.moment(job.finished_at)],
+            ["handed in", document.moment(job.created_at)],
+            ["begun", document.moment(job.started_at)],
+            ["ended", document.moment(job.finished_at)],
             ["attempt", f"{job.attempt} of at most {job.max_attempts}"],
         ]
     rows += [
-        ["dataset", words.version(model.dataset) if model.dataset else model.dataset_id],
-        ["model made", words.moment(model.created_at)],
+        ["dataset", document.version(model.dataset) if model.dataset else model.dataset_id],
+        ["model made", document.moment(model.created_at)],
         ["report by", f"Rankwright {__version__}"],
     ]
     return Table((), rows)

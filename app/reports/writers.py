@@ -18,7 +18,7 @@ from app.reports.document import (
     Table,
     Tiles,
 )
-from app.reports.plotting import CurvePlot, to_svg
+from app.reports.plots import CurvePlot, to_svg
 from core.svg import escape
 
 _STYLE = """

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.http.csv_text import safe
+from app.http.responses import safe
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from app.access.service import Caller
 from app.datasets.intake import Purpose, Sending, SendingDep, take_in
 from app.datasets.service import LONGEST_LIST, Upload
 from app.datasets.uploads import Received, body_docs
-from app.http.csv_text import plain_texts
 from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep
-from app.http.files import StoredFile
+from app.http.responses import StoredFile, plain_texts
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import Asking, create, look_only

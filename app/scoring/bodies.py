@@ -13,17 +13,15 @@ from starlette.responses import Response
 
 from app.access.service import Caller
 from app.datasets.service import Format, check_encoding, check_format
-from app.http.context import Context
-from app.http.dependencies import preferences
+from app.http.dependencies import Context, preferences
 from app.http.responses import choose
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
 from app.scoring import options as score_terms
-from app.scoring import table_scores
+from app.scoring import service
 from app.scoring.answers import JSON, OFFERS, Answer
-from app.scoring.service import Served
+from app.scoring.service import Scores, Served
 from app.scoring.table_rows import Bounds, Floats
-from app.scoring.table_scores import Scores
 
 _INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
 _LARGE_BYTES = 1 << 20  # what takes memory, on the way to scores: only a few are there at once
@@ -137,13 +135,13 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
             if compression is not None:
                 with Stream(body, compression, most) as stream:
                     body = stream.read()
-            return table_scores.score_matrix(served, rows_of(served, body, lenient, bounds))
+            return service.score_matrix(served, rows_of(served, body, lenient, bounds))
 
         return score_json
     table: Format = check_format(request.headers.get("content-type", ""), encoding, also=JSON)
     terms = score_terms.check_said(score_terms.describe(said, lenient=lenient), table)
     bounds = bounds_of(settings)
-    return lambda served, body: table_scores.score_body(served, body, table, terms, bounds)
+    return lambda served, body: service.score_body(served, body, table, terms, bounds)
 
 
 def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:

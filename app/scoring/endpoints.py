@@ -15,8 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, authenticate, needs, require_json
-from app.http.context import Context
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, Context, ContextDep
 from app.http.responses import choose
 from app.models.endpoints import matches
 from app.scoring import service as scoring
@@ -33,8 +32,8 @@ from app.scoring.schemas import (
     Score,
     Scores,
 )
+from app.scoring.service import Scores as Rows
 from app.scoring.service import Served
-from app.scoring.table_scores import Scores as Rows
 
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 

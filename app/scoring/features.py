@@ -18,13 +18,36 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.ingest.times import DATE, parse_dates, seconds_of
+from app.ingest.values import DATE, SPACES, parse_dates, seconds_of
 from app.platform.errors import Invalid, shown
-from app.scoring.category_index import MISSING, CategoryIndex
 
 if TYPE_CHECKING:
     from app.scoring.fastpath import PlainRows
     from app.scoring.fastpath_query import PlainQuery
+
+MISSING = float("nan")
+
+
+class CategoryIndex(dict[Any, float]):
+    """The categories of a feature: `index[value]` is the position of what a caller sends, text or a value of JSON.
+
+    NaN stands for what is missing and for texts that are no category. None of those is kept: they are without number.
+    """
+
+    def __init__(self, categories: Sequence[str]) -> None:
+        super().__init__((text, float(i)) for i, text in enumerate(categories))
+        self[None] = self[MISSING] = MISSING
+
+    def __missing__(self, value: str | float | bool) -> float:
+        """The same for what is not spelled as a category is."""
+        from app.ingest.value_columns import spell_number
+
+        if isinstance(value, str):
+            return self.get(value.strip(SPACES), MISSING)
+        if isinstance(value, bool):
+            return self.get("true" if value else "false", MISSING)
+        return self.get(spell_number(value), MISSING)
+
 
 Floats = npt.NDArray[np.float64]
 

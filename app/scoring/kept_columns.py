@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.ingest.decimals import as_doubles
 from app.ingest.errors import BadTable, brief
 from app.ingest.rows import Source
-from app.ingest.value_columns import is_text
+from app.ingest.value_columns import as_doubles, is_text
 from app.ingest.writer import CATEGORIES
 from app.platform.tables import Dataset
 

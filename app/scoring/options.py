@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.datasets.service import LONGEST_LIST, Format, split_names
-from app.ingest.dialect import CHOICES, Dialect
-from app.ingest.formats import CSV
+from app.ingest.formats import CHOICES, CSV, Dialect
 from app.ingest.values import MissingTokens
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset

@@ -6,14 +6,16 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from app.datasets.service import Format
+from app.ingest.rows import Source
 from app.models import repository as rows
 from app.models import service as models
 from app.platform.background import Memory
@@ -22,12 +24,13 @@ from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.tables import Model
 from app.scoring.features import FeatureIndex
+from app.scoring.options import Terms
+from app.scoring.table_rows import Bounds, RowReader, read_body
 from app.training.tasks import ARTIFACTS
 
 if TYPE_CHECKING:
     from core.metrics import RocCurve
     from core.ranker import Ranker
-
 
 Floats = npt.NDArray[np.float64]
 
@@ -280,3 +283,40 @@ def structure(served: Served) -> dict[str, Any]:
         named = zip(served.labels, described["labels"], strict=True)
         described["labels"] = [{"label": name, **label} for name, label in named]
     return described
+
+
+class Scores(NamedTuple):
+    """Of rows: scores of shape (rows,) or (rows, labels), and places on the validation curve if there is one."""
+
+    scores: Floats
+    fprs: Floats | None
+    tprs: Floats | None
+
+
+def score_matrix(served: Served, X: Floats) -> Scores:
+    """The scores of rows that are numbers already."""
+    return Scores(*served.score(X))
+
+
+def score_body(served: Served, body: bytes, table: Format, terms: Terms, bounds: Bounds) -> Scores:
+    """The scores of a table that lies in memory. Raises Invalid and BadTable with every fault of it."""
+    reader, source = read_body(body, table, served.features, terms, served.spelling, bounds)
+    blocks = list(_score_blocks(served, reader, source))
+    if len(blocks) == 1:
+        return blocks[0]
+    if not blocks:
+        return score_matrix(served, np.empty((0, len(served.features.names))))
+    scores, fprs, tprs = zip(*blocks, strict=True)
+    return Scores(np.concatenate(scores), _join(fprs), _join(tprs))
+
+
+def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:
+    for batch in reader.batches(source):
+        for X in batch.blocks(len(served.features.names)):
+            yield score_matrix(served, X)
+
+
+def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:
+    """One column of the blocks; either all have it, or none."""
+    known = [block for block in blocks if block is not None]
+    return np.concatenate(known) if known else None

@@ -18,8 +18,7 @@ from app.datasets.service import Format
 from app.ingest.errors import ENOUGH, MAX_FAULTS, BadTable, Faults, show, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, streamed_source
 from app.ingest.rows import Rows, Source
-from app.ingest.times import is_dated, parse_dates, typed_seconds
-from app.ingest.values import MissingTokens
+from app.ingest.values import MissingTokens, is_dated, parse_dates, typed_seconds
 from app.platform.errors import Invalid, UnsupportedMedia
 from app.scoring.features import FeatureIndex
 from app.scoring.options import ALL, Terms
@@ -220,9 +219,8 @@ def read_body(
     bounds: Bounds,
 ) -> tuple[RowReader, Source]:
     """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
-    from app.ingest.arrow import ArrowTable
+    from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.csv import Upload
-    from app.ingest.messages import read_claims, stream_of
     from app.ingest.stream import plain_bytes
 
     if table.content_type == PARQUET:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.datasets.matrices import Columns, Table, cut, hash_units, read_table
-from app.ingest.row_hashes import Hashes, mix
+from app.ingest.rows import Hashes, mix
 from app.models import margins
 from app.platform.errors import Invalid
 from app.platform.sql import Base

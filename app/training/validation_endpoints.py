@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.files import StoredFile
+from app.http.responses import StoredFile
 from app.training import judgement
 from app.training.validation_schemas import (
     Controls,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cli.terminal_plot import Roc, terminal_plot
+from app.cli.report_text import Roc, terminal_plot
 
 
 def roc(fpr: list[float], tpr: list[float]) -> Roc:

@@ -14,8 +14,7 @@ import redis
 
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.jobs.dispatcher import publish_pending
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper, publish_pending
 from app.platform.broker import QUEUE, Producer
 from app.platform.database import Database
 from app.platform.errors import LeaseLost

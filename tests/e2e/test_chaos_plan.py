@@ -14,7 +14,7 @@ import pytest
 
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper
 from app.platform import failpoints as faults
 from app.platform.database import Database
 from app.platform.settings import Settings

@@ -15,7 +15,7 @@ from harness import LONG, Shop, children_of, is_running, worker
 from servers import eventually
 from sqlalchemy import select
 
-from app.jobs import workers_repository as worker_rows
+from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Dispatcher
 from app.platform.broker import Producer
 from app.platform.settings import Settings

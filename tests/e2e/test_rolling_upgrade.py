@@ -20,7 +20,7 @@ from harness import Shop, csv_table, environment
 from servers import eventually
 
 from app.access import service as keys
-from app.jobs import workers_repository as worker_rows
+from app.jobs import repository as worker_rows
 from app.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,8 @@ import httpx
 import numpy as np
 
 from app.access import service as keys
-from app.http.context import Context
-from app.http.drain import DrainingServer
-from app.http.server import server_config
+from app.http.dependencies import Context
+from app.http.server import DrainingServer, server_config
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.main import create_app

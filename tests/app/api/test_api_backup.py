@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from app.cli import doctor as doctor_command
 from app.cli import operations as backup_commands
 from app.jobs import queue
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper
 from app.operations import backup
 from app.operations.backup import BackupError, back_up, restore
-from app.operations.doctor_entry import Level, examine
+from app.operations.doctor import Level, examine
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job
 

@@ -36,7 +36,7 @@ from score_formats import (
 )
 from servers import eventually
 
-from app.operations import blobs_repository as blob_rows
+from app.operations import repository as blob_rows
 from app.platform.settings import Settings
 
 PATH = "/v1/batch-scores"

@@ -10,7 +10,7 @@ from live_service import Service, running
 from pydantic import SecretStr
 from servers import ValkeyServer
 
-from app.jobs import workers_repository as workers
+from app.jobs import repository as workers
 from app.platform.settings import Settings
 
 

@@ -176,7 +176,7 @@ def test_no_model_no_dataset_no_scope(service: Service, client: httpx.Client, mo
 def test_only_so_many_are_averaged_at_once(
     service: Service, client: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.context.LONGEST_TURN_WAIT", 0.01)
+    monkeypatch.setattr("app.http.dependencies.LONGEST_TURN_WAIT", 0.01)
     turns = service.context.turns
     while turns.acquire(blocking=False):
         pass

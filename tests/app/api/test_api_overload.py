@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from refusals import CSV, everything, job, refused
 from servers import eventually
 
-from app.access import quotas_repository as quotas
-from app.http.places import Places
+from app.access import repository as quotas
+from app.http.limits import Places
 from app.platform import failpoints as faults
 from app.platform import resources as space
 from app.platform.errors import TooMany, Unavailable
@@ -328,7 +328,7 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
 def test_what_takes_memory_here_is_done_a_few_at_a_time(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.context.LONGEST_TURN_WAIT", 0.01)
+    monkeypatch.setattr("app.http.dependencies.LONGEST_TURN_WAIT", 0.01)
     turns = tight.context.turns
     taken = 0
     while turns.acquire(blocking=False):

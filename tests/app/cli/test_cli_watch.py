@@ -21,7 +21,7 @@ from click.testing import Result
 from pydantic import SecretStr
 from rich.console import Console
 
-from app.cli.watch import leaderboard, status
+from app.cli.train import leaderboard, status
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.platform.settings import Settings

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
-from app.jobs import workers_repository as workers
+from app.jobs import repository as workers
 from app.platform import database as session_module
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Deadlock, OutOfSpace, Unavailable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.jobs import workers_repository as workers
+from app.jobs import repository as workers
 from app.platform.database import Database
 from app.platform.tables import Worker
 

@@ -7,8 +7,8 @@ from typing import Any
 from queue_steps import claimed, submit
 
 from app.jobs import child_jobs as parts
-from app.jobs import child_jobs_repository as rows
 from app.jobs import queue
+from app.jobs import queue_repository as rows
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Job

@@ -13,7 +13,7 @@ from servers import PostgresServer
 
 from app.access import service as keys
 from app.datasets import service as datasets
-from app.operations.doctor_entry import Level, examine
+from app.operations.doctor import Level, examine
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings

@@ -15,7 +15,7 @@ from app.datasets.matrices import Columns, Table, divide, read_table
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import curve_of
-from app.operations.blobs_repository import named
+from app.operations.repository import named
 from app.platform.tables import Model, ModelControls, ModelOutOfFold
 from app.training import calibration as yardstick
 from app.training import out_of_fold

@@ -14,7 +14,7 @@ import pytest
 
 from app.models.service import VALIDATION, Judged
 from app.platform.tables import Model
-from app.reports.plotting import CurvePlot, plot_of, to_svg, to_vega
+from app.reports.plots import CurvePlot, plot_of, to_svg, to_vega
 from core.metrics import summarise
 
 WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]

@@ -15,10 +15,10 @@ from servers import PostgresServer, ValkeyServer, eventually
 from sqlalchemy import select
 
 from app.jobs import dispatcher as dispatch
-from app.jobs import outbox_repository as outbox_rows
 from app.jobs import queue
+from app.jobs import queue_repository as outbox_rows
+from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
-from app.jobs import workers_repository as worker_rows
 from app.jobs.dispatcher import Dispatcher, publish_after_commit, publish_pending
 from app.platform import migrate
 from app.platform.blobs import BlobStore

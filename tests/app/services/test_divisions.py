@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.datasets.matrices import Table, split
-from app.ingest.times import read_times
+from app.ingest.values import read_times
 from app.platform.errors import Invalid
 from app.training.bipartite import BipartiteTrial
 from app.training.inner_splits import Inner

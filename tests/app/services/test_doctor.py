@@ -17,8 +17,8 @@ from sqlalchemy import text, update
 
 from app import __version__
 from app.access import service as keys
-from app.jobs import workers_repository as worker_rows
-from app.operations.doctor_entry import Finding, Level, examine
+from app.jobs import repository as worker_rows
+from app.operations.doctor import Finding, Level, examine
 from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.database import Database

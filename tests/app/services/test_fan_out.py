@@ -13,7 +13,7 @@ from sqlalchemy import func, select, update
 from workbench import OWNER, Workbench
 
 from app.jobs import service as jobs
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Base, Job, Model

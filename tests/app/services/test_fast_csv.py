@@ -6,8 +6,8 @@ import pytest
 
 from app.ingest import csv as delimited
 from app.ingest.csv import CsvTable, Upload, read_layout
-from app.ingest.dialect import Dialect
 from app.ingest.errors import BadTable, Faults
+from app.ingest.formats import Dialect
 from app.ingest.values import MissingTokens
 
 ROWS = ["1,plain,0", '2,"a, b",1', '3,"two\nlines\n",0', "", '"4","",1', '5,"\r\n",0', "6,é,1"] * 9

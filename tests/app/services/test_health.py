@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from servers import ValkeyServer
 
-from app.jobs import workers_repository as workers
+from app.jobs import repository as workers
 from app.operations import health
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer

@@ -18,10 +18,10 @@ from app.access import service as keys
 from app.evaluation.repository import insert_evaluation
 from app.http import repository as idempotency_rows
 from app.jobs import child_jobs as parts
+from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
-from app.jobs import workers_repository as worker_rows
 from app.operations import housekeeping
-from app.operations import housekeeping_repository as housekeeping_rows
+from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
 from app.platform import audit as audit_rows
 from app.platform.blobs import BlobStore

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import Ready
 
-from app.ingest.decimals import as_doubles
 from app.ingest.errors import BadTable
-from app.ingest.times import parse_dates
+from app.ingest.value_columns import as_doubles
+from app.ingest.values import parse_dates
 
 Read = Callable[..., Ready]
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import ARROW, PARQUET, Ready, halves, read
 
-from app.ingest import categories, writer
+from app.ingest import columns, writer
 from app.ingest import csv as delimited
-from app.ingest.categories import DistinctCounter
+from app.ingest.columns import DistinctCounter
 from app.ingest.csv import CsvTable
 from app.ingest.errors import BadTable
 
@@ -308,4 +308,4 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, values: list[str |
 
 
 def test_the_rule_of_identifiers_is_the_documented_one() -> None:
-    assert (categories.LEAST_IDENTIFIERS, categories.MOSTLY) == (20, 0.9)
+    assert (columns.LEAST_IDENTIFIERS, columns.MOSTLY) == (20, 0.9)

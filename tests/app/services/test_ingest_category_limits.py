@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from uploads import ARROW, PARQUET, Ready, halves, read
 
-from app.ingest import categories
+from app.ingest import columns as categories
 from app.ingest import csv as delimited
 from app.ingest.errors import BadTable
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from uploads import Ready
 
 from app.ingest.errors import BadTable
-from app.ingest.times import parse_dates, seconds_of
+from app.ingest.values import parse_dates, seconds_of
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from uploads import read
 
-from app.ingest import survey
-from app.ingest.survey import Survey
+from app.ingest import profile as survey
+from app.ingest.profile import Survey
 from core.metrics import auc
 
 

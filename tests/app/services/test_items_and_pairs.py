@@ -17,7 +17,7 @@ from app.ingest.errors import BadTable
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.operations import blobs_repository as blob_rows
+from app.operations import repository as blob_rows
 from app.platform.errors import Conflict, Invalid, LeaseLost
 from app.platform.tables import JobState
 

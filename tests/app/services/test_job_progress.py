@@ -13,9 +13,9 @@ from test_fan_out import sharing, table
 from workbench import OWNER, Workbench, on_both, quiet
 
 from app.jobs import child_jobs as parts
-from app.jobs import child_jobs_repository as part_rows
 from app.jobs import handlers as execution
 from app.jobs import queue
+from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
 from app.jobs.progress import (
     MOST_CHARACTERS,

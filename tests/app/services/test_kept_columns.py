@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from app.http.csv_text import plain_texts
+from app.http.responses import plain_texts
 from app.ingest.arrow import ArrowTable
 from app.ingest.csv import Upload
 from app.ingest.errors import BadTable, Faults

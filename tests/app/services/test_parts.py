@@ -13,11 +13,11 @@ from queue_steps import OWNER, at_once, change, claimed, finish, hear_nothing, s
 from sqlalchemy import select
 
 from app.jobs import child_jobs as parts
-from app.jobs import child_jobs_repository as rows
 from app.jobs import handlers as execution
 from app.jobs import queue
+from app.jobs import queue_repository as rows
 from app.jobs import service as jobs
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper
 from app.jobs.schemas import Job as Shown
 from app.operations.housekeeping import Housekeeper, sweep
 from app.platform.blobs import BlobStore

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from app.datasets import service as datasets
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
 from app.platform.errors import CancelRequested
 from app.platform.sql import db_now

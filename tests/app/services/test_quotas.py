@@ -11,7 +11,7 @@ from queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, su
 from sqlalchemy import func, select
 
 from app.access import quotas
-from app.access import quotas_repository as rows
+from app.access import repository as rows
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import service as jobs

@@ -24,7 +24,7 @@ from sqlalchemy import select, text
 
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.jobs.reaper import Reaper
+from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
 from app.platform.errors import LeaseLost
 from app.platform.settings import Settings

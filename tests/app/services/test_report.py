@@ -8,7 +8,8 @@ import pytest
 
 from app.platform.tables import ModelControls, ModelLeaderboard
 from app.reports import baselines_section as rivals
-from app.reports import document, words
+from app.reports import document
+from app.reports import document as words
 from app.reports.document import Document, Items, Paragraph, Section, Table
 from app.reports.markdown import to_markdown
 from app.reports.writers import to_html

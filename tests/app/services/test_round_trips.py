@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from uploads import Ready, read
 
-from app.ingest.dialect import DELIMITERS
-from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, DELIMITERS, NDJSON, PARQUET
 from app.ingest.values import DEFAULT_TOKENS
 
 EPOCH = datetime.datetime(1970, 1, 1)

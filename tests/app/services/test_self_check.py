@@ -12,10 +12,9 @@ from sqlalchemy import update
 from typer.testing import CliRunner
 
 from app.cli import health as command
-from app.jobs import workers_repository as worker_rows
-from app.jobs.dispatcher import publish_pending
-from app.jobs.reaper import Reaper
-from app.operations.self_check import dispatcher_fault, worker_fault
+from app.jobs import repository as worker_rows
+from app.jobs.dispatcher import Reaper, publish_pending
+from app.operations.health import dispatcher_fault, worker_fault
 from app.platform import migrate
 from app.platform.broker import Producer
 from app.platform.database import Database

@@ -22,8 +22,8 @@ from app.datasets.matrices import (
     read_table,
     split,
 )
-from app.ingest import row_hashes
-from app.ingest.row_hash_kernels import add_column
+from app.ingest import rows as row_hashes
+from app.ingest.profile import add_column
 from app.platform.errors import Invalid
 
 SEED = 7

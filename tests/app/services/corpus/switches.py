@@ -21,14 +21,15 @@ import pyarrow as pa
 import pytest
 
 from app.ingest import arrow as columnar
-from app.ingest import build, categories, dialect, evidence, ndjson, pairs, roles, stream
+from app.ingest import build, columns, formats, ndjson, pairs, roles, stream
 from app.ingest import columns as convert
+from app.ingest import columns as evidence
 from app.ingest import csv as delimited
 from app.ingest import formats as sources
 from app.ingest import value_columns as text
 from app.ingest import values as missing
+from app.ingest.columns import ItemNames
 from app.ingest.errors import Fault, Faults
-from app.ingest.items import ItemNames
 
 Switch = Callable[[pytest.MonkeyPatch, dict[str, Any]], None]
 NEVER = "^\0$"  # a pattern that no text matches
@@ -212,7 +213,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     "rows as wide as the header": unnoted("where the header has"),
     "byte order mark": every(put(delimited, "BOM", NEVER.encode()), put(codecs, "BOM_UTF8", b"")),
-    "UTF-16 is seen": put(dialect, "_sniff_codec", lambda head: "utf-8"),
+    "UTF-16 is seen": put(formats, "_sniff_codec", lambda head: "utf-8"),
     "what is said of a CSV": unsaid("dialect"),
     "UTF-8": _text_reader(errors="replace"),
     "bytes of an encoding": put(stream, "codecs", SimpleNamespace(getincrementaldecoder=_decoder)),
@@ -267,13 +268,13 @@ SWITCHES: dict[str, Switch] = {
     "the calendar": put(
         convert, "parse_dates", lambda text: (np.zeros(len(text)), np.zeros(len(text), bool))
     ),
-    "identifiers": put(categories, "LEAST_IDENTIFIERS", 1 << 30),
+    "identifiers": put(columns, "LEAST_IDENTIFIERS", 1 << 30),
     "categories are no identifiers": every(
-        put(categories, "LEAST_IDENTIFIERS", 1), put(categories, "MOSTLY", 0.0)
+        put(columns, "LEAST_IDENTIFIERS", 1), put(columns, "MOSTLY", 0.0)
     ),
     "categorical by declaration": unsaid("categorical"),
     "no NUL in a category": put(
-        categories, "find_unfit", lambda values, most: np.zeros(len(values), bool)
+        columns, "find_unfit", lambda values, most: np.zeros(len(values), bool)
     ),
     "no NUL in a name": put(
         convert, "find_unfit", lambda values, most: np.zeros(len(values), bool)
@@ -305,7 +306,7 @@ SWITCHES: dict[str, Switch] = {
     "roles are apart": put(roles, "_check_apart", NOTHING),
     "only features are declared": put(roles, "_check_declared", NOTHING),
     "there are features": put(roles, "_check_features", NOTHING),
-    "identifiers alone are no table": put(categories, "LEAST_IDENTIFIERS", 1 << 30),
+    "identifiers alone are no table": put(columns, "LEAST_IDENTIFIERS", 1 << 30),
     "the weight is said": unsaid("weight"),
     "weights have a range": unnoted("a weight must be 0 or between"),
     "no weight is missing": unnoted("a weight must not be missing"),
