@@ -10,14 +10,11 @@ from functools import partial
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from app.access import audit_endpoints as audit
-from app.access import endpoints as keys
+from app.access import endpoints as access
 from app.access.service import KeyRing
 from app.datasets import endpoints as datasets
-from app.datasets import versions_endpoints as versions
-from app.evaluation import comparisons_endpoints as comparisons
-from app.evaluation import endpoints as evaluations
-from app.http import docs, openapi, problems
+from app.evaluation import endpoints as evaluation
+from app.http import openapi, problems
 from app.http.dependencies import Context
 from app.http.limits import Pace, Places
 from app.http.middleware import Edge
@@ -25,11 +22,9 @@ from app.http.server import Drain
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
 from app.jobs.watcher import Watcher
-from app.models import bounds_endpoints as bounds
-from app.models import curves_endpoints as curves
 from app.models import endpoints as models
 from app.models import repository as model_rows
-from app.operations import endpoints as health
+from app.operations import endpoints as operations
 from app.operations import health as figures
 from app.platform.background import Errands
 from app.platform.blobs import BlobStore
@@ -45,8 +40,7 @@ from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
-from app.training import endpoints as algorithms
-from app.training import validation_endpoints as validation
+from app.training import endpoints as training
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -80,27 +74,25 @@ def create_app(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
-    for module in (
-        algorithms,
-        datasets,
-        versions,
-        jobs,
-        models,
-        curves,
-        bounds,
-        interpretation,
-        validation,
-        evaluations,
-        comparisons,
-        reports,
-        scores,
-        batch_scores,
-        keys,
-        audit,
-        health,
-        docs,
+    for router in (
+        training.router,
+        datasets.router,
+        datasets.versions_router,
+        jobs.router,
+        models.router,
+        interpretation.router,
+        training.validation_router,
+        evaluation.router,
+        evaluation.comparisons_router,
+        reports.router,
+        scores.router,
+        batch_scores.router,
+        access.router,
+        access.audit_router,
+        operations.router,
+        openapi.router,
     ):
-        app.router.routes.extend(module.router.routes)
+        app.router.routes.extend(router.routes)
     openapi.install(app)
     return app
 

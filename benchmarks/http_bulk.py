@@ -31,10 +31,9 @@ from app.ingest.formats import ARROW, CSV, NDJSON
 from app.main import open_context
 from app.platform import migrate
 from app.platform.settings import Settings
-from app.scoring.bodies import rows_of
-from app.scoring.options import Terms
+from app.scoring.endpoints import rows_of
 from app.scoring.service import Served
-from app.scoring.table_rows import Bounds, read_body, read_with
+from app.scoring.table_rows import Bounds, Terms, read_body, read_with
 from app.training import submission
 from benchmarks.http_score import HOST, cpu_seconds, free_port, run_jobs
 

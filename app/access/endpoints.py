@@ -9,9 +9,10 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import JSONResponse, Response
 
+from app.access import service
 from app.access import service as keys
 from app.access.authentication import GuardedRoute, needs
-from app.access.schemas import Key, KeyWithSecret, NewKey, Rotation
+from app.access.schemas import AuditEntry, Key, KeyWithSecret, NewKey, Rotation
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Answer
 from app.http.schemas import PageOf, Valid
@@ -118,3 +119,16 @@ def revoke_key(key_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Revoke the key for good. Every process refuses it within a second."""
     keys.revoke(context.db, caller.owner, key_id)
     context.keys.memory.clear()
+
+
+audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)
+
+
+@audit_router.get("", summary="Read the audit log")
+@needs("admin")
+def list_audit_entries(
+    context: ContextDep, caller: CallerDep, paging: PagingDep
+) -> PageOf[AuditEntry]:
+    """Every change made with the owner's keys, newest first: written in the transaction that made it."""
+    page: Any = service.list_audit(context.db, caller.owner, limit=paging.limit, after=paging.after)
+    return PageOf[AuditEntry].model_validate(page)

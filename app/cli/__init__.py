@@ -7,10 +7,7 @@ def main() -> None:
     """Run the command line."""
     import typer
 
-    from app.cli import client, doctor, health, interpret, processes, score, train
-    from app.cli import evaluate as judge
-    from app.cli import operations as backup
-    from app.cli import reports as documents
+    from app.cli import client, evaluate, operations, processes, reports, score, train
 
     app = typer.Typer(
         name="rankwright",
@@ -20,13 +17,13 @@ def main() -> None:
         pretty_exceptions_enable=False,
     )
     processes.register(app)
-    health.register(app)
-    doctor.register(app)
-    backup.register(app)
+    processes.register_health(app)
+    operations.register_doctor(app)
+    operations.register(app)
     client.register(app)
     train.register(app)
     score.register(app)
-    interpret.register(app)
-    judge.register(app)
-    documents.register(app)
+    reports.register_interpretation(app)
+    evaluate.register(app)
+    reports.register(app)
     app()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from app.platform.database import Database
     from app.platform.processes import Signals
     from app.platform.settings import Settings
-
 
 RUN, MANAGE = "Run the service", "Manage the service"
 
@@ -190,10 +189,9 @@ def create_key(
     ],
 ) -> None:
     """Make a key and print its secret: it is shown here and never again."""
-    from app.access import audit
     from app.access import service as keys
 
-    with database() as db, audit.by_command(owner, "rankwright keys create"):
+    with database() as db, keys.by_command(owner, "rankwright keys create"):
         key, secret = keys.create(db, owner, name, scope)
     typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
     typer.echo(secret)
@@ -230,10 +228,9 @@ def rotate_key(
     ] = 0.0,
 ) -> None:
     """Make a key's successor and print its secret: it is shown here and never again."""
-    from app.access import audit
     from app.access import service as keys
 
-    with database() as db, audit.by_command(owner, "rankwright keys rotate"):
+    with database() as db, keys.by_command(owner, "rankwright keys rotate"):
         key, secret = keys.rotate(db, owner, key_id, grace_seconds)
     typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
     typer.echo(secret)
@@ -244,10 +241,9 @@ def revoke_key(
     owner: Annotated[str, typer.Option(help="Whose key it is.")],
 ) -> None:
     """Revoke a key; it is refused within a second."""
-    from app.access import audit
     from app.access import service as keys
 
-    with database() as db, audit.by_command(owner, "rankwright keys revoke"):
+    with database() as db, keys.by_command(owner, "rankwright keys revoke"):
         keys.revoke(db, owner, key_id)
     typer.echo(f"{key_id} is revoked")
 
@@ -279,3 +275,28 @@ def register(app: typer.Typer) -> None:
     keys.command("rotate")(rotate_key)
     keys.command("revoke")(revoke_key)
     app.add_typer(keys, name="keys", rich_help_panel=MANAGE)
+
+
+def health(
+    process: Annotated[Literal["worker", "dispatcher"], typer.Argument(help="Which process.")],
+) -> None:
+    """Check that this host's worker, or the dispatcher, does its work. The API has /health/live and /health/ready."""
+    from app.operations import health as self_check
+    from app.platform.broker import Producer
+
+    settings = settings_of()
+    producer = Producer(settings.celery_broker_url)
+    with database(settings) as db:
+        if process == "worker":
+            found = self_check.worker_fault(db, producer, settings, socket.gethostname())
+        else:
+            found = self_check.dispatcher_fault(db, producer, settings)
+    producer.close()
+    if found is not None:
+        fault(found)
+    typer.echo("well")
+
+
+def register_health(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(rich_help_panel=MANAGE)(health)

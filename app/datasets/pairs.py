@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sqlalchemy.orm import Session
 
-from app.datasets import pairs_repository as rows
 from app.datasets import repository as dataset_rows
+from app.datasets import repository as rows
 from app.datasets import service as datasets
 from app.jobs import service as jobs
 from app.platform.database import Database

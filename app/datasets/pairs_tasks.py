@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.datasets import pairs_repository as rows
 from app.datasets import repository as dataset_rows
+from app.datasets import repository as rows
 from app.datasets.tasks import TABLES, limits
 from app.jobs import queue
 from app.platform.blobs import BlobStore, publish
@@ -27,7 +27,7 @@ def prepare(
     dataset_id = claim.spec["dataset_id"]
     with db.read() as session:
         dataset = dataset_rows.find(session, claim.owner, dataset_id)
-        pairs = rows.find(session, dataset_id)
+        pairs = rows.find_pairs(session, dataset_id)
     waiting = pairs is not None and pairs.status == DatasetStatus.PROCESSING
     if dataset is None or pairs is None or dataset.table_key is None or not waiting:
         raise _not_waiting(dataset_id)
@@ -58,7 +58,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     values = {name: result[name] for name in ("pairs", "items", "weighted")}
     with db.write() as session:
         queue.finish(session, claim)
-        if not rows.mark_ready(
+        if not rows.mark_pairs_ready(
             session, claim.job_id, table_key=key, table_bytes=blobs.size(key), **values
         ):
             raise _not_waiting(claim.spec["dataset_id"])

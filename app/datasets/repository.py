@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, insert, inspect, or_, select, update
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, aliased, selectinload
@@ -13,6 +13,7 @@ from app.platform.sql import Json, Page, db_now, fetch_page, next_number
 from app.platform.tables import (
     FINAL_STATES,
     Dataset,
+    DatasetPairs,
     DatasetProfile,
     DatasetSeries,
     DatasetStatus,
@@ -22,7 +23,7 @@ from app.platform.tables import (
 FIRST_VERSION = 1
 
 
-def insert(session: Session, **values: Any) -> Dataset:
+def insert_dataset(session: Session, **values: Any) -> Dataset:
     """Add a dataset whose bytes are durable and have yet to be read, created now by the database's clock."""
     statement = (
         sql_insert(Dataset)
@@ -154,6 +155,44 @@ def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
     return session.get(DatasetProfile, dataset_id)
 
 
-def delete(session: Session, owner: str, dataset_id: str) -> None:
+def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     """Remove the row."""
     session.execute(sql_delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))
+
+
+def find_pairs(session: Session, dataset_id: str) -> DatasetPairs | None:
+    """The pairs of a dataset."""
+    return session.get(DatasetPairs, dataset_id)
+
+
+def replace(session: Session, dataset_id: str, **values: Any) -> None:
+    """Give a dataset pairs whose bytes are durable and have yet to be read, in place of any it has."""
+    session.execute(delete(DatasetPairs).where(DatasetPairs.dataset_id == dataset_id))
+    session.execute(
+        insert(DatasetPairs).values(
+            dataset_id=dataset_id,
+            status=DatasetStatus.PROCESSING,
+            errors=[],
+            created_at=db_now(),
+            **values,
+        )
+    )
+
+
+def mark_pairs_ready(session: Session, job_id: str, **values: Any) -> bool:
+    """Write what the reading of the pairs found out; False when none wait for this job."""
+    statement = (
+        update(DatasetPairs)
+        .where(DatasetPairs.job_id == job_id, DatasetPairs.status == DatasetStatus.PROCESSING)
+        .values(status=DatasetStatus.READY, errors=[], **values)
+        .returning(DatasetPairs.dataset_id)
+    )
+    return session.scalars(statement).one_or_none() is not None
+
+
+def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
+    """Give a dataset the pairs of another one whose items it begins with, if these are ready."""
+    if pairs.status != DatasetStatus.READY:
+        return
+    columns = {column.key: getattr(pairs, column.key) for column in inspect(DatasetPairs).columns}
+    session.execute(insert(DatasetPairs).values({**columns, "dataset_id": dataset_id}))

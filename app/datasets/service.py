@@ -277,7 +277,7 @@ def accept(
         adds_bytes=upload.size,
     )
     columns = {"sha256": upload.sha256} if descent is None else descent.columns(upload)
-    return rows.insert(
+    return rows.insert_dataset(
         session,
         id=dataset_id,
         owner=owner,
@@ -402,4 +402,4 @@ def delete(
                 f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
                 code="dataset_in_use",
             )
-        rows.delete(session, owner, dataset.id)
+        rows.delete_dataset(session, owner, dataset.id)

@@ -3,26 +3,169 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
+import orjson
+import python_multipart
+from fastapi import Depends
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
-from app.access import quotas
+from app.access import service
 from app.access.authentication import check_again
 from app.datasets import service as datasets
-from app.datasets.multipart import Form, FormReader
+from app.datasets.schemas import Dataset
 from app.http import idempotency
-from app.http.dependencies import Context, context_of
+from app.http.dependencies import (
+    CallerDep,
+    Context,
+    ContextDep,
+    IdempotencyKeyDep,
+    Patience,
+    PatienceDep,
+    ValidateOnly,
+    context_of,
+)
 from app.http.limits import Place
 from app.http.schemas import bytes_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
+from app.jobs.acceptance import Look, accepted
 from app.platform import resources as space
 from app.platform.blobs import BlobWriter
-from app.platform.errors import Invalid, ServiceError, TooLarge, Unavailable
+from app.platform.errors import Conflict, Invalid, Malformed, ServiceError, TooLarge, Unavailable
+from app.platform.tables import Dataset as DatasetRow
+from app.platform.tables import DatasetStatus
+
+LONGEST_FIELD = 4096
+MOST_PARTS = 32
+
+
+@dataclass
+class Form:
+    """What came beside the file. Complete once the chunks have been read to the end."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    file_content_type: str | None = None
+    file_name: str | None = None
+
+
+class FormReader:
+    """Reads one form with one part named `file`, yielding the file's bytes as they come."""
+
+    def __init__(self, content_type: str) -> None:
+        _, options = parse_options_header(content_type)
+        boundary = options.get(b"boundary")
+        if not boundary:
+            raise Malformed("multipart/form-data needs a boundary in its Content-Type")
+        self.form = Form()
+        self._parts = 0
+        self._headers: dict[str, bytes] = {}
+        self._header_name = b""
+        self._header_value = b""
+        self._name: str | None = None
+        self._value = bytearray()
+        self._has_file = False
+        self._ended = False
+        self._chunks: list[bytes] = []
+        # The parser itself bounds the boundary's length, and the number and the lengths of a part's headers.
+        try:
+            self._parser = python_multipart.MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin,
+                    "on_part_data": self._data,
+                    "on_part_end": self._end,
+                    "on_header_field": self._on_header_name,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers,
+                    "on_end": self._on_end,
+                },
+            )
+        except FormParserError as error:
+            raise Malformed(f"the form could not be read: {error}") from error
+
+    async def file(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the chunks of the part named `file`; the other parts end up in `form.fields`."""
+        try:
+            async for chunk in body:
+                self._parser.write(chunk)
+                for piece in self._chunks:
+                    yield piece
+                self._chunks.clear()
+            self._parser.finalize()
+        except FormParserError as error:
+            raise Malformed(f"the form could not be read: {error}") from error
+        if not self._ended:
+            raise Malformed("the form ends before its last boundary")
+        if not self._has_file:
+            raise Malformed("the form must have a part named 'file', with a filename")
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise TooLarge(f"a form may have at most {MOST_PARTS} parts")
+        self._headers.clear()
+        self._value.clear()
+
+    def _on_header_name(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+
+    def _on_header_end(self) -> None:
+        self._headers[self._header_name.decode("latin-1").lower()] = self._header_value
+        self._header_name, self._header_value = b"", b""
+
+    def _on_headers(self) -> None:
+        disposition, options = parse_options_header(
+            self._headers.get("content-disposition", b"").decode("latin-1")
+        )
+        name = options.get(b"name")
+        if disposition != b"form-data" or name is None:
+            raise Malformed("each part of the form needs Content-Disposition: form-data; name=…")
+        self._name = name.decode("utf-8", "replace")
+        if self._name != "file":
+            if self._name in self.form.fields:
+                raise Malformed(f"the form has two parts named {self._name!r}")
+            return
+        if self._has_file:
+            raise Malformed("the form has two parts named 'file'")
+        self._has_file = True
+        content_type = self._headers.get("content-type")
+        self.form.file_content_type = content_type.decode("latin-1") if content_type else None
+        self.form.file_name = options.get(b"filename", b"").decode("utf-8", "replace") or None
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._name == "file":
+            self._chunks.append(data[start:end])
+            return
+        self._value += data[start:end]
+        if len(self._value) > LONGEST_FIELD:
+            raise TooLarge(
+                f"the form's field {self._name!r} may have at most {LONGEST_FIELD} bytes"
+            )
+
+    def _end(self) -> None:
+        if self._name is not None and self._name != "file":
+            try:
+                self.form.fields[self._name] = self._value.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise Malformed(f"the form's field {self._name!r} is not UTF-8") from error
+
+    def _on_end(self) -> None:
+        self._ended = True
+
 
 FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20
@@ -107,7 +250,7 @@ class _Room:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
             if not replayed:
                 adds = self._context.uploads.size_of(self._owner)
-                quotas.check(session, self._settings, self._owner, adds)
+                service.check(session, self._settings, self._owner, adds)
         if check_only or replayed:
             self._keeps, self._place.size = False, 0
 
@@ -131,7 +274,7 @@ class _Room:
         adds = self._context.uploads.size_of(self._owner)
         try:
             with self._context.db.read() as session:
-                quotas.check_bytes(session, self._settings, self._owner, adds)
+                service.check_bytes(session, self._settings, self._owner, adds)
         except Unavailable:
             return  # a database that is away says nothing of the quota; whoever accepts the upload asks again
 
@@ -228,3 +371,130 @@ async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             pending, size = [], 0
     if size:
         yield b"".join(pending)
+
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A request that uploads a table: who sends it, under which Idempotency-Key, and what is to come of it."""
+
+    request: Request
+    context: Context
+    owner: str
+    key: str | None
+    patience: Patience
+    validate: bool
+
+
+def _sending(
+    *,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    key: IdempotencyKeyDep,
+    patience: PatienceDep,
+    validate: ValidateOnly = False,
+) -> Sending:
+    return Sending(request, context, caller.owner, key, patience, validate)
+
+
+SendingDep = Annotated[Sending, Depends(_sending)]
+
+
+def shown(dataset: DatasetRow) -> Json:
+    """A dataset as JSON."""
+    return Dataset.model_validate(dataset).model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class Purpose(Generic[Said]):
+    """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
+    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `look`. `of` is
+    what beside the upload makes two requests the same.
+    """
+
+    route: str
+    of: Sequence[str]
+    describe: Callable[[Mapping[str, str]], Said]
+    check: Callable[[Received[Said]], Json]
+    accept: Callable[[Session, Received[Said], datasets.Upload], Any]
+    path: str = "/v1/datasets"
+    show: Callable[[Any], Json] = shown
+    look: Look | None = None
+
+
+async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
+    """Stream the table to disk, and answer with what it becomes."""
+    context = sending.context
+
+    def describe(given: Mapping[str, str]) -> Said:
+        return purpose.describe({name: given[name] for name in given if name != "validate"})
+
+    with _alone(sending), context.blobs.writer("uploads") as writer:
+        table = await receive(
+            sending.request,
+            writer,
+            describe,
+            replays=None if sending.key is None else (purpose.route, sending.key),
+            check_only=sending.validate,
+        )
+        if sending.validate:
+            writer.flush()
+            return JSONResponse(await run_in_threadpool(_check, context, purpose, table))
+        answer = await run_in_threadpool(_accept, sending, purpose, table)
+
+    def look(dataset_id: str) -> tuple[Json, bool]:
+        dataset = datasets.get(context.db, sending.owner, dataset_id)
+        return shown(dataset), dataset.status != DatasetStatus.PROCESSING
+
+    path, again = purpose.path, purpose.look or look
+    return await accepted(context, sending.owner, answer, sending.patience, path, again)
+
+
+def _check(context: Context, purpose: Purpose[Said], table: Received[Said]) -> Json:
+    with context.turn():  # it takes memory that nothing but its bounds limits
+        return purpose.check(table)
+
+
+@contextmanager
+def _alone(sending: Sending) -> Iterator[None]:
+    """Refuse a second upload under a key while the first is under way."""
+    uploading, claim = sending.context.uploading, (sending.owner, sending.key)
+    if sending.key is None:
+        yield
+        return
+    if claim in uploading:
+        raise Conflict(
+            "an upload under this Idempotency-Key is still under way", code="upload_under_way"
+        )
+    uploading.add(claim)
+    try:
+        yield
+    finally:
+        uploading.discard(claim)
+
+
+def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> idempotency.Answer:
+    writer, context = table.writer, sending.context
+    writer.sync()  # the slow part, before the transaction
+
+    def work(session: Session) -> tuple[int, Json]:
+        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+        answer = purpose.show(purpose.accept(session, table, upload))
+        writer.commit()  # so late that a replay or a refusal leaves no blob behind
+        return 202, answer
+
+    same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *purpose.of])
+    answer = idempotency.replay_or_run(
+        context.db,
+        sending.owner,
+        purpose.route,
+        sending.key,
+        hashlib.sha256(same).hexdigest(),
+        work,
+    )
+    if not answer.replayed:
+        context.wake_a_worker(answer.response["job_id"])
+    return answer

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.datasets import pairs_repository as pair_rows
+from app.datasets import repository as pair_rows
 from app.datasets import repository as rows
 from app.datasets import series
 from app.datasets import service as datasets

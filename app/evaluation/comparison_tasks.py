@@ -15,7 +15,7 @@ from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Comparison
 from app.scoring import inputs as tables
-from app.training.column_scores import score
+from app.training.samples import score
 
 if TYPE_CHECKING:
     from core import metrics

@@ -9,14 +9,23 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.evaluation import evaluations
+from app.evaluation import service
+from app.evaluation import service as comparisons
 from app.evaluation import service as judgements
-from app.evaluation.schemas import Evaluation, NewEvaluation, evaluation_of
+from app.evaluation.schemas import (
+    Comparison,
+    Evaluation,
+    NewComparison,
+    NewEvaluation,
+    comparison_of,
+    evaluation_of,
+)
 from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep, PatienceDep
 from app.http.schemas import PageOf, Valid
 from app.jobs.acceptance import AskingDep, create, look_only
-from app.models.curve_answers import CurveFormDep, answer_curve
-from app.models.curves_schemas import EvaluationRoc
+from app.models.endpoints import CurveFormDep, answer_curve
+from app.models.schemas import EvaluationRoc
+from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import Evaluation as EvaluationRow
 
 PATH = "/v1/evaluations"
@@ -50,7 +59,7 @@ async def create_evaluation(
     asked = body.to_request()
 
     def work(session: Session) -> dict[str, Any]:
-        row = evaluations.submit(session, context.settings, caller.owner, asked)
+        row = service.submit_evaluation(session, context.settings, caller.owner, asked)
         return _shown(row)
 
     def look(evaluation_id: str) -> tuple[dict[str, Any], bool]:
@@ -58,7 +67,9 @@ async def create_evaluation(
         return _shown(row), judgements.status_of(row) != judgements.PROCESSING
 
     check = look_only(
-        context, caller.owner, lambda session: evaluations.check(session, caller.owner, asked)
+        context,
+        caller.owner,
+        lambda session: service.check_evaluation(session, caller.owner, asked),
     )
     return await create(context, asking, patience, PATH, work, look, check=check)
 
@@ -99,7 +110,7 @@ def read_evaluation_roc(
     form: CurveFormDep,
 ) -> Response:
     """Points from (0, 0) to (1, 1), as of a model. 404 until it is ready, and for pairs and several labels."""
-    row, curve, totals = evaluations.roc(context.db, caller.owner, evaluation_id)
+    row, curve, totals = service.roc(context.db, caller.owner, evaluation_id)
     return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
 
 
@@ -112,3 +123,84 @@ def delete_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep
 
 def _shown(row: EvaluationRow) -> dict[str, Any]:
     return evaluation_of(row).model_dump(mode="json")
+
+
+COMPARISONS_PATH = "/v1/comparisons"
+comparisons_router = APIRouter(
+    prefix=COMPARISONS_PATH, tags=["comparisons"], route_class=GuardedRoute
+)
+
+
+@comparisons_router.post(
+    "",
+    status_code=202,
+    response_model=Comparison,
+    summary="Compare models on a dataset",
+    responses={
+        200: {"model": Valid, "description": "Only checked (`?validate=true`)."},
+        201: {"model": Comparison, "description": "Made within the wait, or it could not be."},
+    },
+)
+@needs("train")
+async def create_comparison(
+    *,
+    body: NewComparison,
+    context: ContextDep,
+    caller: CallerDep,
+    patience: PatienceDep,
+    asking: AskingDep,
+) -> Response:
+    """Score a dataset with 2 to 20 models and say whether they differ beyond chance: the area of each over every
+    window, the difference of each pair with its interval, p-values adjusted for their number, and joint ones. The
+    tests are paired: all models rank the same rows. A job of kind `compare` does it.
+
+    The dataset must fit every model, as for an evaluation, and have one label.
+    """
+    asked = body.to_request()
+
+    def work(session: Session) -> dict[str, Any]:
+        row = comparisons.submit_comparison(session, context.settings, caller.owner, asked)
+        return _shown_comparison(row)
+
+    def look(comparison_id: str) -> tuple[dict[str, Any], bool]:
+        row = judgements.get(context.db, ComparisonRow, caller.owner, comparison_id)
+        return _shown_comparison(row), judgements.status_of(row) != judgements.PROCESSING
+
+    check = look_only(
+        context,
+        caller.owner,
+        lambda session: comparisons.check_comparison(session, caller.owner, asked),
+    )
+    return await create(context, asking, patience, COMPARISONS_PATH, work, look, check=check)
+
+
+@comparisons_router.get("", summary="List comparisons")
+@needs("read")
+def list_comparisons(
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+) -> PageOf[Comparison]:
+    """The owner's comparisons, newest first, of one model or dataset if you like."""
+    page = judgements.list_page(
+        context.db, ComparisonRow, caller.owner, **vars(judged), **vars(paging)
+    )
+    return PageOf[Comparison](
+        data=[comparison_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@comparisons_router.get("/{comparison_id}", summary="Read a comparison")
+@needs("read")
+def read_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> Comparison:
+    """Its status, and once it is `ready` the result."""
+    return comparison_of(judgements.get(context.db, ComparisonRow, caller.owner, comparison_id))
+
+
+@comparisons_router.delete("/{comparison_id}", status_code=204, summary="Delete a comparison")
+@needs("train")
+def delete_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Forget it. 409 while its job is unfinished."""
+    judgements.delete(context.db, ComparisonRow, caller.owner, comparison_id)
+
+
+def _shown_comparison(row: ComparisonRow) -> dict[str, Any]:
+    return comparison_of(row).model_dump(mode="json")

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.evaluation.common_schemas import LEVEL, STATUS, NewWindow, Windows, pairs_of, same_fields
-from app.evaluation.evaluations import EvaluationRequest
-from app.evaluation.service import status_of
-from app.http.schemas import Body, Interval, Resource, Text, Timestamp
-from app.models.metrics_schemas import Height, MeanArea, Window
+from app.evaluation.service import (
+    DEFAULT_LEVEL,
+    LEAST_MODELS,
+    LEVELS,
+    MOST_MODELS,
+    MOST_WINDOWS,
+    ComparisonRequest,
+    EvaluationRequest,
+    status_of,
+)
+from app.http.schemas import Body, Interval, Rate, Resource, Text, Timestamp
+from app.models.schemas import Height, MeanArea, WindowArea
+from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
+
+STATUS = (
+    "`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."
+)
+LEVEL = Field(default=DEFAULT_LEVEL, ge=LEVELS[0], le=LEVELS[1], description="Of the intervals.")
+
+
+class NewWindow(Body):
+    """A window of false positive rates."""
+
+    fpr_min: Rate = 0.0
+    fpr_max: Rate
+
+
+Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MOST_WINDOWS)]
+
+
+def pairs_of(windows: list[NewWindow]) -> list[tuple[float, float]]:
+    """The windows as the service takes them."""
+    return [(float(window.fpr_min), float(window.fpr_max)) for window in windows]
+
+
+def same_fields(shape: type[Resource]) -> set[str]:
+    """What a row has as its shape does."""
+    return shape.model_fields.keys() - {"status", "metrics", "error"}
 
 
 class NewEvaluation(Body):
@@ -57,7 +90,7 @@ class EvaluatedCurve(Resource):
     """How well a model ranks rows with one label."""
 
     auc: Interval
-    pauc: list[Window]
+    pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None = Field(description="Of a model of the objective `tpr`.")
     positives: int
@@ -86,7 +119,7 @@ class EvaluatedLabel(Resource):
 
     label: str
     auc: Interval | None = Field(description="Null where the dataset has too few rows of a class.")
-    pauc: list[Window]
+    pauc: list[WindowArea]
     positives: int
     negatives: int
 
@@ -184,3 +217,98 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
     return Evaluation.model_validate(
         shown | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
     )
+
+
+class NewComparison(Body):
+    """Models to be compared on a dataset."""
+
+    models: Annotated[list[Text], Field(min_length=LEAST_MODELS, max_length=MOST_MODELS)] = Field(
+        description="Each an id, name, name:version or name@alias."
+    )
+    dataset_id: Text
+    windows: Windows = Field(
+        default=[NewWindow(fpr_max=1.0)], description="[0, 1] compares the whole AUC."
+    )
+    level: float = LEVEL
+
+    def to_request(self) -> ComparisonRequest:
+        """What the service takes."""
+        return ComparisonRequest(
+            self.models, self.dataset_id, pairs_of(self.windows), float(self.level)
+        )
+
+
+class ComparedModel(Resource):
+    """One of the models, as it was called when the comparison was asked for."""
+
+    model_id: str
+    name: str
+    version: int
+
+
+class ComparedValue(Interval):
+    """The area of one model over a window, divided by the window's width."""
+
+    model_id: str
+
+
+class ComparedPair(Resource):
+    """How much greater the area of `first` is than that of `second`, on the same rows."""
+
+    first: str = Field(description="A model's id.")
+    second: str
+    value: float
+    low: float
+    high: float
+    p_value: float
+    adjusted_p_value: float = Field(description="Holm's, over all pairs and all windows.")
+
+
+class ComparedWindow(Resource):
+    """The models over one window."""
+
+    fpr_min: float
+    fpr_max: float
+    values: list[ComparedValue]
+    differences: list[ComparedPair]
+    p_value: float = Field(description="Joint: of all areas over this window being equal.")
+
+
+class ComparisonResult(Resource):
+    """What the rows say of the models."""
+
+    positives: int
+    negatives: int
+    groups: int | None = Field(
+        description="Where the dataset has a group column: the tests allow for rows of a group being alike."
+    )
+    n_tests: int = Field(description="Pairs times windows.")
+    p_value: float = Field(description="Joint: of all areas being equal in every window.")
+    windows: list[ComparedWindow]
+
+
+class Comparison(Resource):
+    """Models on one dataset. It stays when a model or the dataset is deleted."""
+
+    id: str
+    status: str = Field(description=STATUS)
+    job_id: str
+    models: list[ComparedModel]
+    dataset_id: str
+    dataset_name: str
+    dataset_version: int | None
+    dataset_sha256: str | None = Field(description="Of the content of that version.")
+    windows: list[NewWindow]
+    level: float
+    warnings: list[str] = Field(
+        description="Among them which models were trained on rows of the dataset."
+    )
+    result: ComparisonResult | None = Field(description="Null until it is ready.")
+    error: dict[str, Any] | None = Field(description="A problem, once its job has failed.")
+    created_at: Timestamp
+
+
+def comparison_of(row: ComparisonRow) -> Comparison:
+    """Show a row with the state of its job."""
+    shown = {name: getattr(row, name) for name in same_fields(Comparison)}
+    return Comparison.model_validate(shown | {"status": status_of(row), "error": row.job.error})

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from sqlalchemy.orm import Session
 
+from app.datasets.lineage import lineage_of, shares_rows
 from app.evaluation import repository as rows
 from app.evaluation.repository import Judgement
+from app.jobs import service as jobs
+from app.models.objectives import WHOLE, Window
+from app.models.service import curve_of, find_named, find_to_use
 from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, NotFound, check_id
-from app.platform.ids import Prefix, is_id
+from app.platform.errors import Conflict, Invalid, NotFound, check_id
+from app.platform.ids import Prefix, is_id, new_id
+from app.platform.settings import Settings
 from app.platform.sql import Page
-from app.platform.tables import FINAL_STATES, Comparison, Evaluation, JobState
+from app.platform.tables import (
+    FINAL_STATES,
+    Comparison,
+    Dataset,
+    DatasetKind,
+    Evaluation,
+    JobState,
+    Model,
+)
+from app.training.bipartite import windows_of
+from app.training.submission import (
+    check_pairs_ready,
+    find_lack,
+    hold_datasets,
+    label_values,
+    ready_dataset,
+    show_labels,
+)
+from core.errors import InvalidParameter
+from core.metrics.window import check_window
+
+if TYPE_CHECKING:
+    from core.metrics import ClassTotals, RocCurve
 
 PROCESSING, READY = "processing", "ready"
 
@@ -81,3 +112,277 @@ def delete(db: Database, table: type[Judgement], owner: str, id_: str) -> None:
                 code=f"{name}_in_use",
             )
         rows.delete(session, table, owner, id_)
+
+
+EVALUATE, COMPARE = "evaluate", "compare"
+"""The kinds of job that judge models."""
+
+MOST_WINDOWS = 10
+LEVELS = (0.5, 0.999)
+DEFAULT_LEVEL = 0.95
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Models on a dataset, as the check found them."""
+
+    models: Sequence[Model]
+    dataset: Dataset
+
+
+def find_judged(
+    session: Session,
+    owner: str,
+    refs: Sequence[str],
+    pointers: Sequence[str],
+    dataset_id: str,
+    *,
+    hold: bool,
+) -> Judged:
+    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid. `hold` keeps
+    them as they are until a job on them is written.
+    """
+    find_model = find_to_use if hold else find_named
+    found = [
+        find_model(session, owner, ref, {"pointer": pointer})
+        for ref, pointer in zip(refs, pointers, strict=True)
+    ]
+    if hold:
+        hold_datasets(session, owner, dataset_id)
+    dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+    for model in found:
+        _check_fits(model, dataset)
+    check_pairs_ready(dataset, "/dataset_id")
+    return Judged(found, dataset)
+
+
+def _check_fits(model: Model, dataset: Dataset) -> None:
+    """The dataset must be of the model's kind, have its features, and the two values of its label."""
+    name = f"{model.name}:{model.version}"
+    if dataset.kind != model.kind:
+        raise _invalid(
+            "/dataset_id",
+            f"dataset {dataset.id} must be of kind {model.kind}, which {name} was trained on, "
+            f"it is {dataset.kind}",
+            code="wrong_kind",
+        )
+    if (lack := find_lack(model.features, dataset)) is not None:
+        detail = f"dataset {dataset.id} {lack}, which {name} takes"
+        raise _invalid("/dataset_id", detail, code="unknown_column")
+    if label_values(dataset) != label_values(model):
+        raise _invalid(
+            "/dataset_id",
+            f"dataset {dataset.id} must have the label values {show_labels(model)} of {name}, "
+            f"it has {show_labels(dataset)}",
+            code="label_mismatch",
+        )
+
+
+def check_windows(windows: Sequence[Window]) -> list[Json]:
+    """The windows as they are kept; raises Invalid for one that is none, too many of them, or one twice."""
+    if not 1 <= len(windows) <= MOST_WINDOWS:
+        raise _invalid("/windows", f"windows must be 1 to {MOST_WINDOWS}, got {len(windows)}")
+    for number, window in enumerate(windows):
+        try:
+            check_window(*window)
+        except InvalidParameter as error:
+            raise _invalid(f"/windows/{number}/fpr_max", str(error)) from error
+        if window in windows[:number]:
+            detail = f"windows must differ, [{window[0]:g}, {window[1]:g}] is there twice"
+            raise _invalid(f"/windows/{number}", detail)
+    return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
+
+
+def check_level(level: float) -> None:
+    """Raise Invalid for a level of the intervals that nobody means."""
+    if not LEVELS[0] <= level <= LEVELS[1]:
+        raise _invalid(
+            "/level", f"level must be from {LEVELS[0]:g} to {LEVELS[1]:g}, got {level:g}"
+        )
+
+
+def refuse_windows(dataset: Dataset) -> None:
+    """Raise Invalid for windows that were asked for where rows have no false positive rate."""
+    if dataset.kind == DatasetKind.PREFERENCES:
+        raise _invalid("/windows", "pairs have no false positive rate: leave the windows out")
+
+
+def seen_before(model: Model, dataset: Dataset) -> str | None:
+    """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
+    name, judged = f"{model.name}:{model.version}", lineage_of(dataset)
+    # By id as well: a worker of a version without lineage names no more, and works on during an upgrade.
+    if model.dataset_id == dataset.id or shares_rows(model.dataset, judged):
+        return (
+            f"{name} was trained on rows of this dataset: its figures here flatter it, "
+            "and say nothing of rows to come"
+        )
+    validated_on = model.validation.get("dataset_id")
+    if validated_on == dataset.id or shares_rows(model.validation_dataset, judged):
+        return f"{name} was validated on rows of this dataset"
+    return None
+
+
+def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
+    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What a caller asked for; without windows those that the model itself is reported in."""
+
+    model: str
+    dataset_id: str
+    windows: Sequence[Window] | None = None
+    level: float = DEFAULT_LEVEL
+
+
+def check_evaluation(
+    session: Session, owner: str, request: EvaluationRequest, *, hold: bool = False
+) -> tuple[Judged, list[Json]]:
+    """Check everything; returns what is judged, and the windows. Raises as `find_judged`, which `hold` is for."""
+    check_level(request.level)
+    given = None if request.windows is None else check_windows(request.windows)
+    judged = find_judged(session, owner, [request.model], ["/model"], request.dataset_id, hold=hold)
+    if given is not None:
+        refuse_windows(judged.dataset)
+        return judged, given
+    if judged.dataset.kind == DatasetKind.PREFERENCES:
+        return judged, []
+    return judged, check_windows(windows_of(judged.models[0].objective))
+
+
+def submit_evaluation(
+    session: Session, settings: Settings, owner: str, request: EvaluationRequest
+) -> Evaluation:
+    """Check, and write the evaluation and its job into the caller's transaction."""
+    judged, windows = check_evaluation(session, owner, request, hold=True)
+    (model,), dataset = judged.models, judged.dataset
+    evaluation_id = new_id("evl")
+    seen = seen_before(model, dataset)
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=EVALUATE,
+        name=model.name,
+        spec={
+            "evaluation_id": evaluation_id,
+            "independent": seen is None,
+            "dataset": lineage_of(dataset),
+        },
+        dataset_id=dataset.id,
+    )
+    return rows.insert_evaluation(
+        session,
+        id=evaluation_id,
+        owner=owner,
+        job_id=job.id,
+        model_id=model.id,
+        model_name=model.name,
+        model_version=model.version,
+        kind=model.kind,
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        dataset_version=dataset.version,
+        dataset_sha256=dataset.sha256,
+        windows=windows,
+        level=request.level,
+        warnings=[] if seen is None else [seen],
+    )
+
+
+def roc(db: Database, owner: str, evaluation_id: str) -> tuple[Evaluation, RocCurve, ClassTotals]:
+    """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
+    from core.metrics import ClassTotals
+
+    with db.read() as session:
+        evaluation = find(session, Evaluation, owner, evaluation_id)
+        row = rows.find_curve(session, evaluation.id)
+        if row is None or evaluation.metrics is None:
+            raise _no_curve(evaluation)
+        totals = ClassTotals(**evaluation.metrics["totals"])
+        return evaluation, curve_of(row), totals
+
+
+def _no_curve(evaluation: Evaluation) -> NotFound:
+    if evaluation.metrics is None:
+        why = f"its job {evaluation.job_id} has {evaluation.job.state}"
+        if status_of(evaluation) == PROCESSING:
+            why = f"its job {evaluation.job_id} has yet to make it"
+    else:
+        why = f"it is of kind {evaluation.kind}, which has metrics alone"
+    return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
+
+
+LEAST_MODELS, MOST_MODELS = 2, 20
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What a caller asked for."""
+
+    models: Sequence[str]
+    dataset_id: str
+    windows: Sequence[Window] = (WHOLE,)
+    level: float = DEFAULT_LEVEL
+
+
+def check_comparison(
+    session: Session, owner: str, request: ComparisonRequest, *, hold: bool = False
+) -> tuple[Judged, list[Json]]:
+    """Check everything; returns what is judged, and the windows. Raises as `find_judged`, which `hold` is for."""
+    check_level(request.level)
+    windows = check_windows(request.windows)
+    if not LEAST_MODELS <= len(request.models) <= MOST_MODELS:
+        detail = f"models must be {LEAST_MODELS} to {MOST_MODELS}, got {len(request.models)}"
+        raise Invalid(detail, errors=[{"pointer": "/models", "detail": detail}])
+    pointers = [f"/models/{number}" for number in range(len(request.models))]
+    judged = find_judged(session, owner, request.models, pointers, request.dataset_id, hold=hold)
+    models, dataset = judged.models, judged.dataset
+    if dataset.kind != DatasetKind.BIPARTITE:
+        detail = (
+            f"models are compared by their ROC curves, which those of kind {dataset.kind} lack: "
+            "evaluate each of them"
+        )
+        faults = [{"pointer": "/dataset_id", "detail": detail}]
+        raise Invalid(detail, code="wrong_kind", errors=faults)
+    for number, model in enumerate(models):
+        if model.id in [other.id for other in models[:number]]:
+            detail = f"models must differ, {model.name}:{model.version} is there twice"
+            raise Invalid(detail, errors=[{"pointer": pointers[number], "detail": detail}])
+    return judged, windows
+
+
+def submit_comparison(
+    session: Session, settings: Settings, owner: str, request: ComparisonRequest
+) -> Comparison:
+    """Check, and write the comparison and its job into the caller's transaction."""
+    judged, windows = check_comparison(session, owner, request, hold=True)
+    models, dataset = judged.models, judged.dataset
+    seen = [seen_before(model, dataset) for model in models]
+    comparison_id = new_id("cmp")
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=COMPARE,
+        name=dataset.name,
+        spec={"comparison_id": comparison_id, "dataset": lineage_of(dataset)},
+        dataset_id=dataset.id,
+    )
+    return rows.insert_comparison(
+        session,
+        [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],
+        id=comparison_id,
+        owner=owner,
+        job_id=job.id,
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        dataset_version=dataset.version,
+        dataset_sha256=dataset.sha256,
+        windows=windows,
+        level=request.level,
+        warnings=[warning for warning in seen if warning is not None],
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.evaluation import drift
+from app.evaluation import metrics
 from app.evaluation import repository as rows
 from app.evaluation.metrics import MEASURES, BipartiteMeasure
 from app.evaluation.overlap import Overlap
@@ -43,7 +43,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
             remembered: Json | None = None
             notes: list[str] = []
             if claim.spec["independent"]:
-                remembered, notes = drift.remember(session, model, workdir)
+                remembered, notes = metrics.remember(session, model, workdir)
         point = models.point_of_objective(db, model)
     except BaseException:
         shutil.rmtree(workdir)
@@ -81,8 +81,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         areas = measure.areas(_windows_of(before), before["level"])
         scored = None
         if isinstance(measure, BipartiteMeasure):
-            scored = drift.Scored(measure.curve, measure.effective, measure.rows)
-        drifted = drift.measure(before, areas, workdir, scored)
+            scored = metrics.Scored(measure.curve, measure.effective, measure.rows)
+        drifted = metrics.measure(before, areas, workdir, scored)
     callback(2, 2, {})
     return {
         "workdir": str(workdir),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.access.authentication import scope_of
 from app.http.problems import MEDIA_TYPE
@@ -178,3 +180,28 @@ def _name_algorithms(schemas: dict[str, Any]) -> None:
         "oneOf": [{"$ref": reference} for reference in names.values()],
         "discriminator": {"propertyName": "name", "mapping": names},
     }
+
+
+router = APIRouter()
+
+_PAGE = Path(__file__).with_name("docs.html")
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+)
+
+
+@cache
+def _page() -> str:
+    return _PAGE.read_text(encoding="utf-8")
+
+
+@router.get("/docs", include_in_schema=False)
+async def read_docs() -> Response:
+    """The page reads /openapi.json and draws itself."""
+    return HTMLResponse(_page(), headers={"Content-Security-Policy": _POLICY})
+
+
+@router.get("/", include_in_schema=False)
+async def read_root() -> Response:
+    """Whoever comes with a browser finds the documentation."""
+    return RedirectResponse("/docs")

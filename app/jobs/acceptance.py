@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access import quotas
+from app.access import service
 from app.http.dependencies import CallerDep, Context, IdempotencyKeyDep, Patience, ValidateOnly
 from app.http.idempotency import Answer, rehearse, replay_or_run
 
@@ -75,7 +75,7 @@ def look_only(context: Context, owner: str, check: Callable[[Session], object]) 
     def look() -> Json:
         with context.db.read() as session:
             check(session)
-            quotas.check(session, context.settings, owner)
+            service.check(session, context.settings, owner)
         return {"valid": True}
 
     return look

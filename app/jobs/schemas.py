@@ -101,7 +101,7 @@ class JobRequest(Body):
         )
 
 
-class Candidate(Resource):
+class ProgressRow(Resource):
     """What a search has tried, judged on the rows that it holds out to choose by."""
 
     trial: int = Field(description="The number of the trial that completed it.")
@@ -114,7 +114,7 @@ class Candidate(Resource):
     seconds: float = Field(description="Of its fits, all inner splits together.")
 
 
-class Best(Candidate):
+class Best(ProgressRow):
     """The best candidate so far."""
 
     metric: str = Field(description="That of the job's objective.")
@@ -158,7 +158,7 @@ class Progress(Resource):
         "while it is cheap; the AUC of the validation rows where a fit may stop early.",
     )
     best: Best | None = None
-    leaderboard: list[Candidate] = Field(
+    leaderboard: list[ProgressRow] = Field(
         default_factory=list, description="The best ten candidates so far, the best first."
     )
     keepable: bool = Field(

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.access import quotas
-from app.datasets import pairs_repository as pair_rows
+from app.access import service
+from app.datasets import repository as pair_rows
 from app.datasets import series
 from app.evaluation import repository as evaluation_rows
 from app.jobs import queue_repository as outbox
@@ -62,7 +62,7 @@ def enqueue(
     `not_before` is a time of the database's clock; 0 means at once, whatever that clock says. `adds_bytes` is the size
     of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `quotas.admit`.
     """
-    quotas.admit(session, settings, owner, adds_bytes)
+    service.admit(session, settings, owner, adds_bytes)
     job = rows.insert_job(
         session,
         id=new_id("job"),
@@ -201,7 +201,7 @@ def _upload_of(
         if (parent_id := job.spec.get("append_to")) is not None:
             series.check_again(session, job.owner, parent_id)
     else:  # pairs may have been replaced since by others
-        pairs = pair_rows.find(session, dataset.id)
+        pairs = pair_rows.find_pairs(session, dataset.id)
         upload = pairs if pairs is not None and pairs.job_id == job.id else None
     if upload is None or upload.status != DatasetStatus.INVALID:
         status = "replaced" if upload is None else upload.status

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query
+import numpy as np
+import numpy.typing as npt
+from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import PageOf
 from app.models import margins
+from app.models import margins as bounds
 from app.models import service as models
-from app.models.curves_schemas import Part, finite
-from app.models.metrics_schemas import AnyMetrics, metrics_of
 from app.models.schemas import (
     Alias,
     AliasTarget,
+    AnyMetrics,
+    BandKind,
     Margins,
     Model,
     ModelSummary,
+    OperatingPoint,
+    Part,
+    Roc,
+    WindowBounds,
     alias_of,
+    bounds_of,
+    cut_of,
+    finite,
+    metrics_of,
     model_of,
     summary_of,
 )
@@ -32,7 +46,7 @@ from core.bounds import LEAST_THETA
 
 if TYPE_CHECKING:
     from core.bounds import Bound
-
+    from core.metrics import ClassTotals, Costs, RocCurve
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -105,7 +119,7 @@ def read_margins(
     """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
     where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
     """
-    found = margins.read(context.db, caller.owner, ref, theta=theta, delta=delta)
+    found = margins.read_margins(context.db, caller.owner, ref, theta=theta, delta=delta)
     served = context.models.find(caller.owner, found.model.id)
     return Margins.model_validate(
         {
@@ -275,3 +289,175 @@ def matches(if_none_match: str | None, tag: str) -> bool:
         return False
     held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]
     return "*" in held or tag in held
+
+
+_ROWS_A_CHUNK = 10_000
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CurveForm:
+    """How a curve is to be shown."""
+
+    max_points: int
+    format: Literal["json", "csv"]
+    band: BandKind | None
+
+
+def _form(
+    max_points: Annotated[int, Query(ge=2, le=100_000, description="Most points.")] = 1000,
+    format: Annotated[
+        Literal["json", "csv"], Query(description="`csv` streams every point.")
+    ] = "json",
+    band: Annotated[
+        BandKind | None,
+        Query(
+            description="Limits of the curve's height: of each by itself, or of the whole curve."
+        ),
+    ] = None,
+) -> CurveForm:
+    return CurveForm(max_points, format, band)
+
+
+CurveFormDep = Annotated[CurveForm, Depends(_form)]
+
+
+def answer_curve(
+    of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
+) -> Response:
+    """The curve in that form; `of` says in JSON whose it is."""
+    from core.metrics import roc_band_on_curve
+
+    shown = curve if form.format == "csv" else curve.thin(form.max_points)
+    columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
+    if form.band is not None:
+        limits = roc_band_on_curve(curve, totals, shown.fpr, kind=form.band, level=level)
+        columns |= {"low": limits.low, "high": limits.high}
+    if form.format == "csv":
+        return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
+    points = [
+        dict(zip(columns, point, strict=True)) | {"threshold": finite(point[2])}
+        for point in zip(*(column.tolist() for column in columns.values()), strict=True)
+    ]
+    found = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
+    if form.band is not None:
+        found["band"] = {"kind": form.band, "level": level}
+    return JSONResponse(found | {"points": points})
+
+
+def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
+    yield ",".join(columns) + "\n"
+    for start in range(0, len(columns["fpr"]), _ROWS_A_CHUNK):
+        part = (column[start : start + _ROWS_A_CHUNK].tolist() for column in columns.values())
+        yield "".join(
+            ",".join(repr(value) if math.isfinite(value) else "" for value in row) + "\n"
+            for row in zip(*part, strict=True)
+        )
+
+
+@router.get(
+    "/{ref}/roc",
+    response_model=Roc,
+    summary="The ROC curve",
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+@needs("read")
+def read_roc(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    form: CurveFormDep,
+    on: On = "validation",
+) -> Response:
+    """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
+    judged = models.roc(context.db, caller.owner, ref, on)
+    approximate = models.is_approximate(judged.model, on)
+    of = {"model_id": judged.model.id, "on": on, "approximate": approximate}
+    return answer_curve(of, judged.curve, judged.totals, judged.level, form)
+
+
+@router.get("/{ref}/operating-point", summary="One cut of the ranking")
+@needs("read")
+def read_operating_point(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    on: On = "validation",
+    fpr: Annotated[
+        float | None, Query(ge=0, le=1, description="The best cut with at most this FPR.")
+    ] = None,
+    tpr: Annotated[
+        float | None, Query(ge=0, le=1, description="The best cut with at least this TPR.")
+    ] = None,
+    threshold: Annotated[
+        float | None, Query(allow_inf_nan=False, description="The cut at this score.")
+    ] = None,
+    cost_false_positive: Annotated[
+        float | None, Query(ge=0, allow_inf_nan=False, description="Of a negative that is flagged.")
+    ] = None,
+    cost_false_negative: Annotated[
+        float | None, Query(ge=0, allow_inf_nan=False, description="Of a positive that is not.")
+    ] = None,
+    prevalence: Annotated[
+        float | None,
+        Query(
+            gt=0, lt=1, description="Share of positives among rows to come; the data's by default."
+        ),
+    ] = None,
+) -> OperatingPoint:
+    """Give one of `fpr`, `tpr` and `threshold`; or both costs alone for the cut that costs least. With costs, any cut
+    says what a row costs. Rates, precision, lift and cost come with intervals.
+    """
+    model, point = models.operating_point(
+        context.db,
+        caller.owner,
+        ref,
+        on,
+        fpr=fpr,
+        tpr=tpr,
+        threshold=threshold,
+        costs=_costs(cost_false_positive, cost_false_negative),
+        prevalence=prevalence,
+    )
+    approximate = models.is_approximate(model, on)
+    return OperatingPoint(model_id=model.id, on=on, approximate=approximate, **dict(cut_of(point)))
+
+
+def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:
+    from core.metrics import Costs
+
+    if false_positive is None and false_negative is None:
+        return None
+    if false_positive is None or false_negative is None:
+        absent = "cost_false_positive" if false_positive is None else "cost_false_negative"
+        detail = f"{absent} must be given with the other cost, it is missing"
+        raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
+    return Costs(false_positive, false_negative)
+
+
+@router.get("/{ref}/bounds", summary="What is its partial AUC on rows to come?")
+@needs("read")
+def read_bounds(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    fpr_min: Annotated[
+        float | None, Query(ge=0, lt=1, description="By default that trained for, or 0.")
+    ] = None,
+    fpr_max: Annotated[
+        float | None, Query(gt=0, le=1, description="By default that trained for, or 1.")
+    ] = None,
+    delta: Annotated[
+        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
+    ] = 0.05,
+) -> WindowBounds:
+    """Bounds on 1 - pAUC beside the measured value: of the training rows for linear scores (Narasimhan & Agarwal,
+    Theorem 9, with constants of our own), and of the rows held out for any. Mostly vacuous, and marked where they are.
+    """
+    found = bounds.read_bounds(
+        context.db, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
+    )
+    return bounds_of(found, delta)

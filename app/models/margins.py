@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,20 @@ from sqlalchemy.orm import Session
 
 from app.datasets.matrices import Floats, Table
 from app.models import repository as rows
-from app.models.service import find
+from app.models.service import curve_of, find, is_approximate
 from app.platform.database import Database
-from app.platform.errors import NotFound
+from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Model, ModelMargins, ModelMetrics
+from core.errors import InvalidParameter
+from core.metrics.window import check_window
+from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.boosting.booster import Booster
-    from core.bounds import Bound, Sample, WeakRankers
+    from core.bounds import Bound, PartialAucBound, Sample, WeakRankers
     from core.metrics import RocCurve
     from core.metrics.margins import MarginDistribution
     from core.ranker import Combination, Ranker
-
 
 # ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
 LEAST_NORM = 1e-9
@@ -217,7 +219,7 @@ class Margins:
         return makes_progress(self.d_plus, self.d_minus)
 
 
-def read(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
+def read_margins(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
     """The model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
     from core.bounds import WeakRankers, bound_held_out, bound_misranking
     from core.metrics.margins import MarginDistribution
@@ -301,3 +303,136 @@ def _of_classes(metrics: ModelMetrics) -> Sample:
 
 def _column(packed: bytes) -> Floats:
     return np.frombuffer(packed, dtype="<f8")
+
+
+WHOLE = (0.0, 1.0)
+Part = Literal["train", "validation"]
+PARTS: tuple[Part, ...] = ("train", "validation")
+
+_WEIGHTED = "the theorem counts rows, and these have unequal weights"
+
+
+@dataclass(frozen=True)
+class WindowBound:
+    """A bound on 1 - pAUC of rows to come, by the rows of one part.
+
+    `found` is None where nothing is known that would give it a value; `reasons` say why, or why it may not be believed.
+    """
+
+    name: str
+    source: str
+    part: Part
+    risk: float
+    positives: int
+    negatives: int
+    vc_dimension: int | None
+    found: PartialAucBound | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WindowBounds:
+    """What is known of a model's partial AUC on rows to come, in one window."""
+
+    model: Model
+    window: tuple[float, float]
+    bounds: tuple[WindowBound, ...]
+
+
+def read_bounds(
+    db: Database,
+    owner: str,
+    ref: str,
+    *,
+    fpr_min: float | None,
+    fpr_max: float | None,
+    delta: float,
+) -> WindowBounds:
+    """The bounds in a window, each holding with probability 1 - `delta`; by default the window trained for, or all."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        window = _window(model, fpr_min, fpr_max)
+        bounds = [_bound(session, model, part, window, delta) for part in PARTS]
+    known = tuple(bound for bound in bounds if bound is not None)
+    if not known:
+        raise NotFound(
+            f"model {model.id} has no ROC curve, and so no bounds: it was trained on a dataset of kind {model.kind}",
+            code="no_curve",
+        )
+    return WindowBounds(model, window, known)
+
+
+def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple[float, float]:
+    low = model.parameters.get("fpr_min", WHOLE[0]) if fpr_min is None else fpr_min
+    high = model.parameters.get("fpr_max", WHOLE[1]) if fpr_max is None else fpr_max
+    try:
+        return check_window(low, high)
+    except InvalidParameter as error:
+        parameter = "fpr_min" if fpr_max is None else "fpr_max"
+        raise Invalid(
+            str(error), errors=[{"parameter": parameter, "detail": str(error)}]
+        ) from error
+
+
+def _bound(
+    session: Session, model: Model, part: Part, window: tuple[float, float], delta: float
+) -> WindowBound | None:
+    from core.bounds import bound_partial_auc, step_risk
+
+    metrics = rows.find_metrics(session, model.id, part)
+    curve = rows.find_curve(session, model.id, part)
+    if metrics is None or curve is None:
+        return None
+    sample, risk = metrics[0], step_risk(curve_of(curve), *window)
+    reasons = [_WEIGHTED] if _is_weighted(sample) else []
+    dimension = None
+    if part == "train":
+        dimension, why_not = _vc_dimension(model)
+        reasons += why_not
+        name, source = "theorem_9", "Narasimhan & Agarwal, arXiv:1605.04337, Theorem 9"
+    else:
+        name, source = "held_out", "Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990"
+        if is_approximate(model, part):
+            reasons.append("these rows were scored by several rankers, and the model is another")
+    found = None
+    if dimension is not None or part == "validation":
+        found = bound_partial_auc(
+            risk, sample.positives, sample.negatives, *window, delta=delta, vc_dimension=dimension
+        )
+    return WindowBound(
+        name,
+        source,
+        part,
+        risk,
+        sample.positives,
+        sample.negatives,
+        dimension,
+        found,
+        tuple(reasons),
+    )
+
+
+def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
+    """The VC dimension of what the algorithm chose from; or None, and why there is none."""
+    from core.linear.ranker import LinearRanker
+
+    algorithm = ALGORITHMS.get(model.algorithm)  # none of one that has been removed
+    if algorithm is None or not issubclass(algorithm, LinearRanker):
+        return None, [f"no VC dimension is known of what {model.algorithm} may learn"]
+    categorical = [own["name"] for own in model.features if own["type"] == "categorical"]
+    if categorical:
+        shown = ", ".join(categorical[:5])
+        return None, [f"which categories there are follows from the rows: {shown}"]
+    missing = any(own["missing"] for own in model.features)
+    dimension = algorithm.vc_dimension(model.parameters, len(model.features), missing=missing)
+    if dimension is None:
+        return None, [f"feature_map {model.parameters['feature_map']!r} is learnt from the rows"]
+    return dimension, []
+
+
+def _is_weighted(sample: ModelMetrics) -> bool:
+    counted = (
+        (sample.positives, sample.positive_effective),
+        (sample.negatives, sample.negative_effective),
+    )
+    return not all(math.isclose(n, effective, rel_tol=1e-9) for n, effective in counted)

@@ -11,17 +11,20 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.evaluation import repository as evaluations
-from app.platform.sql import Page, db_now, fetch_page, next_number
+from app.platform.sql import Page, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     Model,
     ModelAlias,
+    ModelAliasHistory,
     ModelCurve,
+    ModelImportance,
     ModelLabelMetrics,
     ModelMargins,
     ModelMetrics,
     ModelName,
     ModelPairMetrics,
     ModelPartialAuc,
+    ModelSample,
 )
 from app.scoring import repository as batch_scores
 
@@ -148,3 +151,92 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
 def delete(session: Session, owner: str, model_id: str) -> None:
     """Remove the model with its metrics and curves."""
     session.execute(sql_delete(Model).where(Model.owner == owner, Model.id == model_id))
+
+
+def find_alias(
+    session: Session, owner: str, name: str, alias: str, *, lock: bool = False
+) -> ModelAlias | None:
+    """The alias as it stands. `lock` holds the row until the transaction ends."""
+    statement = select(ModelAlias).where(
+        ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias
+    )
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def history(
+    session: Session, owner: str, name: str, alias: str, limit: int
+) -> Sequence[ModelAliasHistory]:
+    """Where the alias pointed, the latest first."""
+    statement = (
+        select(ModelAliasHistory)
+        .where(
+            ModelAliasHistory.owner == owner,
+            ModelAliasHistory.name == name,
+            ModelAliasHistory.alias == alias,
+        )
+        .order_by(ModelAliasHistory.revision.desc())
+        .limit(limit)
+    )
+    return session.scalars(statement).all()
+
+
+def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
+    """The aliases of a model."""
+    statement = (
+        select(ModelAlias.alias)
+        .where(ModelAlias.owner == owner, ModelAlias.model_id == model_id)
+        .order_by(ModelAlias.alias)
+    )
+    return session.scalars(statement).all()
+
+
+def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:
+    """Insert the alias; false if it is there already, be it since a moment."""
+    statement = (
+        upsert_into(session, ModelAlias)
+        .values(
+            owner=owner,
+            name=name,
+            alias=alias,
+            revision=1,
+            model_id=model_id,
+            updated_at=db_now(),
+        )
+        .on_conflict_do_nothing()
+        .returning(ModelAlias.alias)
+    )
+    return session.execute(statement).one_or_none() is not None
+
+
+def move(session: Session, alias: ModelAlias, model_id: str) -> None:
+    """Point a locked alias at another model, under the next revision."""
+    alias.revision += 1
+    alias.model_id = model_id
+    alias.updated_at = db_now()
+    session.flush()
+
+
+def remember(session: Session, alias: ModelAlias) -> None:
+    """Add the alias as it stands to its history."""
+    session.add(
+        ModelAliasHistory(
+            owner=alias.owner,
+            name=alias.name,
+            alias=alias.alias,
+            revision=alias.revision,
+            model_id=alias.model_id,
+            at=alias.updated_at,
+        )
+    )
+
+
+def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:
+    """The rows of one part that were kept."""
+    return session.get(ModelSample, (model_id, part))
+
+
+def find_importance(session: Session, model_id: str) -> ModelImportance | None:
+    """How much each feature matters."""
+    return session.get(ModelImportance, model_id)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from app.models import aliases_repository as alias_rows
+from app.models import repository as alias_rows
 from app.models import repository as rows
 from app.models.objectives import target_fpr
 from app.platform.database import Database, again_after_deadlock
@@ -148,11 +148,11 @@ def set_alias(
         raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
     with db.write() as session:
         _check_target(session, owner, name, model_id)
-        current = alias_rows.find(session, owner, name, alias, lock=True)
+        current = alias_rows.find_alias(session, owner, name, alias, lock=True)
         created = False
         if current is None and if_revision is None:
             created = alias_rows.create(session, owner, name, alias, model_id)
-            current = alias_rows.find(session, owner, name, alias, lock=True)
+            current = alias_rows.find_alias(session, owner, name, alias, lock=True)
         if not created:
             _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
             assert current is not None
@@ -191,7 +191,7 @@ def _check_revision(
 def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasState:
     current = None
     if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
-        current = alias_rows.find(session, owner, name, alias)
+        current = alias_rows.find_alias(session, owner, name, alias)
     if current is None:
         raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
     return AliasState(current, list(alias_rows.history(session, owner, name, alias, HISTORY_SHOWN)))
@@ -415,3 +415,20 @@ def _no_part(model: Model, part: str) -> NotFound:
         f"it was trained with validation.method {model.validation.get('method')!r}",
         code="no_curve",
     )
+
+
+def find_named(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:
+    """The owner's model; raises NotFound, whose fault names the place in the request."""
+    try:
+        return find(session, owner, ref)
+    except NotFound as error:
+        raise NotFound(error.detail, errors=[place | {"detail": error.detail}]) from error
+
+
+def find_to_use(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:
+    """The same for a job that is about to be written: until that is done nobody deletes the model."""
+    model = find_named(session, owner, ref, place)
+    if not rows.keep(session, owner, model.id):
+        detail = f"model {model.id} was deleted just now"
+        raise NotFound(detail, errors=[place | {"detail": detail}])
+    return model

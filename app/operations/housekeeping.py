@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.access import audit
+from app.access import service
 from app.http import repository as idempotency_rows
 from app.http.idempotency import KEPT_SECONDS
 from app.jobs import queue_repository as outbox
@@ -164,7 +164,7 @@ class Housekeeper:
                 raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
 
         try:
-            with audit.by_command(dataset.owner, "housekeeping"):
+            with service.by_command(dataset.owner, "housekeeping"):
                 datasets.delete(self._db, dataset.owner, dataset.id, check)
         except (Conflict, NotFound):
             return 0

@@ -4,16 +4,59 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
+from app.http.responses import choose
 from app.models.endpoints import On
 from app.reports import plots, report
-from app.reports.pages import WRITTEN, FormatDep, answer_page
+from app.reports.document import Document
 from app.reports.schemas import Report, report_of
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
+
+Format = Literal["json", "markdown", "html"]
+WRITTEN: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "text/markdown": {"schema": {"type": "string"}},
+            "text/html": {"schema": {"type": "string"}},
+        }
+    }
+}
+"""OpenAPI's words for what comes beside JSON."""
+
+_OFFERS: dict[str, Format] = {
+    "application/json": "json",
+    "text/html": "html",
+    "text/markdown": "markdown",
+}
+
+
+def _format(
+    request: Request,
+    format: Annotated[
+        Format | None, Query(description="Before what `Accept` says; `json` by default.")
+    ] = None,
+) -> Format:
+    return format or _OFFERS[choose(request, list(_OFFERS))]
+
+
+FormatDep = Annotated[Format, Depends(_format)]
+
+
+def answer_page(document: Document, format: Format) -> Response:
+    """Write a document as Markdown, or as HTML that refers to nothing outside itself."""
+    if format == "markdown":
+        return Response(report.to_markdown(document), media_type="text/markdown; charset=utf-8")
+    return Response(
+        report.to_html(document),
+        media_type="text/html; charset=utf-8",
+        headers={"Content-Security-Policy": f"{report.POLICY}; sandbox"},
+    )
+
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 

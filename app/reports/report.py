@@ -1,11 +1,9 @@
 """Reports on a model and on a dataset: gathered once, written as JSON, Markdown or one HTML page."""
 
 from app import __version__
-from app.reports.columns_section import describe_columns
-from app.reports.markdown import to_markdown
-from app.reports.sections import document_of, warnings
+from app.reports.sections import describe_columns, document_of, warnings
 from app.reports.service import Facts, NamedCut, gather
-from app.reports.writers import POLICY, to_html
+from app.reports.writers import POLICY, to_html, to_markdown
 
 WRITER = __version__
 

@@ -8,18 +8,10 @@ from pydantic import Field
 
 from app.http.schemas import Resource, Timestamp
 from app.models import service as models
-from app.models.curves_schemas import Cut, cut_of
-from app.models.metrics_schemas import AnyMetrics, metrics_of
-from app.models.schemas import Model, model_of
+from app.models.schemas import AnyMetrics, Cut, Model, cut_of, metrics_of, model_of
 from app.reports import report
 from app.training.importance import METHODS
-from app.training.validation_schemas import (
-    Controls,
-    FoldAuc,
-    Leaderboard,
-    controls_of,
-    leaderboard_of,
-)
+from app.training.schemas import Controls, FoldAuc, Leaderboard, controls_of, leaderboard_of
 
 
 class AskedCut(Cut):

@@ -2,17 +2,494 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from app.platform.tables import DatasetKind
+from app import __version__
+from app.datasets.constants import is_constant
+from app.platform.tables import (
+    Dataset,
+    DatasetKind,
+    DatasetProfile,
+    ModelControls,
+    ModelImportance,
+    ModelLeaderboard,
+)
 from app.reports import document
-from app.reports.baselines_section import controls, leaderboard
-from app.reports.data_section import data
-from app.reports.document import Document, Items, Paragraph, Pictures, Section, Table
-from app.reports.evaluation_section import judgement, summary
-from app.reports.importance_section import importance
+from app.reports.document import (
+    Bar,
+    Bars,
+    Block,
+    Cell,
+    Document,
+    Items,
+    Paragraph,
+    Pictures,
+    Section,
+    Table,
+    Tile,
+    Tiles,
+)
+from app.reports.plots import rows_of
 from app.reports.service import Facts
-from app.reports.training_section import lineage, training
+from app.training.importance import METHODS
+from core.parameters import list_parameters
+from core.registry import ALGORITHMS
+
+MOST_DATA_FEATURES = 100
+
+
+def data(facts: Facts) -> list[Block]:
+    """The dataset, its label and its features."""
+    blocks: list[Block] = [Table((), list(_dataset(facts))), Table(*_data_features(facts))]
+    if (more := len(facts.model.features) - MOST_DATA_FEATURES) > 0:
+        blocks.append(Paragraph(f"… and {more:,} features more."))
+    return blocks
+
+
+def _dataset(facts: Facts) -> Iterator[list[str]]:
+    model, dataset = facts.model, facts.dataset
+    if model.dataset is None:
+        yield ["dataset", model.dataset_id]
+    else:
+        yield ["dataset", document.version(model.dataset)]
+        yield ["SHA-256 of its content", model.dataset["sha256"]]
+    if dataset is None:
+        yield ["dataset is there", "no, it was deleted since"]
+    else:
+        yield ["uploaded", f"{document.moment(dataset.created_at)}, {document.size(dataset.bytes)}"]
+        yield ["SHA-256 of the upload", dataset.upload_sha256]
+        yield ["rows", document.count(dataset.rows)]
+        if dataset.positives is not None:
+            yield [
+                "positives, negatives",
+                f"{document.count(dataset.positives)}, {document.count(dataset.negatives)}",
+            ]
+        if dataset.pairs is not None:
+            yield [
+                "pairs",
+                f"{document.count(dataset.pairs.pairs)} (SHA-256 {dataset.pairs.sha256})",
+            ]
+        for name, column in (
+            ("row weights", dataset.weight),
+            ("groups that stay together", dataset.group),
+        ):
+            if column is not None:
+                yield [name, column]
+    if model.validation_dataset is not None:
+        yield ["validation dataset", document.version(model.validation_dataset)]
+        yield ["SHA-256 of its content", model.validation_dataset["sha256"]]
+    if model.label is not None:
+        yield [
+            "label",
+            f"{model.label}: positive is {model.positive}, negative is {model.negative}",
+        ]
+    for label in model.labels or ():
+        yield [
+            "label",
+            f"{label['name']}: positive is {label['positive']}, negative is {label['negative']}",
+        ]
+    yield ["features", document.count(len(model.features))]
+
+
+def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
+    """A row per feature; how it ranks alone where that was measured."""
+    alone = {column["name"]: column for column in facts.profile.columns} if facts.profile else {}
+    measured = any(column.get("auc") for column in alone.values())
+    head = [
+        "feature",
+        "type",
+        "missing in training",
+        "categories",
+        *(["AUC alone"] if measured else []),
+    ]
+    rows = []
+    for feature in facts.model.features[:MOST_DATA_FEATURES]:
+        row = [
+            feature["name"],
+            feature["type"],
+            "yes" if feature["missing"] else "no",
+            _categories(feature.get("categories"), feature.get("n_categories")),
+        ]
+        if measured:
+            row.append(document.interval(alone.get(feature["name"], {}).get("auc"), 3))
+        rows.append(row)
+    return head, rows
+
+
+def _categories(names: list[str] | None, number: int | None) -> str:
+    if names is None or number is None:
+        return "—"
+    shown = ", ".join(names[:5])
+    return f"{number:,}: {shown}{', …' if number > 5 else ''}"
+
+
+MOST_CANDIDATES = 50
+
+
+def training(facts: Facts) -> list[Block]:
+    """Algorithm, aim, validation, seed, every parameter, and what a search has tried."""
+    model = facts.model
+    facts_of_it = [
+        ["algorithm", model.algorithm],
+        ["objective", document.objective(model.objective)],
+        ["the algorithm itself optimises", document.objective(model.optimised_for)],
+        [
+            "parameters chosen by",
+            document.objective(model.selected_by)
+            if model.selected_by
+            else "nothing: they are as given",
+        ],
+        ["validation", document.validation(model.validation)],
+        ["seed", str(model.seed)],
+        ["time of the fit", f"{model.fit_seconds:.3g} s"],
+    ]
+    blocks: list[Block] = [Table((), facts_of_it)]
+    if parameters := list(_parameters(facts)):
+        blocks.append(Table(("parameter", "value", "meaning"), parameters))
+    return [*blocks, *_search(facts)]
+
+
+def _parameters(facts: Facts) -> Iterator[list[str]]:
+    known = ALGORITHMS.get(facts.model.algorithm)
+    meanings = {p.name: " ".join(p.doc.split()) for p in list_parameters(known)} if known else {}
+    for name, value in facts.model.parameters.items():
+        if name == "members":  # of `auto`, told with its leaderboard
+            continue
+        yield [name, document.value(value), meanings.get(name, "")]
+
+
+def _search(facts: Facts) -> Iterator[Block]:
+    search = facts.model.search
+    if search is None:
+        return
+    aim = document.objective(facts.model.selected_by)
+    yield Paragraph(
+        f"A {search['method']} search chose {document.settings(search['chosen'])} by {aim}, "
+        f"in {search['seconds']:.3g} s. The values flatter what was chosen by them."
+    )
+    rows = [
+        [
+            document.settings(candidate["parameters"]),
+            document.figure(candidate["value"]),
+            "chosen" if candidate["parameters"] == search["chosen"] else "",
+        ]
+        for candidate in search["candidates"][:MOST_CANDIDATES]
+    ]
+    yield Table(("candidate", "value", ""), rows)
+    if (more := len(search["candidates"]) - MOST_CANDIDATES) > 0:
+        yield Paragraph(f"… and {more:,} more.")
+    if folds := search.get("folds_chosen"):  # searches of earlier versions have no such entry
+        yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
+        yield Table(
+            ("repeat", "fold", "chosen"),
+            [[str(f["repeat"]), str(f["fold"]), document.settings(f["chosen"])] for f in folds],
+        )
+
+
+def lineage(facts: Facts) -> Table:
+    """What came from what, and by which hand."""
+    model, job = facts.model, facts.job
+    rows = [
+        ["model", f"{model.id}, version {model.version} of {model.name}"],
+        ["aliases", ", ".join(facts.aliases) or "none"],
+        ["tags", ", ".join(f"{name} = {value}" for name, value in model.tags.items()) or "none"],
+        ["artifact, SHA-256", model.artifact_sha256],
+        ["artifact, size", document.size(model.artifact_bytes)],
+        ["job", model.job_id],
+    ]
+    if job is not None:
+        rows += [
+            ["handed in", document.moment(job.created_at)],
+            ["begun", document.moment(job.started_at)],
+            ["ended", document.moment(job.finished_at)],
+            ["attempt", f"{job.attempt} of at most {job.max_attempts}"],
+        ]
+    rows += [
+        ["dataset", document.version(model.dataset) if model.dataset else model.dataset_id],
+        ["model made", document.moment(model.created_at)],
+        ["report by", f"Rankwright {__version__}"],
+    ]
+    return Table((), rows)
+
+
+MOST_FEATURES = 25
+
+
+def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
+    """The features that matter most; with several labels a column for each."""
+    features = sorted(found.features, key=_greatest, reverse=True)
+    scale = max(map(_greatest, features), default=0.0)
+    rows: list[list[Cell]] = []
+    for feature in features[:MOST_FEATURES]:
+        value = feature["importance"]
+        if labels:
+            rows.append([feature["name"], *(f"{each:.4g}" for each in value)])
+        else:
+            bar = Bar(max(0.0, value) / scale if scale > 0.0 else 0.0)
+            rows.append([feature["name"], f"{value:.4g}", bar])
+    part = "training" if found.part == "train" else "held-out"
+    blocks: list[Block] = [
+        Paragraph(f"{METHODS[found.method]} Measured on {part} rows."),
+        Table(["feature", *(labels or ("importance", ""))], rows),
+    ]
+    if (more := len(features) - MOST_FEATURES) > 0:
+        blocks.append(Paragraph(f"… and {more:,} more."))
+    return blocks
+
+
+def _greatest(feature: Mapping[str, Any]) -> float:
+    value = feature["importance"]
+    return float(max(value) if isinstance(value, list) else value)
+
+
+MOST_BASELINES = 50
+
+Json = dict[str, Any]
+
+
+def controls(found: ModelControls, beats: bool | None) -> list[Block]:
+    """Each control on each window, and whether the model is better beyond chance."""
+    blocks: list[Block] = [Paragraph(" ".join(_verdict(found, beats)))]
+    if found.windows:
+        head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
+        blocks.append(Table(head, list(_baseline_rows(found))))
+    if said := [line for each in found.controls if (line := _said_of(each))]:
+        blocks.append(Items(said))
+    return blocks
+
+
+def _said_of(control: Json) -> str | None:
+    """That a control failed, or learnt from a sample; models of earlier versions have no figures of rows."""
+    if control["failed"]:
+        return f"{control['algorithm']} could not be fitted: {control['failed']}"
+    rows, of_rows = control.get("rows"), control.get("of_rows")
+    if rows is not None and rows < of_rows:
+        return f"{control['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
+    return None
+
+
+def _verdict(found: ModelControls, beats: bool | None) -> Iterator[str]:
+    if found.skipped is not None:
+        yield f"None were fitted: {found.skipped}."
+    if beats is None:
+        return
+    yield "Plain algorithms were fitted on the same divisions of the rows, and compared on the same rows, in pairs."
+    measure, level = _measure(found.decided_on), 1.0 - found.level
+    if beats:
+        yield f"By {measure} the model is better than each of them (adjusted p below {level:.2g})."
+    else:
+        yield f"By {measure} it is not shown to be better than every one of them: a plainer model may do as well."
+
+
+def _baseline_rows(found: ModelControls) -> Iterator[list[str]]:
+    for window in found.windows:
+        named = _measure(window)
+        yield [named, "this model", document.interval(window["chosen"]), "", "", ""]
+        for control in window["controls"]:
+            difference = control["difference"]
+            yield [
+                named,
+                control["algorithm"],
+                document.interval(control["area"]),
+                document.signed(difference),
+                document.p_value(difference["p_value"]),
+                document.p_value(difference["adjusted_p_value"]),
+            ]
+
+
+def _measure(window: Json) -> str:
+    whole = (window["fpr_min"], window["fpr_max"]) == (0.0, 1.0)
+    return "AUC" if whole else f"partial AUC on {document.window(window)}"
+
+
+def leaderboard(found: ModelLeaderboard) -> list[Block]:
+    """What `auto` has made of it, and all that it has tried."""
+    members = [
+        f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
+        for each in found.members
+    ]
+    head = ["candidate", "value", "p", "time", "became of it"]
+    rows = [_candidate(each) for each in found.candidates[:MOST_BASELINES]]
+    blocks: list[Block] = [
+        Paragraph(
+            f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
+            f"{len(members)} ranker{'s' if len(members) > 1 else ''}; of several the weighted mean rank is the score."
+        ),
+        Items(members),
+        Table(head, rows),
+    ]
+    if (more := len(found.candidates) - MOST_BASELINES) > 0:
+        blocks.append(Paragraph(f"… and {more:,} more."))
+    note = "Values and areas are of the rows that chose, and flatter those that came out best."
+    return [*blocks, Paragraph(" ".join([note, *found.notes]))]
+
+
+def _candidate(each: Json) -> list[str]:
+    rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
+    return [
+        f"{each['algorithm']}: {document.settings(each['parameters'])}",
+        document.interval(each),
+        document.p_value(each["p_value"]),
+        f"{each['seconds']:.3g} s{rows}",
+        f"{each['state']}: {each['reason']}",
+    ]
+
+
+def summary(facts: Facts) -> list[Block]:
+    """What the model is for, and the figures that speak for it."""
+    blocks: list[Block] = [Paragraph(" ".join(_purpose(facts)))]
+    tiles = list(_tiles(facts))
+    return [*blocks, Tiles(tiles)] if tiles else blocks
+
+
+def _purpose(facts: Facts) -> Iterator[str]:
+    model = facts.model
+    if model.kind == DatasetKind.PREFERENCES:
+        yield "The model puts items in order, the better ones first, as the pairs that it has learnt from say."
+    elif model.labels is not None:
+        names = ", ".join(label["name"] for label in model.labels)
+        yield f"The model ranks rows by each of {len(model.labels)} labels: {names}."
+    else:
+        yield f"The model ranks rows: those that probably have {model.label} = {model.positive} come first."
+    if facts.part is None:
+        yield "It was not judged."
+        return
+    rows = rows_of(model.validation, facts.part)
+    if rows == "out-of-fold":
+        yield "Each row was judged by a ranker of its kind that had not learnt from it."
+    elif facts.part == "validation":
+        yield "It was judged on data that it had not learnt from."
+    metrics = facts.metrics[facts.part]
+    if facts.judged is not None:
+        auc = metrics["auc"]
+        yield (
+            f"There a positive row has a higher score than a negative one with probability {auc['value']:.3f} "
+            f"({auc['low']:.3f} to {auc['high']:.3f})."
+        )
+        point = next((cut.point for cut in facts.cuts if cut.point.fpr.value > 0.0), None)
+        if point is not None:
+            yield (
+                f"Cut at {document.score(point.threshold)}, it flags {point.fpr.value:.1%} of the negatives and "
+                f"catches {point.tpr.value:.1%} of the positives ({point.tpr.low:.1%} to {point.tpr.high:.1%})."
+            )
+
+
+def _tiles(facts: Facts) -> Iterator[Tile]:
+    if facts.part is None:
+        return
+    metrics, kind = facts.metrics[facts.part], facts.model.kind
+    rows = rows_of(facts.model.validation, facts.part)
+    if kind == DatasetKind.PREFERENCES:
+        yield _tile("Pairs in order", metrics["pair_order"])
+        yield Tile(
+            "Pairs judged",
+            document.count(metrics["pairs"]),
+            f"of {metrics['items']:,} items, {rows}",
+        )
+        return
+    if kind == DatasetKind.MULTILABEL:
+        note = f"over {metrics['judged']} of {len(metrics['labels'])} labels, {rows} rows"
+        yield Tile("Mean AUC", document.figure(metrics["mean_auc"]), note)
+        for found in metrics["mean_pauc"]:
+            yield Tile(
+                f"Mean partial AUC, {document.window(found)}", document.figure(found["value"]), note
+            )
+        return
+    yield _tile("AUC", metrics["auc"])
+    for found in metrics["pauc"]:
+        yield _tile(f"Partial AUC, {document.window(found)}", found)
+    total = metrics["positives"] + metrics["negatives"]
+    note = f"{metrics['positives']:,} positive, {metrics['negatives']:,} negative"
+    yield Tile(f"{rows.capitalize()} rows", document.count(total), note)
+
+
+def _tile(name: str, found: Json) -> Tile:
+    note = ""
+    if found["low"] is not None and found["high"] is not None:
+        note = f"{found['low']:.4f}–{found['high']:.4f}"
+    return Tile(name, document.figure(found["value"]), note)
+
+
+def judgement(facts: Facts) -> list[Block]:
+    """Every figure, with its interval, on each part."""
+    if not facts.metrics:
+        return [Paragraph("There are none: the model was not judged.")]
+    level = next(iter(facts.metrics.values()))["level"]
+    head = ["", *(f"{rows_of(facts.model.validation, part)} rows" for part in facts.metrics)]
+    notes = [f"Intervals hold at a level of {level:.0%}."]
+    if facts.out_of_fold is not None:
+        aucs = ", ".join(document.figure(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
+        notes.append(f"AUC fold by fold: {aucs}.")
+    return [Table(head, list(_rows(facts))), Paragraph(" ".join(notes))]
+
+
+def _rows(facts: Facts) -> Iterator[list[str]]:
+    parts = list(facts.metrics.values())
+    kind = facts.model.kind
+    if kind == DatasetKind.PREFERENCES:
+        yield ["pairs in order", *(document.interval(part["pair_order"]) for part in parts)]
+        yield [
+            "misranked, ties counted whole",
+            *(document.figure(p["misrank_fraction"]) for p in parts),
+        ]
+        yield ["tied pairs", *(document.figure(part["ties"]) for part in parts)]
+        yield ["pairs", *(document.count(part["pairs"]) for part in parts)]
+        yield ["items", *(document.count(part["items"]) for part in parts)]
+        yield [
+            "pairs that tell as much without a common item",
+            *(document.count(round(p["effective_pairs"])) for p in parts),
+        ]
+        return
+    if kind == DatasetKind.MULTILABEL:
+        yield from _label_rows(parts)
+        return
+    yield ["AUC", *(document.interval(part["auc"]) for part in parts)]
+    for k, found in enumerate(parts[0]["pauc"]):
+        yield [
+            f"partial AUC, {document.window(found)}",
+            *(document.interval(p["pauc"][k]) for p in parts),
+        ]
+    for k, height in enumerate(parts[0]["tpr_at_fpr"]):
+        shown = []
+        for part in parts:
+            heights = part["tpr_at_fpr"]
+            found = heights[k] | {"value": heights[k]["tpr"]} if heights else None
+            shown.append(document.interval(found))
+        yield [f"TPR at FPR {height['fpr']:g}", *shown]
+    yield ["positives", *(document.count(part["positives"]) for part in parts)]
+    yield ["negatives", *(document.count(part["negatives"]) for part in parts)]
+    if any(part["positive_weight"] != part["positives"] for part in parts):
+        yield [
+            "weight of the positives",
+            *(document.count(part["positive_weight"]) for part in parts),
+        ]
+        yield [
+            "weight of the negatives",
+            *(document.count(part["negative_weight"]) for part in parts),
+        ]
+    yield ["tied pairs", *(document.figure(part["ties"]) for part in parts)]
+
+
+def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
+    for k, label in enumerate(parts[0]["labels"]):
+        yield [
+            f"AUC, {label['label']}",
+            *(document.interval(part["labels"][k]["auc"]) for part in parts),
+        ]
+        for j, found in enumerate(label["pauc"]):
+            areas = (part["labels"][k]["pauc"] for part in parts)
+            yield [
+                f"partial AUC, {label['label']}, {document.window(found)}",
+                *(document.interval(area[j]) if len(area) > j else "—" for area in areas),
+            ]
+        yield [
+            f"positives, {label['label']}",
+            *(document.count(part["labels"][k]["positives"]) for part in parts),
+        ]
+    yield ["mean AUC", *(document.figure(part["mean_auc"]) for part in parts)]
+
 
 _LEAST_ROWS = 30
 _OVERFIT = 0.05
@@ -154,3 +631,186 @@ def _reading(facts: Facts) -> Iterator[str]:
         yield "The rows by which a search has chosen are none of those that the figures come from."
     if facts.importance is not None:
         yield "Importance says what the model uses, not what causes what. Figures of two methods cannot be compared."
+
+
+MOST_COLUMNS = 500
+"""Features that are shown; the JSON has all."""
+_MOST_NAMED = 20
+_MOST_TOP = 5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Column = Mapping[str, Any]
+
+
+def describe_columns(dataset: Dataset, profile: DatasetProfile) -> Document:
+    """Write the profile of a ready dataset."""
+    found = {column["name"]: column for column in profile.columns}
+    features = [
+        {**column, **found.get(column["name"], {})}
+        for column in dataset.columns
+        if column["role"] == "feature"
+    ]
+    notes = list(_notes(dataset, profile, features))
+    return Document(
+        title=f"Profile of {dataset.name}, version {dataset.version}",
+        subtitle=f"{dataset.id}, uploaded {document.moment(dataset.created_at)}",
+        sections=[
+            Section("Summary", [Tiles(list(_column_tiles(dataset, profile, len(features))))]),
+            Section("To be looked at", [Items(notes) if notes else Paragraph("Nothing.")]),
+            Section("Features", _column_features(dataset, profile, features)),
+            Section("Other columns", [_others(dataset)]),
+            Section("Where it comes from", [Table((), list(_origin(dataset)))]),
+        ],
+    )
+
+
+def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> Iterator[Tile]:
+    yield Tile("rows", document.count(dataset.rows), "")
+    if dataset.positives is not None:
+        share = dataset.positives / (dataset.rows or 1)
+        yield Tile("positives", document.count(dataset.positives), f"{share:.2%} of the rows")
+    for label in dataset.labels or ():
+        share = label["positives"] / (dataset.rows or 1)
+        yield Tile(
+            f"positives of {label['name']}", document.count(label["positives"]), f"{share:.2%}"
+        )
+    if dataset.kind == DatasetKind.PREFERENCES:
+        pairs = None if dataset.pairs is None else dataset.pairs.pairs
+        yield Tile("pairs", document.count(pairs), "")
+    yield Tile("features", document.count(features), "")
+    about = ", estimated" if profile.duplicates["estimated"] else ""
+    repeated = profile.duplicates["repeated"]
+    yield Tile(
+        "repeated rows", document.count(repeated), f"equal to another in every feature{about}"
+    )
+
+
+def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
+    leaks = [column["name"] for column in features if column.get("leak")]
+    if leaks:
+        yield f"These features rank so well alone that they may have seen the label: {_names(leaks)}."
+    constant = [column["name"] for column in features if is_constant(column)]
+    if constant:
+        yield f"These features are the same in all rows, or missing in all: {_names(constant)}."
+    for warning in dataset.warnings[:_MOST_NAMED]:
+        yield f"{warning['column']}: {warning['detail']} ({warning['parameter']})."
+    if (more := len(dataset.warnings) - _MOST_NAMED) > 0:
+        yield f"{more} more warnings stand in the dataset."
+    gaps = [c["name"] for c in features if 2 * c["missing"] > (dataset.rows or 0) > c["missing"]]
+    if gaps:
+        yield f"These features are missing in most rows: {_names(gaps)}."
+    both = profile.duplicates.get("rows_of_both_classes")
+    if both:
+        yield f"{both:,} rows have an equal of the other class: no ranker can tell them apart."
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _column_features(
+    dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
+) -> list[Block]:
+    judged = any(column.get("auc") for column in features)
+    head = ["feature", "type", "missing", "distinct", "distribution", "from, median, to"]
+    rows: list[list[Cell]] = []
+    for column in features[:MOST_COLUMNS]:
+        row: list[Cell] = [
+            column["name"],
+            column["type"],
+            _share(column["missing"], dataset.rows or 0),
+            document.count(column["distinct"]),
+            Bars(_counts(column)),
+            _values(column, dataset.rows or 0),
+        ]
+        rows.append([*row, document.interval(column.get("auc"), 3)] if judged else row)
+    blocks: list[Block] = [Table([*head, *(["AUC alone"] if judged else [])], rows)]
+    if (more := len(features) - MOST_COLUMNS) > 0:
+        blocks.append(Paragraph(f"… and {more:,} features more."))
+    if profile.rows < (dataset.rows or 0):
+        looked = f"{profile.rows:,} rows, drawn at random."
+        blocks.append(Paragraph(f"Distributions and AUCs were looked at in {looked}"))
+    if judged:
+        blocks.append(
+            Paragraph(
+                "AUC alone: how well the feature ranks the label by itself, with its interval; below ½ it ranks the "
+                "other way round, near 0 or 1 it has probably seen the label."
+            )
+        )
+    return blocks
+
+
+def _share(part: int, whole: int) -> str:
+    return "—" if not part else f"{part:,} ({part / max(whole, 1):.1%})"
+
+
+def _counts(column: Column) -> list[int]:
+    """A histogram of numbers; of categories the most frequent, in their order."""
+    histogram = column.get("histogram")
+    if histogram is not None:
+        return list(histogram["counts"])
+    return [entry["count"] for entry in column.get("top") or ()]
+
+
+def _values(column: Column, rows: int) -> str:
+    """The least, the middle and the greatest value; of categories the most frequent with their shares."""
+    if column["type"] == "categorical":
+        top = column.get("top") or []
+        shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MOST_TOP]]
+        return ", ".join(shown) + (", …" if column["distinct"] > len(shown) else "")
+    if column["min"] is None:
+        return "—"
+    middle = [q["value"] for q in column.get("quantiles") or () if q["at"] == 0.5]
+    ends = (column["min"], *middle, column["max"])
+    if column["type"] == "datetime":
+        return ", ".join(map(_date, ends))
+    return ", ".join(f"{value:.6g}" for value in ends)
+
+
+def _date(seconds: float) -> str:
+    try:
+        at = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:  # typed times reach beyond the calendar
+        return f"{seconds:.6g} s"
+    return at.strftime("%Y-%m-%d") if seconds % 86_400 == 0 else at.strftime("%Y-%m-%d %H:%M")
+
+
+def _others(dataset: Dataset) -> Table:
+    rows: list[list[Cell]] = []
+    for column in dataset.columns:
+        if column["role"] == "feature":
+            continue
+        distinct, missing = column.get("distinct"), column["missing"]
+        top = ", ".join(
+            f"{entry['value']} ({entry['count']:,})"
+            for entry in (column.get("top") or ())[:_MOST_TOP]
+        )
+        rows.append(
+            [
+                column["name"],
+                column["role"],
+                column["type"] or "—",
+                "—" if not missing else document.count(missing),
+                document.count(distinct),
+                top or "—",
+            ]
+        )
+    return Table(["column", "role", "type", "missing", "distinct", "most frequent"], rows)
+
+
+def _origin(dataset: Dataset) -> Iterator[list[str]]:
+    yield ["SHA-256 of its content", dataset.sha256]
+    yield ["SHA-256 of the upload", dataset.upload_sha256]
+    encoding = f", {dataset.content_encoding}" if dataset.content_encoding else ""
+    yield ["upload", f"{document.size(dataset.bytes)} of {dataset.content_type}{encoding}"]
+    yield ["version", f"{dataset.version} of series {dataset.series_id}"]
+    if dataset.parent_id is not None:
+        yield ["made from", f"{dataset.parent_id}, by {dataset.mode}"]
+    for name, given in (
+        ("declared categorical", dataset.categorical),
+        ("left out", dataset.drop),
+        ("taken for missing", dataset.missing),
+    ):
+        if given:
+            yield [name, _names(given)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.datasets import repository as dataset_rows
 from app.jobs import repository as job_rows
-from app.models import interpretation_repository as interpretation_rows
+from app.models import repository as interpretation_rows
 from app.models import service as models
 from app.models.objectives import target_fpr
 from app.models.service import Judged

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.datasets import service as datasets
 from app.ingest.errors import show
 from app.jobs import service as jobs
-from app.models.use import find_named, find_to_use
+from app.models.service import find_named, find_to_use
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable, check_id
@@ -21,9 +21,8 @@ from app.platform.settings import Settings
 from app.platform.sql import Page
 from app.platform.tables import FINAL_STATES, BatchScore, Dataset, JobState, Model
 from app.scoring import repository as rows
-from app.scoring.options import Terms, check_said
 from app.scoring.service import ModelCache
-from app.scoring.table_rows import Bounds, read_body
+from app.scoring.table_rows import Bounds, Terms, check_said, read_body
 from app.training.submission import find_lack, hold_datasets, ready_dataset
 
 BATCH_SCORE = "batch_score"

@@ -18,9 +18,8 @@ from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.access.service import Caller
-from app.datasets.intake import Purpose, Sending, SendingDep, take_in
 from app.datasets.service import LONGEST_LIST, Upload
-from app.datasets.uploads import Received, body_docs
+from app.datasets.uploads import Purpose, Received, Sending, SendingDep, body_docs, take_in
 from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep
 from app.http.responses import StoredFile, plain_texts
 from app.http.schemas import PageOf
@@ -30,11 +29,10 @@ from app.models.endpoints import matches
 from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import options as score_terms
-from app.scoring.answers import csv_header
+from app.scoring import table_rows as score_terms
 from app.scoring.batch import UploadRequest
-from app.scoring.batch_schemas import BatchScore, NewBatchScore, TableCheck, batch_score_of
-from app.scoring.bodies import is_json, is_lenient
+from app.scoring.endpoints import csv_header, is_json, is_lenient
+from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
 PATH = "/v1/batch-scores"
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
@@ -82,7 +80,7 @@ _DOCS: dict[str, Any] = {
     summary="Have a table scored",
     openapi_extra=_DOCS,
     responses={
-        200: {"model": TableCheck, "description": "Only checked (`?validate=true`)."},
+        200: {"model": ScoreTableCheck, "description": "Only checked (`?validate=true`)."},
         201: {"model": BatchScore, "description": "Scored within the wait, or it could not be."},
     },
 )

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Floats
-from app.models import interpretation_repository as rows
+from app.models import repository as rows
 from app.models.service import find
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError

@@ -10,11 +10,11 @@ from fastapi.responses import PlainTextResponse, Response
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
 from app.models import service as models
-from app.models.curves_schemas import Part
+from app.models.schemas import Part
 from app.scoring import dependence
 from app.scoring import service as scoring
 from app.scoring.endpoints import LabelQuery
-from app.scoring.interpretation_schemas import (
+from app.scoring.schemas import (
     Importance,
     PartialDependence,
     VariableDependence,

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.http.schemas import Resource, bytes_of
+from app.evaluation.schemas import STATUS
+from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
+from app.models.schemas import Part
+from app.platform.tables import BatchScore as BatchScoreRow
+from app.scoring import batch as batch_scores
+from app.scoring import table_rows as score_terms
+from app.scoring.dependence import Dependence, FoundVariables
+from app.scoring.table_rows import MOST_NAMES
 
 _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
@@ -163,3 +172,183 @@ class Explanations(Resource):
 
     model_id: str
     explanations: list[Explanation]
+
+
+_DATASET_ID = "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
+
+
+class NewBatchScore(Body):
+    """A dataset whose rows are to be scored. A table that is sent for it alone is the body itself."""
+
+    model: Text = Field(description="Id, name, name:version or name@alias.")
+    dataset_id: Text = Field(
+        description="A ready dataset with the model's features; no label is needed."
+    )
+    keep: Annotated[list[Text], Field(max_length=MOST_NAMES)] = Field(
+        default_factory=list,
+        description="Columns of the dataset that are carried to the result, which takes the scope `read` as well.",
+    )
+
+
+class ResultColumn(Resource):
+    """A column of the result."""
+
+    name: str = Field(examples=["score"])
+    type: str = Field(description="As Arrow calls it.", examples=["double"])
+
+
+class BatchScore(Resource):
+    """A table scored by a job: once `ready`, `…/result` has its kept columns and its scores in row order."""
+
+    id: str = Field(examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
+    status: str = Field(description=STATUS)
+    job_id: str
+    model_id: str
+    model_name: str = Field(examples=["churn"])
+    model_version: int
+    dataset_id: str | None = Field(description="Null for a table that was sent for it alone.")
+    dataset_name: str | None
+    keep: list[str] = Field(
+        description="Columns carried to the result.", examples=[["customer_id"]]
+    )
+    rows: int | None
+    columns: list[ResultColumn] | None = Field(description="Of the result, once `ready`.")
+    bytes: int | None = Field(description="Of the result, once `ready`.")
+    sha256: str | None = Field(description="Of the result, once `ready`; its ETag.")
+    error: dict[str, Any] | None = Field(
+        description="A problem, where the job failed: its `errors` have lines and columns."
+    )
+    created_at: Timestamp
+
+
+class ScoreTableCheck(Resource):
+    """What `?validate=true` found: the rows could be scored. Nothing was created."""
+
+    valid: bool
+    rows: int | None = Field(default=None, description="Of a table that was sent.")
+
+
+def batch_score_of(row: BatchScoreRow) -> BatchScore:
+    """The resource of a row."""
+    columns = None if row.columns is None else [ResultColumn(**column) for column in row.columns]
+    return BatchScore(
+        id=row.id,
+        status=batch_scores.status_of(row),
+        job_id=row.job_id,
+        model_id=row.model_id,
+        model_name=row.model_name,
+        model_version=row.model_version,
+        dataset_id=row.dataset_id,
+        dataset_name=row.dataset_name,
+        keep=row.terms[score_terms.KEEP],
+        rows=row.rows,
+        columns=columns,
+        bytes=row.result_bytes,
+        sha256=batch_scores.sha256_of(row),
+        error=row.job.error,
+        created_at=row.created_at,
+    )
+
+
+Value = float | bool | str | None
+
+
+class FeatureImportance(Resource):
+    """How much one feature matters."""
+
+    name: str
+    importance: float
+    root: float | None = Field(
+        default=None, description="Of `squared_auc_gain`: the square root of `importance`."
+    )
+    auc_gain: float | None = Field(
+        default=None,
+        description="Of `squared_auc_gain`: the sum of the gains themselves, in training AUC.",
+    )
+
+
+class Importance(Resource):
+    """The features, the one that matters most first. Figures of two methods cannot be compared."""
+
+    model_id: str
+    method: str = Field(
+        description="`squared_auc_gain` of ranking trees, `mean_absolute_contribution` of sums of parts per feature, "
+        "`permutation_auc` of all others."
+    )
+    description: str = Field(description="What the method measures, in a sentence.")
+    on: Part = Field(description="The rows that it was measured on.")
+    label: str | None = Field(description="Of several labels, the one whose scores are meant.")
+    features: list[FeatureImportance]
+
+
+class DependenceAxis(Resource):
+    """A feature, and the values that it was set to."""
+
+    name: str
+    type: str = Field(description="`numeric`, `boolean` or `categorical`.")
+    values: list[Value] = Field(description="Null, always last, is missing.")
+
+
+class PartialDependence(Resource):
+    """Mean scores of rows that are alike but for one or two features."""
+
+    model_id: str
+    on: Part = Field(description="The rows that scores are averaged over.")
+    label: str | None = Field(description="Of several labels, the one whose scores are meant.")
+    rows: int = Field(description="How many rows each score is the mean of.")
+    features: list[DependenceAxis]
+    scores: list[float] | list[list[float]] = Field(
+        description="By value of the feature; of two, by value of the first and then of the second."
+    )
+
+
+def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDependence:
+    """Show the values in the caller's words."""
+    axes = []
+    for feature, axis, texts in zip(found.features, found.axes, found.categories, strict=True):
+        values = [_shown(value, feature["type"], texts) for value in axis.values.tolist()]
+        axes.append(DependenceAxis(name=feature["name"], type=feature["type"], values=values))
+    return PartialDependence(
+        model_id=found.model.id,
+        on=part,
+        label=label,
+        rows=found.averaged,
+        features=axes,
+        scores=found.scores.tolist(),
+    )
+
+
+class VariableDependence(Resource):
+    """How much scores depend on each of some features, and on two of them together."""
+
+    model_id: str
+    on: Part
+    rows: int = Field(description="How many were looked at.")
+    features: list[str]
+    main: list[float] = Field(
+        description="Variance of the feature's partial dependence, as a share of the variance of the scores."
+    )
+    joint: list[list[float]] = Field(
+        description="H² of Friedman & Popescu: the share of the variance of two features' partial dependence that "
+        "is in neither's own; 0 where their effects only add up."
+    )
+
+
+def variables_of(found: FoundVariables, part: Part) -> VariableDependence:
+    """Show the measure by the features' names."""
+    return VariableDependence(
+        model_id=found.model.id,
+        on=part,
+        rows=found.rows,
+        features=[feature["name"] for feature in found.features],
+        main=found.dependence.main.tolist(),
+        joint=found.dependence.joint.tolist(),
+    )
+
+
+def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
+    if math.isnan(value):
+        return None
+    if texts is not None:
+        return texts[int(value)]
+    return bool(value) if type_ == "boolean" else value

@@ -24,8 +24,7 @@ from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.tables import Model
 from app.scoring.features import FeatureIndex
-from app.scoring.options import Terms
-from app.scoring.table_rows import Bounds, RowReader, read_body
+from app.scoring.table_rows import Bounds, RowReader, Terms, read_body
 from app.training.tasks import ARTIFACTS
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from app.scoring import repository as rows
 from app.scoring.batch import score_names
 from app.scoring.features import FeatureIndex
 from app.scoring.inputs import deleted, find_dataset, find_model
-from app.scoring.options import ALL, Terms
 from app.scoring.service import Served, artifact_key
-from app.scoring.table_rows import RowReader
+from app.scoring.table_rows import ALL, RowReader, Terms
 
 if TYPE_CHECKING:
     import pyarrow as pa

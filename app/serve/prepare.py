@@ -74,12 +74,12 @@ def first_key(db: Database, path: Path) -> str | None:
 
     Once a key exists the file is the user's: whoever deletes it for safety does not find a new one there.
     """
-    from app.access import audit
+    from app.access import service
     from app.access import service as keys
 
     if keys.list_page(db, OWNER, limit=1, after=None).data:
         return None
-    with audit.by_command(OWNER, "rankwright serve"):
+    with service.by_command(OWNER, "rankwright serve"):
         _, secret = keys.create(db, OWNER, "first key", keys.SCOPES)
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)

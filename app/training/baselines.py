@@ -17,8 +17,7 @@ import numpy as np
 
 from app.models.objectives import WHOLE, window_of
 from app.platform.tables import ModelControls
-from app.training.bipartite import windows_of
-from app.training.out_of_fold_rows import LEVEL, Entries
+from app.training.bipartite import LEVEL, Entries, windows_of
 from app.training.search import AUTO
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,38 @@ from app.models.objectives import value_of, window_of
 from app.platform.errors import Invalid
 from app.platform.sql import Base
 from app.platform.tables import ModelCurve, ModelMetrics, ModelPartialAuc
-from app.training.column_scores import score
-from app.training.inner_splits import Inner
-from app.training.out_of_fold_rows import Entries, Folds
-from app.training.samples import draw, draw_classes
-from app.training.splits import CROSS_VALIDATION, HOLDOUT, Division, divide_rows
+from app.training.samples import draw, draw_classes, score
+from app.training.splits import CROSS_VALIDATION, HOLDOUT, Division, Inner, divide_rows
 
 if TYPE_CHECKING:
     from core.checkpoint import SharedRanker
     from core.metrics import RocCurve, Summary
     from core.ranker import Callback, Floats, Ranker
     from core.selection import HeldOut
+
+LEVEL = 0.95
+"""Of intervals and tests."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which row each entry is of, counted from 0, and in which repeat and fold it was scored, counted from 1."""
+
+    row: Ints
+    repeat: Ints
+    fold: Ints
+
+
+@dataclass(frozen=True)
+class Entries:
+    """An entry each time that a row was scored: its label, weight and group; without folds every row comes once."""
+
+    y: npt.NDArray[np.int8]
+    weight: Floats | None
+    group: npt.NDArray[np.uint64] | None
+    folds: Folds | None = None
 
 
 DEFAULT_WINDOW = (0.0, 0.05)

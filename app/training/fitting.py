@@ -23,9 +23,8 @@ from app.platform.errors import Invalid
 from app.training import importance as importances
 from app.training import samples
 from app.training.bipartite import BipartiteTrial
-from app.training.calibration import YARDSTICK_FILE, mark
-from app.training.inner_splits import Inner
 from app.training.kinds import KINDS, Data, Trial
+from app.training.out_of_fold import YARDSTICK_FILE, mark
 from app.training.plan import (
     CONTROL,
     FIT,
@@ -38,6 +37,7 @@ from app.training.plan import (
     tryout_of,
 )
 from app.training.shards import SHARE_FILE
+from app.training.splits import Inner
 from core import artifact
 from core.checkpoint import SharedRanker
 from core.ensemble import count_at_once

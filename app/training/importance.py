@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.datasets.matrices import Floats, Table
-from app.models import interpretation_repository as rows
+from app.models import repository as rows
 from app.models.service import find, find_label
 from app.platform.database import Database
 from app.platform.errors import NotFound

@@ -10,7 +10,7 @@ from app.datasets.matrices import Table
 from app.platform.sql import Base
 from app.platform.tables import DatasetKind
 from app.training import bipartite, multilabel, preferences
-from app.training.inner_splits import Inner
+from app.training.splits import Inner
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker

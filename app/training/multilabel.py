@@ -30,9 +30,8 @@ from app.platform.errors import Invalid
 from app.platform.sql import Base
 from app.platform.tables import ModelLabelMetrics
 from app.training.bipartite import windows_of
-from app.training.column_scores import score_labels
-from app.training.inner_splits import Inner, check_one_split
-from app.training.samples import draw
+from app.training.samples import draw, score_labels
+from app.training.splits import Inner, check_one_split
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker

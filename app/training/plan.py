@@ -34,9 +34,8 @@ from app.training.baselines import (
     parameters_of,
     seconds_for,
 )
-from app.training.inner_splits import Inner
 from app.training.shards import SHARE_FILE, STAGE_SHARE, divide_fit
-from app.training.splits import CROSS_VALIDATION
+from app.training.splits import CROSS_VALIDATION, Inner
 
 if TYPE_CHECKING:
     from core.selection import Chosen, HeldOut, Planner, Trial, TrialResult

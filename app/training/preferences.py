@@ -26,9 +26,8 @@ from app.models import margins
 from app.platform.errors import Invalid
 from app.platform.sql import Base
 from app.platform.tables import ModelPairMetrics
-from app.training.column_scores import score
-from app.training.inner_splits import Inner, check_one_split
-from app.training.samples import draw
+from app.training.samples import draw, score
+from app.training.splits import Inner, check_one_split
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker

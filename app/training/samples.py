@@ -16,8 +16,7 @@ from app.datasets.matrices import Floats, Rows, Table
 from app.platform.tables import ModelSample
 
 if TYPE_CHECKING:
-    from core.ranker import Ranker
-
+    from core.ranker import Floats, Ranker
 
 MOST_ROWS = 1_000
 LEAST_ROWS = 100
@@ -90,3 +89,26 @@ def read(row: ModelSample) -> tuple[Floats, Floats]:
     if row.weight is None:
         return values, np.ones(row.rows)
     return values, np.frombuffer(row.weight, dtype="<f8")
+
+
+_ROWS = 1 << 16
+
+
+def score(ranker: Ranker, table: Table) -> Floats:
+    """Score in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its memory."""
+    return _score(ranker, table, np.empty(len(table.X)))
+
+
+def score_labels(ranker: Ranker, table: Table, n_labels: int) -> Floats:
+    """The same with a score per label, of shape (rows, labels)."""
+    return _score(ranker, table, np.empty((len(table.X), n_labels)))
+
+
+def _score(ranker: Ranker, table: Table, scores: Floats) -> Floats:
+    from core.table import to_matrix
+
+    X, _ = to_matrix(table.coded, ranker.categories_)
+    for start in range(0, len(X), _ROWS):
+        block = np.ascontiguousarray(X[start : start + _ROWS])
+        scores[start : start + _ROWS] = ranker.score_rows(block)
+    return scores

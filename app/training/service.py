@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, create_model
 
+from app.models.service import find
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.errors import Conflict, NotFound, Unavailable
+from app.platform.tables import Model, ModelControls, ModelLeaderboard, ModelOutOfFold
 from app.training.search import AUTO, BUDGET_SECONDS, MOST_SECONDS
 from app.training.submission import own_parameters
 from core.parameters import list_parameters
@@ -74,3 +80,53 @@ def _paper(of: type) -> str:
     _, _, references = (inspect.getdoc(of) or "").partition("References\n----------\n")
     first = references.partition("\n\n")[0]
     return re.sub(r"\s+", " ", first).strip()
+
+
+def read_out_of_fold(
+    db: Database, blobs: BlobStore, owner: str, ref: str
+) -> tuple[Model, ModelOutOfFold, Path]:
+    """The model, what is known of its out-of-fold scores, and their Parquet file."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        found = session.get(ModelOutOfFold, model.id)
+    if model.validation["method"] != "cross_validation":
+        raise NotFound(
+            f"model {model.id} has no out-of-fold scores: it was trained with validation.method "
+            f"{model.validation['method']!r}",
+            code="not_cross_validated",
+        )
+    if found is None:
+        raise Conflict(
+            f"the out-of-fold scores of model {model.id} went with its dataset {model.dataset_id}",
+            code="dataset_deleted",
+        )
+    path = blobs.path(found.blob_key)
+    if not path.exists():
+        raise Unavailable(
+            f"the out-of-fold scores of model {model.id} are not in the blob store",
+            code="blob_missing",
+        )
+    return model, found, path
+
+
+def read_controls(db: Database, owner: str, ref: str) -> tuple[Model, ModelControls]:
+    """How the model compares with plain algorithms."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        found = session.get(ModelControls, model.id)
+    if found is None:
+        raise NotFound(f"model {model.id} was trained without controls", code="no_controls")
+    return model, found
+
+
+def read_leaderboard(db: Database, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:
+    """What `auto` has tried for the model."""
+    with db.read() as session:
+        model = find(session, owner, ref)
+        found = session.get(ModelLeaderboard, model.id)
+    if found is None:
+        raise NotFound(
+            f"model {model.id} has no leaderboard: its algorithm is {model.algorithm}, not auto",
+            code="no_leaderboard",
+        )
+    return model, found

@@ -15,6 +15,7 @@ predicted. There is no stratifying either: classes come as they come.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,3 +119,24 @@ def _checked(table: Table, division: Division, which: str | None) -> Division:
     check_classes(table.y[division.train], f"the training part{of}")
     check_classes(table.y[division.test], f"the validation part{of}")
     return division
+
+
+@dataclass(frozen=True)
+class Inner:
+    """One part held out, a share of the rows; or with more than one split so many folds, each held out once.
+
+    The rows are parted into the folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
+    """
+
+    n_splits: int
+    fraction: float
+    n_repeats: int = 1
+
+
+def check_one_split(inner: Inner, of: str) -> None:
+    """Raise Invalid for inner folds of data that are held out once only."""
+    if inner.n_splits != 1:
+        raise Invalid(
+            f"a search with {of} holds out one part: leave out search.folds, got {inner.n_splits}",
+            code="unsupported",
+        )

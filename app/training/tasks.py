@@ -24,15 +24,20 @@ from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.tables import Dataset, DatasetStatus
-from app.scoring.options import spelling_of
+from app.scoring.table_rows import spelling_of
 from app.training import baselines as controls
 from app.training import batches as bundles
 from app.training import importance as importances
 from app.training import out_of_fold, samples, search
 from app.training.kinds import KINDS
 from app.training.plan import CONTROL, SHARE, TRYOUT, Plan, share_of
-from app.training.preconditions import count_features
-from app.training.submission import check_pairs_ready, find_misfit, label_values, show_labels
+from app.training.submission import (
+    check_pairs_ready,
+    count_features,
+    find_misfit,
+    label_values,
+    show_labels,
+)
 
 if TYPE_CHECKING:
     from app.training.fitting import Bench

@@ -14,7 +14,7 @@ from refusals import refused
 from servers import eventually
 from sqlalchemy import event
 
-from app.access import audit
+from app.access import service as audit
 from app.access import service as keys
 from app.http.limits import Pace
 from app.platform.errors import TooMany

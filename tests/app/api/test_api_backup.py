@@ -18,8 +18,8 @@ from live_service import Service, running
 from sqlalchemy import select
 from typer.testing import CliRunner
 
-from app.cli import doctor as doctor_command
 from app.cli import operations as backup_commands
+from app.cli import operations as doctor_command
 from app.jobs import queue
 from app.jobs.dispatcher import Reaper
 from app.operations import backup
@@ -145,7 +145,7 @@ def rankwright(*words: str, state_dir: Path) -> Result:
     """Run a command to its end."""
     app = typer.Typer()
     backup_commands.register(app)
-    doctor_command.register(app)
+    doctor_command.register_doctor(app)
     return CliRunner().invoke(app, words, env={"RANKWRIGHT_STATE_DIR": str(state_dir)})
 
 

@@ -10,7 +10,7 @@ import pytest
 from live_service import OWNER, Service
 from sqlalchemy.orm import Session
 
-from app.evaluation import evaluations
+from app.evaluation import service as evaluations
 from app.models import service as models
 from app.platform.errors import Conflict
 from app.scoring import batch as batch_scores
@@ -22,7 +22,7 @@ def score(session: Session, service: Service, model_id: str, dataset_id: str) ->
 
 def judge(session: Session, service: Service, model_id: str, dataset_id: str) -> object:
     asked = evaluations.EvaluationRequest(model_id, dataset_id)
-    return evaluations.submit(session, service.settings, OWNER, asked)
+    return evaluations.submit_evaluation(session, service.settings, OWNER, asked)
 
 
 @pytest.mark.parametrize("write", [score, judge])

@@ -38,8 +38,8 @@ from score_formats import (
 from starlette.concurrency import run_in_threadpool
 
 from app.platform.settings import Settings
-from app.scoring import bodies as score_bodies
-from app.scoring.answers import Answer
+from app.scoring import endpoints as score_bodies
+from app.scoring.endpoints import Answer
 
 MOST = 1 << 20
 ROWS = draw(50, seed=1)

@@ -12,7 +12,7 @@ from click.testing import Result
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from app.cli import client, interpret, score, train
+from app.cli import client, reports, score, train
 from app.cli import evaluate as judge
 from app.cli import reports as documents
 from app.platform.settings import Settings
@@ -28,7 +28,7 @@ def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
     client.register(commands)
     train.register(commands)
     score.register(commands)
-    interpret.register(commands)
+    reports.register_interpretation(commands)
     judge.register(commands)
     documents.register(commands)
     stop = threading.Event()

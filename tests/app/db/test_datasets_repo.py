@@ -25,7 +25,7 @@ FOUND: dict[str, Any] = {
 def insert(db: Database, owner: str = OWNER) -> Dataset:
     """Add a dataset as an upload does."""
     with db.write() as session:
-        return datasets.insert(
+        return datasets.insert_dataset(
             session,
             id=new_id("ds"),
             owner=owner,
@@ -59,7 +59,7 @@ def test_only_the_owners_own(db: Database) -> None:
     with db.write() as session:
         assert not datasets.mark_ready(session, "bob", dataset.id, **FOUND)
         assert not datasets.mark_ready(session, OWNER, new_id("ds"), **FOUND)
-        datasets.delete(session, "bob", dataset.id)
+        datasets.delete_dataset(session, "bob", dataset.id)
     with db.read() as session:
         assert datasets.find(session, "bob", dataset.id) is None
         assert datasets.list_page(session, "bob", limit=10, after=None).data == []

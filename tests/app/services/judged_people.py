@@ -9,10 +9,10 @@ import pyarrow as pa
 from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
-from app.evaluation import comparisons, evaluations
+from app.evaluation import service
+from app.evaluation import service as evaluations
 from app.evaluation import service as judgements
-from app.evaluation.comparisons import ComparisonRequest
-from app.evaluation.evaluations import EvaluationRequest
+from app.evaluation.service import ComparisonRequest, EvaluationRequest
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from app.scoring.service import artifact_key
 from core import artifact
@@ -64,7 +64,7 @@ def ask(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluatio
     """Ask for an evaluation."""
     with bench.db.write() as session:
         request = EvaluationRequest(model, dataset_id, **more)
-        return evaluations.submit(session, bench.settings, OWNER, request)
+        return evaluations.submit_evaluation(session, bench.settings, OWNER, request)
 
 
 def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
@@ -80,7 +80,7 @@ def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: A
     """Ask for a comparison."""
     with bench.db.write() as session:
         request = ComparisonRequest(refs, dataset_id, **more)
-        return comparisons.submit(session, bench.settings, OWNER, request)
+        return service.submit_comparison(session, bench.settings, OWNER, request)
 
 
 def interval(found: Any) -> tuple[float, ...]:

@@ -23,9 +23,9 @@ from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
 from app.scoring.service import ModelCache, Served
-from app.training.inner_splits import Inner
 from app.training.multilabel import MultilabelTrial
 from app.training.preferences import PreferenceTrial
+from app.training.splits import Inner
 from core import artifact
 from core.metrics import auc
 from core.registry import ALGORITHMS

@@ -17,8 +17,8 @@ from app.models import service as models
 from app.models.service import curve_of
 from app.operations.repository import named
 from app.platform.tables import Model, ModelControls, ModelOutOfFold
-from app.training import calibration as yardstick
 from app.training import out_of_fold
+from app.training import out_of_fold as yardstick
 from app.training import tasks as training
 from app.training.splits import divide_rows
 from core import artifact

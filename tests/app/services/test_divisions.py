@@ -16,8 +16,7 @@ from app.datasets.matrices import Table, split
 from app.ingest.values import read_times
 from app.platform.errors import Invalid
 from app.training.bipartite import BipartiteTrial
-from app.training.inner_splits import Inner
-from app.training.splits import divide_rows
+from app.training.splits import Inner, divide_rows
 
 FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST = {"method": "holdout", "fraction": 0.25}

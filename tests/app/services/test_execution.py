@@ -11,7 +11,7 @@ import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.datasets import service as datasets
-from app.evaluation.requests import COMPARE, EVALUATE
+from app.evaluation.service import COMPARE, EVALUATE
 from app.ingest.errors import BadTable
 from app.jobs import handlers as execution
 from app.jobs import queue

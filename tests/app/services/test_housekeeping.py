@@ -13,7 +13,7 @@ from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finis
 from sqlalchemy import func, select, update
 from test_sweep import add_model
 
-from app.access import audit
+from app.access import service
 from app.access import service as keys
 from app.evaluation.repository import insert_evaluation
 from app.http import repository as idempotency_rows
@@ -193,7 +193,7 @@ def test_rows_that_nobody_needs_go_too(db: Database, blobs: BlobStore) -> None:
 
 def test_the_audit_log_is_kept_for_so_many_days(db: Database, blobs: BlobStore) -> None:
     for name in ("old", "new"):
-        with audit.by_command(OWNER, f"make {name}"):
+        with service.by_command(OWNER, f"make {name}"):
             keys.create(db, OWNER, name, ["read"])
     with db.write() as session:
         first = AuditEntry.action == "make old"

@@ -9,7 +9,7 @@ from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets import service as datasets
 from app.datasets.matrices import Table
-from app.models import interpretation_repository as rows
+from app.models import repository as rows
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Model

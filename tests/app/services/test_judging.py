@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
-from app.evaluation import evaluations
+from app.evaluation import service
 from app.evaluation import service as judgements
 from app.jobs import service as jobs
 from app.models import service as models
@@ -59,7 +59,7 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     per_group = np.bincount(people.group[people.y], people.weight[people.y])
     kish = per_group.sum() ** 2 / (per_group**2).sum()
     assert figures["totals"]["positive_effective"] == pytest.approx(kish)
-    _, curve, _ = evaluations.roc(bench.db, OWNER, found.id)
+    _, curve, _ = service.roc(bench.db, OWNER, found.id)
     exact = metrics.roc_curve(people.y, scores, people.weight)
     for name in ("fpr", "tpr", "thresholds"):
         assert getattr(curve, name) == pytest.approx(getattr(exact, name))
@@ -187,7 +187,7 @@ def test_pairs(bench: Workbench) -> None:
     assert found.drift is not None
     assert [area["of"] for area in found.drift["areas"]] == ["pair_order"]
     with pytest.raises(NotFound, match="kind preferences, which has metrics alone"):
-        evaluations.roc(bench.db, OWNER, found.id)
+        service.roc(bench.db, OWNER, found.id)
     with pytest.raises(Invalid, match="leave the windows out"):
         ask(bench, "films", fresh.id, windows=[(0.0, 0.1)])
     bench.work_on(dataset, name="more")
@@ -297,7 +297,7 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     datasets.delete(bench.db, OWNER, new)
     kept = judgements.get(bench.db, Evaluation, OWNER, asked.id)
     assert (kept.model_name, kept.metrics is not None) == ("first", True)
-    assert len(evaluations.roc(bench.db, OWNER, asked.id)[1]) > 2
+    assert len(service.roc(bench.db, OWNER, asked.id)[1]) > 2
     assert judgements.get(bench.db, Comparison, OWNER, compared.id).result is not None
     judgements.delete(bench.db, Evaluation, OWNER, asked.id)
     judgements.delete(bench.db, Comparison, OWNER, compared.id)
@@ -315,7 +315,7 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     stopped = judgements.get(bench.db, Evaluation, OWNER, asked.id)
     assert (judgements.status_of(stopped), stopped.metrics) == ("cancelled", None)
     with pytest.raises(NotFound, match=r"has no ROC curve: its job \w+ has cancelled"):
-        evaluations.roc(bench.db, OWNER, asked.id)
+        service.roc(bench.db, OWNER, asked.id)
     with bench.db.write() as session:
         job = jobs.retry_within(session, bench.settings, OWNER, asked.job_id)
     again = judgements.get(bench.db, Evaluation, OWNER, asked.id)

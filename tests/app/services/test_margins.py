@@ -34,7 +34,7 @@ def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> 
 
 def read(bench: Workbench, job: Job, *, theta: float = 0.1, delta: float = 0.05) -> margins.Margins:
     """Read the margins of a job's model."""
-    return margins.read(bench.db, OWNER, bench.model(job).id, theta=theta, delta=delta)
+    return margins.read_margins(bench.db, OWNER, bench.model(job).id, theta=theta, delta=delta)
 
 
 def training_part(bench: Workbench, dataset: Dataset, model: Model, label: str) -> Table:
@@ -273,4 +273,4 @@ def test_margins_go_with_their_model(bench: Workbench) -> None:
 def test_nobody_reads_another_owners_margins(bench: Workbench) -> None:
     model = bench.model(bench.work_on(bench.ready(rows(60, 7))))
     with pytest.raises(NotFound, match="there is no model"):
-        margins.read(bench.db, "bob", model.id, theta=0.1, delta=0.05)
+        margins.read_margins(bench.db, "bob", model.id, theta=0.1, delta=0.05)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.platform.errors import Invalid, Malformed
 from app.scoring import fastpath_words as plain_words
-from app.scoring.bodies import rows_of
+from app.scoring.endpoints import rows_of
 from app.scoring.fastpath_words import lay_out
 from app.scoring.features import FeatureIndex
 from app.scoring.service import Served

@@ -10,8 +10,8 @@ import pytest
 from queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from sqlalchemy import func, select
 
-from app.access import quotas
 from app.access import repository as rows
+from app.access import service
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import service as jobs
@@ -104,8 +104,8 @@ def test_bytes_are_counted_by_rows(db: Database) -> None:
     )
     with db.read() as session:
         with pytest.raises(TooMany, match="asks for 44 more"):
-            quotas.check(session, settings, OWNER, 44)
-        quotas.check(session, settings, OWNER, 43)
+            service.check(session, settings, OWNER, 44)
+        service.check(session, settings, OWNER, 43)
 
 
 def test_the_queue_of_all_owners_is_bounded(db: Database) -> None:

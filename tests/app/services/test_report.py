@@ -7,12 +7,11 @@ import math
 import pytest
 
 from app.platform.tables import ModelControls, ModelLeaderboard
-from app.reports import baselines_section as rivals
 from app.reports import document
 from app.reports import document as words
+from app.reports import sections as rivals
 from app.reports.document import Document, Items, Paragraph, Section, Table
-from app.reports.markdown import to_markdown
-from app.reports.writers import to_html
+from app.reports.writers import to_html, to_markdown
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_what_auto_has_tried() -> None:
     ]
     assert table.rows[1][1] == "—"
     assert table.rows[2][3] == "1.5 s, from 25% of the rows"
-    assert len(table.rows) == rivals.MOST_CANDIDATES
+    assert len(table.rows) == rivals.MOST_BASELINES
     assert more == Paragraph("… and 12 more.")
     assert isinstance(note, Paragraph)
     assert note.words.endswith("so it is")

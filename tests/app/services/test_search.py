@@ -13,10 +13,9 @@ from app.datasets.matrices import Columns, Table, read_table, split
 from app.jobs import handlers as execution
 from app.jobs import service as jobs
 from app.platform.tables import Dataset, JobState, Model, ModelMetrics
-from app.training.inner_splits import Inner
 from app.training.multilabel import MultilabelTrial, Part
 from app.training.preferences import PreferenceTrial
-from app.training.splits import divide_rows
+from app.training.splits import Inner, divide_rows
 from core import artifact
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS

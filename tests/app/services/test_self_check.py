@@ -11,7 +11,7 @@ from servers import PostgresServer, ValkeyServer
 from sqlalchemy import update
 from typer.testing import CliRunner
 
-from app.cli import health as command
+from app.cli import processes as command
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
 from app.operations.health import dispatcher_fault, worker_fault
@@ -122,7 +122,7 @@ def test_the_command_tells_by_its_exit_code(
 ) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "alpha")
     app = typer.Typer()
-    command.register(app)
+    command.register_health(app)
     run = CliRunner()
     sick = run.invoke(app, ["worker"])
     assert (sick.exit_code, sick.stderr) == (1, "no worker of alpha was heard from within 30 s\n")

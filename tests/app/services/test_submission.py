@@ -17,8 +17,8 @@ from app.datasets import series
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.tables import Dataset
-from app.training import preconditions as suitability
 from app.training import submission
+from app.training import submission as suitability
 from app.training.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS

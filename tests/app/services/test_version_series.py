@@ -13,14 +13,14 @@ from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.datasets import versions
-from app.evaluation import evaluations
-from app.evaluation.evaluations import EvaluationRequest
+from app.evaluation import service
+from app.evaluation.service import EvaluationRequest
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Dataset, Job, Model
-from app.reports.markdown import to_markdown
 from app.reports.sections import document_of
 from app.reports.service import gather
+from app.reports.writers import to_markdown
 
 
 def test_what_may_be_said(bench: Workbench) -> None:
@@ -201,9 +201,9 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
             asked = EvaluationRequest("m:1", judge.id)
             if words is None:
                 with pytest.raises(NotFound):
-                    evaluations.submit(session, bench.settings, OWNER, asked)
+                    service.submit_evaluation(session, bench.settings, OWNER, asked)
                 continue
-            evaluation = evaluations.submit(session, bench.settings, OWNER, asked)
+            evaluation = service.submit_evaluation(session, bench.settings, OWNER, asked)
             assert evaluation.warnings[0].startswith(words)
             assert (evaluation.dataset_version, evaluation.dataset_sha256) == (1, first.sha256)
     told = to_markdown(document_of(gather(bench.db, OWNER, "m:1")))
