@@ -408,6 +408,10 @@ class Kernel:
         return self._dispatcher
 
 
+# Options of `numba.njit` for what only kernels call, and no signature is declared of: without code to take its
+# arguments out of Python objects, which of a record of many arrays is more than the function's own.
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 KERNELS: list[Kernel] = []  # of all modules imported so far
 
 Listener = Callable[[str | None], None]

@@ -46,6 +46,13 @@ MaxNarrowBins = Annotated[int, Ge(2), Le(MAX_NARROW), Doc(_SENTENCE)]
 # values are held at the same time, by all threads: each takes as much as the codes of eight.
 COLUMNS_AT_ONCE = 4
 
+# A column of so many rows and more is put into buckets of ascending values, of about so many rows each, by what is
+# found in a sample. Larger buckets are sorted at once, the others where an edge lies in them.
+MANY_ROWS = 1 << 15
+SAMPLED_ROWS = 1 << 12
+BUCKET_ROWS = 16
+LARGE_BUCKET = 512
+
 RUN_ROWS = 1 << 14  # coded at a time
 GATHERED_ROWS = 256  # copied at a time, column by column
 
@@ -183,9 +190,9 @@ def learn_bins(
 
     Notes
     -----
-    One sort per numeric column. Columns are shared out among as many threads as numba is set to
-    use; each is done by one, so the result does not depend on them. Memory: 32 bytes per row, for
-    four columns; where weights differ as much again for each thread.
+    One sort per numeric column, or of the rows beside its edges. Columns are shared out among as many
+    threads as numba is set to use; each is done by one, so the result does not depend on them. Memory:
+    32 bytes per row, for four columns; where weights differ as much again for each thread.
     """
     n_features, rows = X.shape[1], rows.astype(np.uint32, copy=False)
     is_weighted = bool((weight != weight[0]).any())
@@ -195,13 +202,15 @@ def learn_bins(
     n_threads = min(numba.get_num_threads(), n_features) if X.size >= PARALLEL_CELLS else 1
     width = min(max(COLUMNS_AT_ONCE // n_threads, 1), n_features)
 
-    # One room for all columns, sorted in place, asked for here: what threads ask for themselves, or
-    # give back and ask for again, would stay with the process.
+    # One room for all columns, and for one in buckets where there is room for two, asked for here: what threads ask
+    # for themselves, or give back and ask for again, would stay with the process.
     rooms = np.empty((n_threads, width, len(rows)))
+    with_buckets = width > 1 and len(rows) >= MANY_ROWS and not is_weighted
+    width -= with_buckets
 
     def learn_columns(thread: int) -> None:
         for first in range(thread * width, n_features, n_threads * width):
-            columns = rooms[thread, : n_features - first]
+            columns = rooms[thread, :width][: n_features - first]
             gather_columns(X, rows, first, columns)
             for j, column in enumerate(columns, start=first):
                 has_missing[j] = bool(np.isnan(column.max()))
@@ -212,8 +221,11 @@ def learn_bins(
                 elif is_weighted:
                     edges[j] = fit_edges(column, weight, max_bins)
                 else:
-                    column.sort()
-                    edges[j] = edges_of_sorted(column, np.empty(0), max_bins)
+                    edges[j] = _find_edges(
+                        *_order(column, rooms[thread, -1] if with_buckets else None),
+                        np.empty(0),
+                        max_bins,
+                    )
 
     share_out(learn_columns, range(n_threads), X.size)
     dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW else np.uint16)
@@ -350,38 +362,112 @@ def fit_edges(
         Empty for a constant or wholly missing column.
     """
     if weight is None:
-        return edges_of_sorted(np.sort(column), np.empty(0), max_bins)
+        return _find_edges(*_order(column.copy(), None), np.empty(0), max_bins)
     order = np.argsort(column)
-    return edges_of_sorted(column[order], np.cumsum(weight[order]), max_bins)
+    ordered = column[order]
+    return _find_edges(ordered, _whole(ordered), np.cumsum(weight[order]), max_bins)
 
 
-def edges_of_sorted(
-    ordered: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], max_bins: int
-) -> npt.NDArray[np.float64]:
-    """Find where to cut a sorted column, its NaNs last; see `fit_edges`.
+def _whole(ordered: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Give the bounds of a sorted column as one bucket, then its NaNs."""
+    return np.array([0, np.searchsorted(ordered, np.inf, "right"), len(ordered)], dtype=np.int64)
 
-    `cumulative` is the running weight, empty when all rows weigh the same.
+
+def _order(
+    column: npt.NDArray[np.float64], room: npt.NDArray[np.float64] | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Sort a column in place, or into buckets of ascending values where there is room; give the buckets' bounds.
+
+    The last bucket holds the NaNs. Buckets of more than `LARGE_BUCKET` rows are sorted.
     """
+    if room is not None:
+        some = np.sort(column[:: len(column) // SAMPLED_ROWS])
+        some = some[~np.isnan(some)]
+        if 2 * np.count_nonzero(np.diff(some)) > SAMPLED_ROWS:  # few values are sorted fast
+            tail = len(some) // 100
+            low, high = float(some[tail]), float(some[-1 - tail])
+            bounds = np.zeros(len(column) // BUCKET_ROWS + 2, dtype=np.int64)
+            _fill_buckets(column, low, (len(bounds) - 2) / (high - low), room, bounds)
+            for k in np.flatnonzero(np.diff(bounds[:-1]) > LARGE_BUCKET).tolist():
+                room[bounds[k] : bounds[k + 1]].sort()
+            return room, bounds
+    column.sort()
+    return column, _whole(column)
+
+
+@kernel(
+    numba.void(
+        numba.float64[::1], numba.float64, numba.float64, numba.float64[::1], numba.int64[::1]
+    )
+)
+def _fill_buckets(column, low, per_unit, room, bounds):  # type: ignore[no-untyped-def]
+    """Copy a column to `room` by buckets, (x - low) · per_unit rounded down being a value's, and write their bounds."""
+    last = len(bounds) - 3
+    for turn in range(2):  # count, then copy
+        for i in range(len(column)):
+            x = column[i]
+            place = (x - low) * per_unit  # grows with x, in rounded numbers, too
+            k = np.int64(min(place, np.float64(last))) if place > 0.0 else 0
+            if np.isnan(x):
+                k = last + 1
+            if turn == 0:
+                bounds[k + 1] += 1
+            else:
+                room[bounds[k]] = x
+                bounds[k] += 1
+        if turn == 0:
+            for k in range(1, len(bounds)):
+                bounds[k] += bounds[k - 1]
+    for k in range(len(bounds) - 1, 0, -1):
+        bounds[k] = bounds[k - 1]
+    bounds[0] = 0
+
+
+def _find_edges(
+    ordered: npt.NDArray[np.float64],
+    bounds: npt.NDArray[np.int64],
+    cumulative: npt.NDArray[np.float64],
+    max_bins: int,
+) -> npt.NDArray[np.float64]:
+    """Find where to cut a column in buckets; see `fit_edges` and `cut_ordered`."""
     edges = np.empty(max_bins)
-    return edges[: cut_ordered(ordered, cumulative, edges)] + 0.0  # so that no edge is -0.0
+    return edges[: cut_ordered(ordered, bounds, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
-@kernel(numba.int64(numba.float64[::1], numba.float64[::1], numba.float64[::1]))
-def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
-    """Write the edges of a sorted column and return their number.
+@numba.njit
+def _end_of_value(ordered, bounds, is_sorted, at):  # type: ignore[no-untyped-def]
+    """Count the values up to that of rank `at`, and sort its bucket for that."""
+    k = np.searchsorted(bounds, at, "right") - 1
+    start, stop = bounds[k], bounds[k + 1]
+    if not is_sorted[k] and stop - start <= LARGE_BUCKET:
+        for i in range(start + 1, stop):
+            x, j = ordered[i], i
+            while j > start and ordered[j - 1] > x:
+                ordered[j] = ordered[j - 1]
+                j -= 1
+            ordered[j] = x
+    is_sorted[k] = True
+    return start + np.int64(np.searchsorted(ordered[start:stop], ordered[at], "right"))
 
-    `ordered` ends in its NaNs; `cumulative` holds the running weight, or nothing when all rows
-    weigh the same; `edges` has room for as many as there may be bins. Each bin takes its share
+
+@kernel(numba.int64(numba.float64[::1], numba.int64[::1], numba.float64[::1], numba.float64[::1]))
+def cut_ordered(ordered, bounds, cumulative, edges):  # type: ignore[no-untyped-def]
+    """Write the edges of a column in buckets of ascending values and return their number.
+
+    `bounds` are those of the buckets, the last of which holds the NaNs; one that is not large is sorted
+    where an edge lies in it. `cumulative` holds the running weight of a sorted column, or nothing when
+    all rows weigh the same; `edges` has room for as many as there may be bins. Each bin takes its share
     of the mass that is left, so a heavy value costs one bin, not the several it would fill.
     """
-    n = int(np.searchsorted(ordered, np.inf, "right"))
+    n = bounds[len(bounds) - 2]
+    is_sorted = np.zeros(len(bounds), dtype=np.bool_)
     max_bins = len(edges)
     n_distinct = 0
     end = 0
     while end < n and n_distinct < max_bins:
-        edges[n_distinct] = ordered[end]
+        end = _end_of_value(ordered, bounds, is_sorted, end)
+        edges[n_distinct] = ordered[end - 1]
         n_distinct += 1
-        end = int(np.searchsorted(ordered, ordered[end], "right"))
     if end == n:
         return max(n_distinct - 1, 0)
     weighted = len(cumulative) > 0
@@ -396,7 +482,7 @@ def cut_ordered(ordered, cumulative, edges):  # type: ignore[no-untyped-def]
                 np.searchsorted(cumulative[:n], target)
             )  # the first row that reaches the target
         last = min(max(last, end), n - 1)  # a light row may be lost in the sum: still go on
-        end = int(np.searchsorted(ordered, ordered[last], "right"))
+        end = _end_of_value(ordered, bounds, is_sorted, last)
         if end == n:
             break
         edges[n_edges] = ordered[end - 1]

@@ -20,6 +20,8 @@ import numpy as np
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from core.kernel import INNER
+
 # Waking a thread costs some fifty microseconds; this many cells of the table repay it.
 PARALLEL_CELLS = 500_000
 
@@ -236,14 +238,14 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
     return numba.types.void(), generate
 
 
-@numba.njit
+@numba.njit(**INNER)
 def publish(region, n_pieces):  # type: ignore[no-untyped-def]
     """Begin a phase of so many pieces, all of the last one being done."""
     region.done[0] = 0
     atomic_store(region.ticket, n_pieces << _HALF)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def take_piece(region):  # type: ignore[no-untyped-def]
     """Take the next piece of the present phase; -1 where none is left."""
     ticket = atomic_load(region.ticket)
@@ -254,7 +256,7 @@ def take_piece(region):  # type: ignore[no-untyped-def]
     return piece if piece < ticket >> _HALF else -1
 
 
-@numba.njit
+@numba.njit(**INNER)
 def wait_for_all(region, n_pieces):  # type: ignore[no-untyped-def]
     """Wait until all pieces of the present phase are done."""
     looks = 0

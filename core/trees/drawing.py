@@ -9,7 +9,7 @@ are all kept.
 import numba
 import numpy as np
 
-from core.kernel import kernel
+from core.kernel import INNER, kernel
 from core.ranker import Floats
 
 # μ is found on so many rows, spread evenly.
@@ -49,7 +49,7 @@ def uniform(key, counter):  # type: ignore[no-untyped-def]
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-@numba.njit
+@numba.njit(**INNER)
 def close_up(rows, runs, counts):  # type: ignore[no-untyped-def]
     """Move the runs' kept rows together at the front; return how many."""
     end = 0

@@ -41,7 +41,7 @@ from core.coding.team import (
     yield_core,
 )
 from core.errors import InvalidParameter
-from core.kernel import kernel
+from core.kernel import INNER, kernel
 from core.ranker import Floats
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
@@ -51,7 +51,6 @@ from .predictor import find_leaves
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
-    SCRATCH_TYPE,
     SPLIT,
     TIE,
     YOUDEN,
@@ -84,7 +83,7 @@ ROUTED_ROWS = 1024
 
 # Rows between asking for a row and using it: about the time that memory takes.
 SUMMED_ROWS = 1 << 15  # rows of a run whose weights are summed up: runs are added in order
-AHEAD_OF_ADDING = 24
+AHEAD_OF_ADDING = 64
 AHEAD_OF_DIVIDING = 256
 
 NODE = np.dtype(
@@ -170,9 +169,10 @@ TASK = np.dtype(
 )
 
 LIST, DRAW, ADD, BUILD, DIVIDE, GATHER, SUM, ROUTE, RESCALE, STEP = range(10)  # the phases
+HELP, GROW = range(10, 12)  # what else a thread does
 
 
-class Job(NamedTuple):
+class FitArrays(NamedTuple):
     """The arrays of a fit, shared by its kernels.
 
     Attributes
@@ -300,7 +300,7 @@ _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()
     "questions": numba.int64[:, ::1],
     "asked": _I1,
 }
-JOB_TYPE = numba.types.NamedTuple([_TYPES[name] for name in Job._fields], Job)
+ARRAYS_TYPE = numba.types.NamedTuple([_TYPES[name] for name in FitArrays._fields], FitArrays)
 
 
 @intrinsic
@@ -367,7 +367,7 @@ def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n
                     _add_pair(histogram, cell, first, second)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
     """Find the first of rows[start:stop] that is not below `least`; those that are come first."""
     while start < stop:
@@ -379,7 +379,7 @@ def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
     return start
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", **INNER)
 def add_rows(  # type: ignore[no-untyped-def]
     words, row_words, rows, weights, n_weights, least, n_positives, start, stop, histogram
 ):
@@ -406,7 +406,7 @@ def add_rows(  # type: ignore[no-untyped-def]
             _add_words(words, rows, weights, least, first, last, histogram[half:], 2, 1)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
     """Divide rows[start:stop] by the codes of a column of a group; return how many lie above.
 
@@ -435,7 +435,7 @@ def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # t
     return np.int64(low) - start
 
 
-@numba.njit
+@numba.njit(**INNER)
 def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
     """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""
     for i in range(middle - start):
@@ -444,7 +444,7 @@ def gather_rows(divided, start, middle, stop, rows, above, below):  # type: igno
         rows[np.uint64(below + i)] = divided[np.uint64(stop - 1 - i)]
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _draw(job, t):  # type: ignore[no-untyped-def]
     """Write the rows of a run that are kept, from its start on; see `drawing`."""
     task = job.task[0]
@@ -458,7 +458,7 @@ def _draw(job, t):  # type: ignore[no-untyped-def]
     job.counts[t] = np.int64(end) - start
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
     task, group = job.task[0], job.groups[g]
     add_rows(
@@ -475,7 +475,7 @@ def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _rule_of(task):  # type: ignore[no-untyped-def]
     return Rule(
         task.objective,
@@ -492,14 +492,14 @@ def _rule_of(task):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _may_be_divided(job, number):  # type: ignore[no-untyped-def]
     """Whether a node of a cell's tree has both classes, and the mass of two leaves."""
     p, q = job.nodes[number].positive, job.nodes[number].negative
     return min(p, q) > 0.0 and p + q >= 2.0 * job.task[0].least_mass
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _sum_weights(job, start, stop):  # type: ignore[no-untyped-def]
     """Sum up the weights of rows[start:stop], by runs."""
     if len(job.sample_weight) == 0:
@@ -513,7 +513,7 @@ def _sum_weights(job, start, stop):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _sum_node(job, number):  # type: ignore[no-untyped-def]
     """Sum up both masses of a node."""
     node = job.nodes[number]
@@ -522,7 +522,7 @@ def _sum_node(job, number):  # type: ignore[no-untyped-def]
     node.negative = _sum_weights(job, middle, node.stop)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
     """Finish a group of the histograms of two siblings, and find the best split of each by its columns."""
     task, group, pair = job.task[0], job.groups[g], job.pairs[p]
@@ -561,7 +561,7 @@ def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
         found.group = g
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _divide(job, t):  # type: ignore[no-untyped-def]
     run = job.runs[t]
     split = job.node_splits[job.batch[run.item]]
@@ -575,7 +575,7 @@ def _divide(job, t):  # type: ignore[no-untyped-def]
         gather_rows(job.divided, run.start, middle, run.stop, job.rows, run.start, middle)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from `first` to `last` in a part of the list, divided by split s if that is not -1."""
     rows, leaves = job.rows, job.leaves
@@ -605,7 +605,7 @@ def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: i
         at += np.uint64(1)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _read_leaves(job, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop: by the lists of the nodes, which have all rows."""
     n_splits = job.task[0].n_leaves - 1
@@ -623,7 +623,7 @@ def _read_leaves(job, start, stop):  # type: ignore[no-untyped-def]
         _write_leaves(job, start, stop, middle, node.stop, -1, leaf)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop: by their codes."""
     task = job.task[0]
@@ -661,7 +661,7 @@ def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
             find_leaves(narrow_codes, questions, subsets, room, at)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _route(job, t):  # type: ignore[no-untyped-def]
     """Write each row's leaf, and sums of weights to sums[run, half, leaf].
 
@@ -691,7 +691,7 @@ def _route(job, t):  # type: ignore[no-untyped-def]
         counts[leaf] += job.sample_weight[i] if weighted else 1.0
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", **INNER)
 def _rescale(job, t):  # type: ignore[no-untyped-def]
     """Multiply weights by factors[class, leaf], and sum up weight² / w, w being the sample weight."""
     weighted = len(job.sample_weight) > 0
@@ -704,7 +704,7 @@ def _rescale(job, t):  # type: ignore[no-untyped-def]
     job.pass_sums[t, 0] = total
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", **INNER)
 def _step(job, t):  # type: ignore[no-untyped-def]
     """Add factors[0, leaf] to each row's score, and write gradient and curvature of the logistic loss.
 
@@ -735,7 +735,7 @@ def _step(job, t):  # type: ignore[no-untyped-def]
     job.pass_sums[t, 2] = square
 
 
-@kernel(numba.void(JOB_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+@numba.njit(**INNER)
 def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
     """Do a piece of the present phase."""
     phase, n_groups = job.task[0].phase, len(job.groups)
@@ -774,7 +774,7 @@ def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
             job.rows[i] = i
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _scratch_of(job):  # type: ignore[no-untyped-def]
     n_codes = 1
     for g in range(len(job.groups)):
@@ -782,10 +782,9 @@ def _scratch_of(job):  # type: ignore[no-untyped-def]
     return make_scratch(n_codes)
 
 
-@kernel(numba.void(REGION_TYPE, JOB_TYPE))
-def help_out(region, job):  # type: ignore[no-untyped-def]
+@numba.njit(**INNER)
+def _help_out(region, job, scratch):  # type: ignore[no-untyped-def]
     """Do pieces of the phases that another thread leads through, while there are any."""
-    scratch = _scratch_of(job)
     idle = 0
     while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
         t = take_piece(region)
@@ -802,7 +801,7 @@ def help_out(region, job):  # type: ignore[no-untyped-def]
         atomic_add(region.done, 1)
 
 
-@kernel(numba.void(REGION_TYPE, JOB_TYPE, SCRATCH_TYPE, numba.int64, numba.int64), inner=True)
+@numba.njit(**INNER)
 def _lead(region, job, scratch, phase, n_pieces):  # type: ignore[no-untyped-def]
     """Go through a phase of so many pieces together with those who help."""
     job.task[0].phase = phase
@@ -815,13 +814,7 @@ def _lead(region, job, scratch, phase, n_pieces):  # type: ignore[no-untyped-def
     wait_for_all(region, n_pieces)
 
 
-@kernel(numba.void(REGION_TYPE, JOB_TYPE, numba.int64))
-def pass_over(region, job, phase):  # type: ignore[no-untyped-def]
-    """Go over all rows: RESCALE or STEP."""
-    _lead(region, job, _scratch_of(job), phase, len(job.passes))
-
-
-@numba.njit
+@numba.njit(**INNER)
 def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
     """Give the node that comes next: the one that gains most, or the first of the least depth; -1 without a gain.
 
@@ -848,7 +841,7 @@ def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
     return best
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
     """Write which codes lie above the split of a node that is not divided yet."""
     task, split = job.task[0], job.node_splits[node]
@@ -860,7 +853,7 @@ def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
     mark_codes(histogram, group, job.columns[g], job.members, rule, scratch, split, above)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
     """Make the split of a node the tree's next one."""
     task, node, split = job.task[0], job.nodes[number], job.node_splits[number]
@@ -900,7 +893,7 @@ def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
     task.n_leaves += 1
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _choose(job, scratch):  # type: ignore[no-untyped-def]
     """Commit to splits as far as nodes are divided, then choose those to divide next; return how many."""
     task = job.task[0]
@@ -938,7 +931,7 @@ def _choose(job, scratch):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def]
     """Divide the rows of the nodes chosen among their children, and pair these; return the number of pairs.
 
@@ -1009,7 +1002,7 @@ def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def
     return n_pairs
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
     """Add up the histograms of pairs of nodes, and find the best split of each."""
     n_groups = len(job.groups)
@@ -1055,7 +1048,7 @@ def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
             job.node_splits[number] = job.found[2 * p + which, best]
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _divide_leaves(region, job, scratch):  # type: ignore[no-untyped-def]
     """Divide the rows of those splits of the tree whose children nobody has looked at."""
     task = job.task[0]
@@ -1074,7 +1067,7 @@ def _divide_leaves(region, job, scratch):  # type: ignore[no-untyped-def]
         job.nodes[node.above].leaf, job.nodes[node.below].leaf = node.leaf, s + 1
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _allow(job, tree):  # type: ignore[no-untyped-def]
     """Note which columns a tree may ask, and at which cells of bundles it may cut."""
     features = job.features[tree]
@@ -1088,10 +1081,9 @@ def _allow(job, tree):  # type: ignore[no-untyped-def]
                     job.cuttable[cell] = features[job.members[column.first_member + member].feature]
 
 
-@kernel(numba.void(REGION_TYPE, JOB_TYPE))
-def grow_trees(region, job):  # type: ignore[no-untyped-def]
+@numba.njit(**INNER)
+def _grow_trees(region, job, scratch):  # type: ignore[no-untyped-def]
     """Grow a tree on the rows drawn, then send all rows to their leaves and sum these up; or a tree in each cell."""
-    scratch = _scratch_of(job)
     task = job.task[0]
     if task.n_cells == 0:
         n_rows = task.n_rows
@@ -1121,6 +1113,21 @@ def grow_trees(region, job):  # type: ignore[no-untyped-def]
             _divide_leaves(region, job, scratch)
     if task.n_cells == 0 and task.n_leaves > 1:
         _lead(region, job, scratch, ROUTE, len(job.passes))
+
+
+@kernel(numba.void(REGION_TYPE, ARRAYS_TYPE, numba.int64))
+def take_part(region, job, part):  # type: ignore[no-untyped-def]
+    """Help in a region (HELP), or lead: grow trees (GROW), or go over all rows (RESCALE or STEP).
+
+    Whatever a thread does is one kernel, so that the pieces of a tree are compiled once.
+    """
+    scratch = _scratch_of(job)
+    if part == HELP:
+        _help_out(region, job, scratch)
+    elif part == GROW:
+        _grow_trees(region, job, scratch)
+    else:
+        _lead(region, job, scratch, part, len(job.passes))
 
 
 class Splits(NamedTuple):
@@ -1264,7 +1271,7 @@ class Grower(Resumable):
         n_spare = (n_ahead if max_leaves is not None else 1) * ((ENOUGH_PIECES - 1) // n_groups)
         # Rows are divided and put in their places, and only then added up: both use the same room.
         room = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)))
-        self._job = Job(
+        self._arrays = FitArrays(
             task=task,
             words=table.words,
             groups=table.groups,
@@ -1299,7 +1306,7 @@ class Grower(Resumable):
             questions=np.zeros((n_leaves - 1, 5), dtype=np.int64),
             asked=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
         )
-        self._helpers = Helpers(n_rows * table.n_features, help_out, self._job)
+        self._helpers = Helpers(n_rows * table.n_features, take_part, self._arrays, HELP)
         n_threads = self._helpers.n_threads
         task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MOST_AHEAD) if n_threads > 1 else 1
 
@@ -1325,7 +1332,7 @@ class Grower(Resumable):
         -----
         O(n_features · n_drawn · depth + n_rows · n_leaves).
         """
-        job, task = self._job, self._job.task[0]
+        job, task = self._arrays, self._arrays.task[0]
         job.features[:] = features
         task["n_cells"] = 0
         task["threshold"] = find_threshold(self.weights[:, 0], share) if share < 1.0 else 0.0
@@ -1362,7 +1369,7 @@ class Grower(Resumable):
         CellTrees
             In the grower's own memory: the next call changes them.
         """
-        job, task, n = self._job, self._job.task[0], len(cells)
+        job, task, n = self._arrays, self._arrays.task[0], len(cells)
         job.features[:n] = features
         for name in ("start", "stop", "positive", "negative"):
             job.nodes[name][:n] = cells[name]
@@ -1373,9 +1380,9 @@ class Grower(Resumable):
 
     def _start(self, rule: Rule) -> None:
         for name, value in rule._asdict().items():
-            self._job.task[0][name] = value
+            self._arrays.task[0][name] = value
         with self._helpers as region:
-            grow_trees(region, self._job)
+            take_part(region, self._arrays, GROW)
 
     def rescale(self, factors: Floats) -> float:
         """Multiply weights by factors[class, leaf]; give Σ weight² / w, w being the sample weight."""
@@ -1392,11 +1399,11 @@ class Grower(Resumable):
         return self._pass_over(STEP, values[None])
 
     def _pass_over(self, phase: int, factors: Floats) -> list[tuple[float, float]]:
-        self._job.factors[: len(factors), : factors.shape[1]] = factors
+        self._arrays.factors[: len(factors), : factors.shape[1]] = factors
         with self._helpers as region:
-            pass_over(region, self._job, phase)
+            take_part(region, self._arrays, phase)
         negative = self._passes["negative"] == 1
         return [
             (float(sums[~negative].sum()), float(sums[negative].sum()))
-            for sums in self._job.pass_sums.T
+            for sums in self._arrays.pass_sums.T
         ]

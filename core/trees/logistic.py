@@ -8,6 +8,8 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
+from core.kernel import INNER
+
 ROWS_AT_ONCE = 256
 
 _LOG2_E = 1.4426950408889634
@@ -82,7 +84,7 @@ def log_of_one_and(x):  # type: ignore[no-untyped-def]
     return 2.0 * z * series
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", **INNER)
 def write_derivatives(margins, sign, sample_weight, weights, losses):  # type: ignore[no-untyped-def]
     """Write the logistic loss of rows of one class, and what trees descend it by.
 

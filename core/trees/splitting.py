@@ -54,7 +54,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from core.coding.categories import SAME_SHARE, order_bins, sort_stably
-from core.kernel import kernel
+from core.kernel import INNER, kernel
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
 
@@ -188,7 +188,7 @@ _I1 = numba.int64[::1]
 SCRATCH_TYPE = numba.types.NamedTuple((*[_F1] * 9, *[_I1] * 3, _F1, _I1, _I1, _F1, _F1), Scratch)
 
 
-@numba.njit
+@numba.njit(**INNER)
 def make_scratch(n_codes):  # type: ignore[no-untyped-def]
     """Give room for a thread's scans."""
     return Scratch(
@@ -469,7 +469,7 @@ def _greatest_youden(typing_context, cells, n_codes, above, total, least_mass, b
     return numba.types.void(*given), generate
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, scratch):  # type: ignore[no-untyped-def]
     """Raise each column's best to that of its cuts with the missing below (side 0) or above (1), for YOUDEN."""
     sums, total, best = scratch.sums, scratch.total, scratch.best
@@ -489,7 +489,7 @@ def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, scratc
                     best[k] = max(best[k], abs(p * whole_q - q * whole_p))
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _first_near_youden(  # type: ignore[no-untyped-def]
     histogram, n_known, k, column, cuttable, n_sides, least_mass, least_value, total
 ):
@@ -517,7 +517,7 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
     return 0, 0
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-def]
     """Find a column's first cut of at least so much value; give it and the side of the missing."""
     for side in range(n_sides):
@@ -644,7 +644,7 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
         found.missing_above = 2.0 * above > whole * (1.0 + TIE)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", **INNER)
 def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type: ignore[no-untyped-def]
     """Find which of above[first:last] scores most with the rest of the total; -1 if none may be."""
     masses_add = rule.objective != GRADIENT
@@ -663,7 +663,7 @@ def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type
     return best, at
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _with_some_mass(rule, whole):  # type: ignore[no-untyped-def]
     """Give a rule whose least mass is more than what subtraction leaves of nothing in a leaf of so much."""
     return Rule(
@@ -681,7 +681,7 @@ def _with_some_mass(rule, whole):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", **INNER)
 def _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratch):  # type: ignore[no-untyped-def]
     """Find the categorical column's best split for YOUDEN; see `find_subset`.
 

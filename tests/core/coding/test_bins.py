@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.coding import MISSING, fit_bins
-from core.coding.bins import fit_edges
+from core.coding.bins import MANY_ROWS, fit_edges, learn_bins
 
 
 def bin_column(values, max_bins=255, weight=None):
@@ -156,3 +156,25 @@ def test_layout_rows_and_threads_do_not_matter(order):
                 assert bins.has_missing[j] == has_missing
     finally:
         numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("max_bins", [2, 255, 5000])
+def test_edges_of_many_rows_are_those_of_sorted_ones(max_bins):
+    n = MANY_ROWS + 1000
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=n)
+    columns = {
+        "normal": normal,
+        "skewed": rng.lognormal(sigma=3.0, size=n),
+        "heavy tails": rng.standard_cauchy(n),
+        "with ties": rng.integers(0, 3 * max_bins, n) * 0.1,
+        "missing": np.where(rng.random(n) < 0.3, np.nan, normal),
+        "zeros of both signs": np.where(rng.random(n) < 0.2, rng.choice([0.0, -0.0], n), normal),
+        "subnormal": normal * 1e-310,
+        "of any size": normal * 1e307,
+        "few, far away": np.where(rng.random(n) < 1e-3, 1e9, normal),
+        "nothing": np.full(n, np.nan),
+    }
+    bins = learn_bins(np.column_stack([*columns.values()]), np.arange(n), np.ones(n), max_bins)
+    for (name, column), edges in zip(columns.items(), bins.edges, strict=True):
+        assert edges.tolist() == fit_edges(column, None, max_bins).tolist(), name

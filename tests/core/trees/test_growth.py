@@ -148,7 +148,7 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
         assert total == pytest.approx(np.bincount(leaves, mass), rel=1e-9)
     threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
     raised = np.maximum(weight, threshold) / weight
-    job = grower._job
+    job = grower._arrays
     checked = 0
     for leaf, number in enumerate(job.frontier[:8]):
         if number < 0 or job.nodes[number]["is_divided"]:
@@ -236,14 +236,14 @@ def test_draws_are_right_on_average():
     share = 0.4
     grower, _ = grow(table, weights[:, None], share)
     threshold = find_threshold(weights, share)
-    root = grower._job.nodes[0]
-    kept = grower._job.rows[root["start"] : root["stop"]]
+    root = grower._arrays.nodes[0]
+    kept = grower._arrays.rows[root["start"] : root["stop"]]
     assert (np.diff(kept.astype(int)) > 0).all()
     expected = np.minimum(1, weights / threshold)
     assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
     raised = np.maximum(weights[kept], threshold)
     assert raised.sum() == pytest.approx(weights.sum(), rel=0.02)
-    assert grower._job.histograms[root["place"]].sum() == pytest.approx(8 * raised.sum())
+    assert grower._arrays.histograms[root["place"]].sum() == pytest.approx(8 * raised.sum())
     heavy = np.flatnonzero(weights >= threshold)
     assert np.isin(heavy, kept).all()
 
