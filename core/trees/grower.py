@@ -51,6 +51,7 @@ from .predictor import find_leaves
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
+    SCRATCH_TYPE,
     SPLIT,
     TIE,
     YOUDEN,
@@ -735,7 +736,7 @@ def _step(job, t):  # type: ignore[no-untyped-def]
     job.pass_sums[t, 2] = square
 
 
-@numba.njit(**INNER)
+@kernel(numba.void(ARRAYS_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
 def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
     """Do a piece of the present phase."""
     phase, n_groups = job.task[0].phase, len(job.groups)
@@ -801,7 +802,7 @@ def _help_out(region, job, scratch):  # type: ignore[no-untyped-def]
         atomic_add(region.done, 1)
 
 
-@numba.njit(**INNER)
+@kernel(numba.void(REGION_TYPE, ARRAYS_TYPE, SCRATCH_TYPE, numba.int64, numba.int64), inner=True)
 def _lead(region, job, scratch, phase, n_pieces):  # type: ignore[no-untyped-def]
     """Go through a phase of so many pieces together with those who help."""
     job.task[0].phase = phase
