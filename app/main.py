@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -11,12 +11,12 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from app.access import endpoints as access
-from app.access.service import KeyRing
+from app.access.authentication import Authenticator, scope_of
 from app.datasets import endpoints as datasets
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
 from app.http.dependencies import Context
-from app.http.limits import Pace, Places
+from app.http.limits import Places
 from app.http.middleware import Edge
 from app.http.server import Drain
 from app.jobs import endpoints as jobs
@@ -41,17 +41,28 @@ from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
+from app.training.service import describe_all
 
 
 def create_app(settings: Settings) -> FastAPI:
     """Build the application. The database must have been migrated."""
     context = open_context(settings)
+    authenticator = Authenticator(context)
+    served = ModelCache(
+        context.db,
+        context.blobs,
+        settings.model_cache,
+        context.chores.ask,
+        most_bytes=settings.model_cache_bytes,
+    )
+    watcher = Watcher(partial(job_service.states, context.db))
+    context.drain.tell(watcher.release)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         context.chores.ask(partial(_preload_if_used, context.db))
         yield
-        await context.watcher.close()
+        await watcher.close()
         context.publish.close()
         context.chores.close()
         context.producer.close()
@@ -66,6 +77,9 @@ def create_app(settings: Settings) -> FastAPI:
         **openapi.INFO,
     )
     app.state.context = context
+    app.state.authenticator = authenticator
+    app.state.models = served
+    app.state.watcher = watcher
     app.add_middleware(
         Edge,
         settings=settings,
@@ -73,7 +87,9 @@ def create_app(settings: Settings) -> FastAPI:
         drain=context.drain,
     )
     problems.install(app)
-    app.router.routes.insert(0, scores.score_route(context))  # the busiest route is asked first
+    app.router.routes.insert(
+        0, scores.score_route(authenticator, served)
+    )  # the busiest route is asked first
     for router in (
         training.router,
         datasets.router,
@@ -85,6 +101,7 @@ def create_app(settings: Settings) -> FastAPI:
         evaluation.router,
         evaluation.comparisons_router,
         reports.router,
+        reports.datasets_router,
         scores.router,
         batch_scores.router,
         access.router,
@@ -93,58 +110,36 @@ def create_app(settings: Settings) -> FastAPI:
         openapi.router,
     ):
         app.router.routes.extend(router.routes)
-    openapi.install(app)
+    extras = openapi.Extras(
+        scope_of=scope_of,
+        operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},
+        schemas=scores.SCORE_ROW_SCHEMAS,
+        algorithms=describe_all,
+    )
+    openapi.install(app, extras)
     return app
 
 
 def open_context(settings: Settings) -> Context:
-    """Open the doors to database, blobs and broker, and the caches behind them."""
+    """Open the doors to database, blobs and broker."""
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
-    producer = Producer(settings.celery_broker_url)
-    chores = Errands("chores")
-
-    def look(ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-        return job_service.states(db, ids)
-
-    watcher = Watcher(look)
-    pace = None
-    if (per_second := settings.rate_per_second) is not None:
-        rule = (
-            f"a key may ask {per_second:g} times a second, and {settings.rate_burst} times at once"
-        )
-        pace = Pace(per_second, settings.rate_burst, rule, "rate_limited")
     uploads = Places(settings.max_uploads, "uploads", Unavailable)
     registry = CollectorRegistry()
     registry.register(figures.Figures(db, settings, lambda: uploads.taken))
-    drain = Drain()
-    drain.tell(watcher.release)
     return Context(
         settings=settings,
         db=db,
         blobs=blobs,
-        producer=producer,
-        keys=KeyRing(db, chores.ask),
-        models=ModelCache(
-            db, blobs, settings.model_cache, chores.ask, most_bytes=settings.model_cache_bytes
-        ),
-        watcher=watcher,
-        drain=drain,
+        producer=Producer(settings.celery_broker_url),
+        drain=Drain(),
         registry=registry,
         uploads=uploads,
         waiters=Places(settings.max_waiters, "waiters", TooMany),
         requests=Places(settings.max_requests, "requests", Unavailable),
         publish=Errands("publish"),
-        chores=chores,
-        strangers=Pace(
-            settings.max_unknown_keys / 60.0,
-            settings.max_unknown_keys,
-            f"an address may send {settings.max_unknown_keys} keys a minute that are unknown, revoked or expired, and "
-            "this one has",
-            "too_many_unknown_keys",
-        ),
-        pace=pace,
+        chores=Errands("chores"),
     )
 
 

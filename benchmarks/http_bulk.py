@@ -35,7 +35,7 @@ from app.scoring.endpoints import rows_of
 from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, Terms, read_body, read_with
 from app.training import submission
-from benchmarks.http_score import HOST, cpu_seconds, free_port, run_jobs
+from benchmarks.http_score import HOST, cpu_seconds, free_port, models_of, run_jobs
 
 FEATURES, TRAINED_ON, TURNS = 20, 20_000, 3
 JSON = "application/json"
@@ -108,7 +108,7 @@ def train(settings: Settings, rounds: int) -> tuple[str, str, Served]:
     with context.db.write() as session:
         job = submission.submit(session, settings, OWNER, request)
     run_jobs(context)
-    served = context.models.find(OWNER, job.spec["model_name"])
+    served = models_of(context).find(OWNER, job.spec["model_name"])
     context.db.close()
     return served.model_id, secret, served
 

@@ -33,7 +33,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.access import service as keys
-from app.access.authentication import authenticate
+from app.access.authentication import Authenticator
 from app.datasets import service as datasets
 from app.http.dependencies import Context
 from app.http.server import server_config
@@ -42,6 +42,7 @@ from app.jobs import queue
 from app.main import app_factory, open_context
 from app.platform import migrate
 from app.platform.settings import Settings
+from app.scoring.service import ModelCache
 from app.training import submission
 
 FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
@@ -52,8 +53,8 @@ HOST = "127.0.0.1"
 class Null:
     """Authenticates as the score does, and answers a fixed body."""
 
-    def __init__(self, context: Context, body: bytes) -> None:
-        self._context = context
+    def __init__(self, authenticator: Authenticator, body: bytes) -> None:
+        self._authenticator = authenticator
         self._body = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,7 +63,7 @@ class Null:
         for name, value in scope["headers"]:
             if name == b"authorization":
                 authorization = value
-        await authenticate(self._context, authorization, "score")
+        await self._authenticator.authenticate(authorization, "score", scope.get("client"))
         headers = [
             (b"cache-control", b"private"),
             (b"content-type", b"application/json"),
@@ -77,7 +78,7 @@ def serve(state_dir: Path, port: int) -> None:
     os.environ["RANKWRIGHT_STATE_DIR"] = str(state_dir)
     app = app_factory()
     body = b'{"model_id":"mdl_%s","score":1.3721234567890123,"fpr":0.0123,"tpr":0.41}' % (b"0" * 32)
-    null = Route(NULL_PATH, Null(app.state.context, body), methods=["GET"])
+    null = Route(NULL_PATH, Null(app.state.authenticator, body), methods=["GET"])
     app.router.routes.insert(0, null)
     settings = app.state.context.settings
     uvicorn.Server(server_config(app, settings, host=HOST, port=port, log_config=None)).run()
@@ -123,9 +124,14 @@ def train_on(settings: Settings, table: str) -> tuple[str, str]:
     with context.db.write() as session:
         job = submission.submit(session, settings, "bench", request)
     run_jobs(context)
-    model_id = context.models.find("bench", job.spec["model_name"]).model_id
+    model_id = models_of(context).find("bench", job.spec["model_name"]).model_id
     context.db.close()
     return model_id, secret
+
+
+def models_of(context: Context) -> ModelCache:
+    """The models as the server keeps them."""
+    return ModelCache(context.db, context.blobs, 10, context.chores.ask)
 
 
 def run_jobs(context: Context) -> None:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import math
+import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+from fastapi import Depends
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access.service import OPERATOR, Caller, administers_all
-from app.http.dependencies import Context, context_of
+from app.access import repository as rows
+from app.access.service import OPERATOR, administers_all
+from app.http.dependencies import Caller, Context, context_of
+from app.http.limits import Pace
 from app.http.responses import choose
 from app.platform.audit import Actor, acting
+from app.platform.background import Memory
+from app.platform.database import Database
 from app.platform.errors import Forbidden, Unauthenticated, Unavailable, UnsupportedMedia
 from app.platform.ids import new_id
 from app.platform.preload import preload
 
+NOTED_EVERY = 60.0
+MOST_NOTED = 10_000
+REFUSED_FOR = 60.0
+LOOKUPS_AT_ONCE = 4
+"""So many keys that this process has not met are looked up at once: threads are left for those that it has."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _BEARER = b"bearer "
@@ -44,33 +58,154 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
     return scope
 
 
-async def authenticate(
-    context: Context, authorization: bytes | None, scope: Scope, client: tuple[str, int] | None
-) -> Caller:
-    """The caller behind the Authorization header; refuses a key that is bad, lacks the scope, or asks too fast, and an
-    unknown one unseen where the client's address has sent many of them.
+class KeyRing:
+    """Authenticates secrets, remembering for a moment what the database said of each.
+
+    `later` has work done soon and returns at once. Lookups go by the secret's SHA-256, so their timing says nothing
+    about how much of a guess was right.
     """
-    secret = _secret_of(authorization)
-    caller = context.keys.cached(secret)
-    if caller is None:
-        caller = await _look_up(context, secret, client)
-        context.chores.ask(preload)  # whoever has a key may want any of it next
-    if scope not in caller.scopes and not (
-        scope == OPERATOR and await run_in_threadpool(administers_all, context.db, caller)
-    ):
-        has = ", ".join(sorted(caller.scopes))
-        also = ", or 'admin' where there are no other owners" if scope == OPERATOR else ""
-        raise Forbidden(f"this needs the scope {scope!r}{also}; the key has {has}")
-    if context.pace is not None:
-        context.pace.take(caller.key_id)
-    return caller
+
+    def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
+        self._db = db
+        self._later = later
+        self.memory: Memory[bytes, Caller] = Memory(
+            lambda digest: later(partial(self._look, digest))
+        )
+        self._refused: Memory[bytes, bool] = Memory(lambda _: None, seconds=REFUSED_FOR)
+        self._noted: dict[bytes, float] = {}
+
+    def cached(self, secret: bytes) -> Caller | None:
+        """The caller, if the database vouched for the secret within the last second. Never waits."""
+        return self.memory.get(hashlib.sha256(secret).digest())
+
+    def vouched_for(self, secret: bytes) -> bool:
+        """Whether the key was good when this process last asked, however long ago. Never waits."""
+        return hashlib.sha256(secret).digest() in self._noted
+
+    def refuse_again(self, secret: bytes) -> None:
+        """Raise Unauthenticated where the database has refused the key lately. Never waits.
+
+        None that was refused becomes good: what is revoked or expired stays so, and a secret is not known to anybody
+        before its key is there.
+        """
+        if self._refused.get(hashlib.sha256(secret).digest()):
+            raise _refusal()
+
+    def authenticate(self, secret: bytes) -> Caller:
+        """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
+        caller = self._look(hashlib.sha256(secret).digest())
+        if caller is None:
+            raise _refusal()
+        return caller
+
+    def _look(self, digest: bytes) -> Caller | None:
+        looked_at = time.monotonic()
+        with self._db.read() as session:
+            key = rows.find_usable(session, digest.hex())
+        if key is None:
+            self.memory.drop(digest)
+            self._noted.pop(digest, None)
+            self._refused.put(digest, True, looked_at)
+            return None
+        caller = Caller(key.id, key.owner, frozenset(key.scopes))
+        self.memory.put(digest, caller, looked_at)
+        self._note(digest, key.id)
+        return caller
+
+    def _note(self, digest: bytes, key_id: str) -> None:
+        """Write down a use, once a minute a key."""
+        now = time.monotonic()
+        if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
+            if len(self._noted) >= MOST_NOTED:
+                self._noted.clear()
+            self._noted[digest] = now
+            self._later(partial(self._touch, key_id))
+
+    def _touch(self, key_id: str) -> None:
+        with self._db.write() as session:
+            rows.touch(session, key_id)
+
+
+def _refusal() -> Unauthenticated:
+    return Unauthenticated("the key is unknown, revoked or expired")
+
+
+class Authenticator:
+    """Lets callers in by their key, each as often as the settings allow.
+
+    An address that sends many keys that are unknown is refused unseen; who only guesses keys gets few of the queries
+    and few of the threads that others need.
+    """
+
+    def __init__(self, context: Context) -> None:
+        settings = context.settings
+        self.keys = KeyRing(context.db, context.chores.ask)
+        self._db = context.db
+        self._chores = context.chores
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+        self._strangers = Pace(
+            settings.max_unknown_keys / 60.0,
+            settings.max_unknown_keys,
+            f"an address may send {settings.max_unknown_keys} keys a minute that are unknown, revoked or expired, and "
+            "this one has",
+            "too_many_unknown_keys",
+        )
+        self._pace: Pace | None = None
+        if (per_second := settings.rate_per_second) is not None:
+            burst = settings.rate_burst
+            rule = f"a key may ask {per_second:g} times a second, and {burst} times at once"
+            self._pace = Pace(per_second, burst, rule, "rate_limited")
+
+    async def authenticate(
+        self, authorization: bytes | None, scope: Scope, client: tuple[str, int] | None
+    ) -> Caller:
+        """The caller behind the Authorization header. Refuses a key that is bad, lacks the scope, or asks too fast."""
+        secret = _secret_of(authorization)
+        caller = self.keys.cached(secret)
+        if caller is None:
+            caller = await self._look_up(secret, client)
+            self._chores.ask(preload)  # whoever has a key may want any of it next
+        if scope not in caller.scopes and not (
+            scope == OPERATOR and await run_in_threadpool(administers_all, self._db, caller)
+        ):
+            has = ", ".join(sorted(caller.scopes))
+            also = ", or 'admin' where there are no other owners" if scope == OPERATOR else ""
+            raise Forbidden(f"this needs the scope {scope!r}{also}; the key has {has}")
+        if self._pace is not None:
+            self._pace.take(caller.key_id)
+        return caller
+
+    async def _look_up(self, secret: bytes, client: tuple[str, int] | None) -> Caller:
+        """Ask the database about a key that is not remembered."""
+        if self.keys.vouched_for(secret):
+            return await run_in_threadpool(self.keys.authenticate, secret)
+        self.keys.refuse_again(secret)
+        address = _address(client)
+        self._strangers.take(address)  # before the answer, so that many at once are counted too
+        try:
+            async with self._lookups:
+                caller = await run_in_threadpool(self.keys.authenticate, secret)
+        except Unavailable:
+            self._strangers.give_back(address)
+            raise
+        self._strangers.give_back(address)
+        return caller
+
+
+def authenticator_of(request: Request) -> Authenticator:
+    """The process's authenticator."""
+    authenticator: Authenticator = request.app.state.authenticator
+    return authenticator
+
+
+AuthenticatorDep = Annotated[Authenticator, Depends(authenticator_of)]
 
 
 async def check_again(request: Request) -> None:
     """Raise Unauthenticated if the key that let a request in has ended since: for what takes long. It was good: what
     others send from its address is not counted against it.
     """
-    keys, secret = context_of(request).keys, _secret_of(_authorization(request))
+    keys, secret = authenticator_of(request).keys, _secret_of(_authorization(request))
     if keys.cached(secret) is None:
         await run_in_threadpool(keys.authenticate, secret)
 
@@ -81,23 +216,6 @@ def _secret_of(authorization: bytes | None) -> bytes:
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must be: Bearer rw_…")
     return authorization[len(_BEARER) :].strip()
-
-
-async def _look_up(context: Context, secret: bytes, client: tuple[str, int] | None) -> Caller:
-    """Ask the database. Who only guesses keys gets few of its queries, and few of the threads that others need."""
-    if context.keys.vouched_for(secret):
-        return await run_in_threadpool(context.keys.authenticate, secret)
-    context.keys.refuse_again(secret)
-    address = _address(client)
-    context.strangers.take(address)  # before the answer, so that many at once are counted too
-    try:
-        async with context.stranger_lookups:
-            caller = await run_in_threadpool(context.keys.authenticate, secret)
-    except Unavailable:
-        context.strangers.give_back(address)
-        raise
-    context.strangers.give_back(address)
-    return caller
 
 
 def _address(client: tuple[str, int] | None) -> str:
@@ -130,8 +248,8 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             if scope is not None:
                 context = context_of(request)
-                caller = await authenticate(
-                    context, _authorization(request), scope, request.scope.get("client")
+                caller = await authenticator_of(request).authenticate(
+                    _authorization(request), scope, request.scope.get("client")
                 )
                 request.state.caller = caller
                 place = context.requests.enter(caller.owner)

@@ -11,12 +11,11 @@ from starlette.responses import JSONResponse, Response
 
 from app.access import service
 from app.access import service as keys
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import Authenticator, AuthenticatorDep, GuardedRoute, needs
 from app.access.schemas import AuditEntry, Key, KeyWithSecret, NewKey, Rotation
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
-from app.http.idempotency import Answer
+from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once
 from app.http.schemas import PageOf, Valid
-from app.jobs.acceptance import Asking, AskingDep, make
 from app.platform.tables import ApiKey
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
@@ -31,7 +30,12 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 )
 @needs("admin")
 async def create_key(
-    *, body: NewKey, context: ContextDep, caller: CallerDep, asking: AskingDep
+    *,
+    body: NewKey,
+    context: ContextDep,
+    authenticator: AuthenticatorDep,
+    caller: CallerDep,
+    idempotent: IdempotentDep,
 ) -> Response:
     """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
 
@@ -49,7 +53,7 @@ async def create_key(
             by=caller,
         )
 
-    return await _make(context, asking, work)
+    return await _make(context, authenticator, idempotent, work)
 
 
 @router.post(
@@ -61,7 +65,13 @@ async def create_key(
 )
 @needs("admin")
 async def rotate_key(
-    *, key_id: str, body: Rotation, context: ContextDep, caller: CallerDep, asking: AskingDep
+    *,
+    key_id: str,
+    body: Rotation,
+    context: ContextDep,
+    authenticator: AuthenticatorDep,
+    caller: CallerDep,
+    idempotent: IdempotentDep,
 ) -> Response:
     """Make the key's successor, of the same name and scopes, and of the same lifetime if it has one. The key itself is
     good for `grace_seconds` more at most, or is revoked at once. 409 for a key that is revoked or has expired.
@@ -72,11 +82,14 @@ async def rotate_key(
     def work(session: Session) -> tuple[ApiKey, str]:
         return keys.rotate_within(session, caller.owner, key_id, body.grace_seconds, caller)
 
-    return await _make(context, asking, work)
+    return await _make(context, authenticator, idempotent, work)
 
 
 async def _make(
-    context: Context, asking: Asking, make_key: Callable[[Session], tuple[ApiKey, str]]
+    context: Context,
+    authenticator: Authenticator,
+    idempotent: IdempotentRequest,
+    make_key: Callable[[Session], tuple[ApiKey, str]],
 ) -> Response:
     """Answer with a new key and its secret, which is in this answer alone."""
     secrets: list[str] = []
@@ -91,11 +104,11 @@ async def _make(
         if answer.replayed:
             headers["Idempotent-Replayed"] = "true"
         else:
-            context.keys.memory.clear()  # what was just rotated away is not remembered here
+            authenticator.keys.memory.clear()  # what was just rotated away is not remembered here
         secret = None if answer.replayed else secrets[-1]
         return JSONResponse(answer.response | {"secret": secret}, answer.status_code, headers)
 
-    return await make(context, asking, work, show)
+    return await answer_once(context, idempotent, work, show)
 
 
 @router.get("", summary="List keys")
@@ -115,10 +128,12 @@ def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
 
 @router.delete("/{key_id}", status_code=204, summary="Revoke a key")
 @needs("admin")
-def revoke_key(key_id: str, context: ContextDep, caller: CallerDep) -> None:
+def revoke_key(
+    key_id: str, context: ContextDep, authenticator: AuthenticatorDep, caller: CallerDep
+) -> None:
     """Revoke the key for good. Every process refuses it within a second."""
     keys.revoke(context.db, caller.owner, key_id)
-    context.keys.memory.clear()
+    authenticator.keys.memory.clear()
 
 
 audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)

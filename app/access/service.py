@@ -1,4 +1,4 @@
-"""Keys: made once, shown once, kept as a hash; looked up at most once a second a key."""
+"""Keys: made once, shown once, kept as a hash. Quotas, and the audit log of what keys have changed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import hashlib
 import math
 import re
 import secrets
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access import repository as rows
+from app.http.dependencies import Caller
 from app.platform import audit as audit_rows
 from app.platform import resources as space
-from app.platform.background import Memory
 from app.platform.database import Database
 from app.platform.errors import (
     Conflict,
@@ -26,7 +24,6 @@ from app.platform.errors import (
     Invalid,
     NotFound,
     TooMany,
-    Unauthenticated,
     Unavailable,
 )
 from app.platform.ids import new_id
@@ -37,22 +34,10 @@ from app.platform.tables import ApiKey, AuditEntry
 OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-NOTED_EVERY = 60.0
-MOST_NOTED = 10_000
-REFUSED_FOR = 60.0
 LONGEST_GRACE = 30 * 86_400.0
 """How long a key may outlive its rotation, in seconds."""
 _PREFIX = "rw_"
 _SHOWN = len(_PREFIX) + 6
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is asking: the owner whose resources are seen, and what the key allows."""
-
-    key_id: str
-    owner: str
-    scopes: frozenset[str]
 
 
 def create(
@@ -184,80 +169,6 @@ def revoke(db: Database, owner: str, key_id: str) -> None:
     with db.write() as session:
         if not rows.revoke(session, owner, key_id):
             raise NotFound(f"there is no key {key_id!r}")
-
-
-def touch(db: Database, key_id: str) -> None:
-    """Write down that the key was used just now."""
-    with db.write() as session:
-        rows.touch(session, key_id)
-
-
-class KeyRing:
-    """Authenticates secrets, remembering for a moment what the database said of each.
-
-    `later` has work done soon and returns at once. Lookups go by the secret's SHA-256, so their timing says nothing
-    about how much of a guess was right.
-    """
-
-    def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
-        self._db = db
-        self._later = later
-        self.memory: Memory[bytes, Caller] = Memory(
-            lambda digest: later(partial(self._look, digest))
-        )
-        self._refused: Memory[bytes, bool] = Memory(lambda _: None, seconds=REFUSED_FOR)
-        self._noted: dict[bytes, float] = {}
-
-    def cached(self, secret: bytes) -> Caller | None:
-        """The caller, if the database vouched for the secret within the last second. Never waits."""
-        return self.memory.get(hashlib.sha256(secret).digest())
-
-    def vouched_for(self, secret: bytes) -> bool:
-        """Whether the key was good when this process last asked, however long ago. Never waits."""
-        return hashlib.sha256(secret).digest() in self._noted
-
-    def refuse_again(self, secret: bytes) -> None:
-        """Raise Unauthenticated where the database has refused the key lately. Never waits.
-
-        None that was refused becomes good: what is revoked or expired stays so, and a secret is not known to anybody
-        before its key is there.
-        """
-        if self._refused.get(hashlib.sha256(secret).digest()):
-            raise _refusal()
-
-    def authenticate(self, secret: bytes) -> Caller:
-        """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
-        caller = self._look(hashlib.sha256(secret).digest())
-        if caller is None:
-            raise _refusal()
-        return caller
-
-    def _look(self, digest: bytes) -> Caller | None:
-        looked_at = time.monotonic()
-        with self._db.read() as session:
-            key = rows.find_usable(session, digest.hex())
-        if key is None:
-            self.memory.drop(digest)
-            self._noted.pop(digest, None)
-            self._refused.put(digest, True, looked_at)
-            return None
-        caller = Caller(key.id, key.owner, frozenset(key.scopes))
-        self.memory.put(digest, caller, looked_at)
-        self._note(digest, key.id)
-        return caller
-
-    def _note(self, digest: bytes, key_id: str) -> None:
-        """Write down a use, once a minute a key."""
-        now = time.monotonic()
-        if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
-            if len(self._noted) >= MOST_NOTED:
-                self._noted.clear()
-            self._noted[digest] = now
-            self._later(partial(touch, self._db, key_id))
-
-
-def _refusal() -> Unauthenticated:
-    return Unauthenticated("the key is unknown, revoked or expired")
 
 
 QUEUE_RETRY_SECONDS = 10

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import pairs, previews, versions
 from app.datasets import service as datasets
-from app.datasets.schemas import Dataset, DatasetProfile, Preview, TableCheck
+from app.datasets.schemas import Dataset, Preview, TableCheck
 from app.datasets.uploads import (
     FORM,
     Purpose,
@@ -25,13 +25,12 @@ from app.datasets.uploads import (
     shown,
     take_in,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, PatienceDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.schemas import PageOf
+from app.jobs.acceptance import PreferWaitDep, wake_a_worker
 from app.platform.database import again_after_deadlock
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
-from app.reports import report
-from app.reports.endpoints import WRITTEN, FormatDep, answer_page
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
@@ -172,28 +171,6 @@ def preview_dataset(
     return Preview(**previews.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
 
 
-@router.get(
-    "/{dataset_id}/profile",
-    response_model=DatasetProfile,
-    summary="Look at the columns",
-    responses=WRITTEN,
-)
-@needs("read")
-def profile_dataset(
-    *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
-) -> Response:
-    """Quantiles and a histogram of each feature, how well it ranks the label by itself, and the rows that come twice.
-    As Markdown or HTML a page for people, which refers to nothing outside itself.
-
-    A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
-    """
-    dataset, found = datasets.profile(context.db, caller.owner, dataset_id)
-    if format == "json":
-        return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
-    with context.turn():
-        return answer_page(report.describe_columns(dataset, found), format)
-
-
 @router.put(
     "/{dataset_id}/pairs",
     status_code=202,
@@ -209,7 +186,7 @@ async def put_pairs(
     request: Request,
     context: ContextDep,
     caller: CallerDep,
-    patience: PatienceDep,
+    wait: PreferWaitDep,
 ) -> Response:
     """Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
     items, and if you like `weight`. They take the place of any that it has.
@@ -223,12 +200,12 @@ async def put_pairs(
         body = await run_in_threadpool(_accept_pairs, context, caller.owner, dataset_id, table)
     headers = {"Location": f"/v1/datasets/{dataset_id}"}
     job_id = body["pairs"]["job_id"]
-    if patience.seconds and await context.wait_for_end(caller.owner, job_id, patience.seconds):
+    if await wait.for_end(caller.owner, job_id):
         dataset = await run_in_threadpool(datasets.get, context.db, caller.owner, dataset_id)
         body = shown(dataset)
         if dataset.pairs is None or dataset.pairs.status != DatasetStatus.PROCESSING:
             response = JSONResponse(body, 200, headers)
-            patience.applied(response)
+            wait.applied(response)
             return response
     return JSONResponse(body, 202, headers | {"Retry-After": "1"})
 
@@ -243,7 +220,7 @@ def _accept_pairs(
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
         body = shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
         writer.commit()
-    context.wake_a_worker(body["pairs"]["job_id"])
+    wake_a_worker(context, body["pairs"]["job_id"])
     return body
 
 

@@ -29,16 +29,13 @@ from app.http.dependencies import (
     CallerDep,
     Context,
     ContextDep,
-    IdempotencyKeyDep,
-    Patience,
-    PatienceDep,
-    ValidateOnly,
     context_of,
 )
+from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
 from app.http.limits import Place
 from app.http.schemas import bytes_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
-from app.jobs.acceptance import Look, accepted
+from app.jobs.acceptance import Look, PreferWait, PreferWaitDep, accepted, wake_a_worker
 from app.platform import resources as space
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, Malformed, ServiceError, TooLarge, Unavailable
@@ -384,7 +381,7 @@ class Sending:
     context: Context
     owner: str
     key: str | None
-    patience: Patience
+    wait: PreferWait
     validate: bool
 
 
@@ -394,10 +391,10 @@ def _sending(
     context: ContextDep,
     caller: CallerDep,
     key: IdempotencyKeyDep,
-    patience: PatienceDep,
+    wait: PreferWaitDep,
     validate: ValidateOnly = False,
 ) -> Sending:
-    return Sending(request, context, caller.owner, key, patience, validate)
+    return Sending(request, context, caller.owner, key, wait, validate)
 
 
 SendingDep = Annotated[Sending, Depends(_sending)]
@@ -450,7 +447,7 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
     path, again = purpose.path, purpose.look or look
-    return await accepted(context, sending.owner, answer, sending.patience, path, again)
+    return await accepted(sending.owner, answer, sending.wait, path, again)
 
 
 def _check(context: Context, purpose: Purpose[Said], table: Received[Said]) -> Json:
@@ -496,5 +493,5 @@ def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> 
         work,
     )
     if not answer.replayed:
-        context.wake_a_worker(answer.response["job_id"])
+        wake_a_worker(context, answer.response["job_id"])
     return answer

@@ -20,9 +20,10 @@ from app.evaluation.schemas import (
     comparison_of,
     evaluation_of,
 )
-from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep, PatienceDep
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, SubjectDep
+from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Valid
-from app.jobs.acceptance import AskingDep, create, look_only
+from app.jobs.acceptance import PreferWaitDep, create, look_only
 from app.models.endpoints import CurveFormDep, answer_curve
 from app.models.schemas import EvaluationRoc
 from app.platform.tables import Comparison as ComparisonRow
@@ -48,8 +49,8 @@ async def create_evaluation(
     body: NewEvaluation,
     context: ContextDep,
     caller: CallerDep,
-    patience: PatienceDep,
-    asking: AskingDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
 ) -> Response:
     """Score a dataset with a label and say how good the model is on it: areas with intervals, counts, the ROC curve,
     and what is otherwise than at the model's validation. A job of kind `evaluate` does it.
@@ -71,17 +72,17 @@ async def create_evaluation(
         caller.owner,
         lambda session: service.check_evaluation(session, caller.owner, asked),
     )
-    return await create(context, asking, patience, PATH, work, look, check=check)
+    return await create(context, idempotent, wait, PATH, work, look, check=check)
 
 
 @router.get("", summary="List evaluations")
 @needs("read")
 def list_evaluations(
-    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[Evaluation]:
     """The owner's evaluations, newest first, of one model or dataset if you like."""
     page = judgements.list_page(
-        context.db, EvaluationRow, caller.owner, **vars(judged), **vars(paging)
+        context.db, EvaluationRow, caller.owner, **vars(only), **vars(paging)
     )
     return PageOf[Evaluation](
         data=[evaluation_of(row) for row in page.data], has_more=page.has_more, next=page.next
@@ -147,8 +148,8 @@ async def create_comparison(
     body: NewComparison,
     context: ContextDep,
     caller: CallerDep,
-    patience: PatienceDep,
-    asking: AskingDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
 ) -> Response:
     """Score a dataset with 2 to 20 models and say whether they differ beyond chance: the area of each over every
     window, the difference of each pair with its interval, p-values adjusted for their number, and joint ones. The
@@ -171,17 +172,17 @@ async def create_comparison(
         caller.owner,
         lambda session: comparisons.check_comparison(session, caller.owner, asked),
     )
-    return await create(context, asking, patience, COMPARISONS_PATH, work, look, check=check)
+    return await create(context, idempotent, wait, COMPARISONS_PATH, work, look, check=check)
 
 
 @comparisons_router.get("", summary="List comparisons")
 @needs("read")
 def list_comparisons(
-    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[Comparison]:
     """The owner's comparisons, newest first, of one model or dataset if you like."""
     page = judgements.list_page(
-        context.db, ComparisonRow, caller.owner, **vars(judged), **vars(paging)
+        context.db, ComparisonRow, caller.owner, **vars(only), **vars(paging)
     )
     return PageOf[Comparison](
         data=[comparison_of(row) for row in page.data], has_more=page.has_more, next=page.next

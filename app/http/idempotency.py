@@ -1,19 +1,78 @@
-"""Idempotency-Key: the first answer to a creating POST is replayed to its equals."""
+"""Creating POSTs: an Idempotency-Key replays the first answer to its equals, and `?validate=true` only checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
 
+from fastapi import Depends, Header, Query
 from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from app.http import repository as rows
+from app.http.dependencies import CallerDep, Context
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Invalid
 from app.platform.sql import Json
 
 MAX_KEY = 255
 KEPT_SECONDS = 24 * 3600.0
+
+Check = Callable[[], Json]
+"""What `?validate=true` does and answers."""
+
+
+def _idempotency_key(
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            description="Any text of the caller's choice. The same key with the same request replays the first answer.",
+            examples=["nightly-2026-01-31"],
+        ),
+    ] = None,
+) -> str | None:
+    if idempotency_key is None:
+        return None
+    fits = 0 < len(idempotency_key) <= MAX_KEY
+    if not fits or not idempotency_key.isascii() or not idempotency_key.isprintable():
+        raise Invalid(f"Idempotency-Key must have 1 to {MAX_KEY} printable ASCII characters")
+    return idempotency_key
+
+
+IdempotencyKeyDep = Annotated[str | None, Depends(_idempotency_key)]
+ValidateOnly = Annotated[
+    bool, Query(alias="validate", description="Check everything and create nothing.")
+]
+
+
+@dataclass(frozen=True)
+class IdempotentRequest:
+    """A creating POST: by which route, who asks, under which Idempotency-Key, a hash of the request, and whether it is
+    to be checked only.
+    """
+
+    route: str
+    owner: str
+    key: str | None
+    fingerprint: str
+    validate: bool
+
+
+async def _idempotent(
+    request: Request, caller: CallerDep, key: IdempotencyKeyDep, validate: ValidateOnly = False
+) -> IdempotentRequest:
+    same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
+    same.update(b"\0" + await request.body())
+    route = f"{request.method} {request.scope['route'].path}"
+    return IdempotentRequest(route, caller.owner, key, same.hexdigest(), validate)
+
+
+IdempotentDep = Annotated[IdempotentRequest, Depends(_idempotent)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +99,6 @@ def replay_or_run(
     with another `fingerprint` (hash of the body) is `Invalid`. Without a key, `work` simply runs. It runs again, from
     nothing, in the rare case of a deadlock.
     """
-    if key is not None:
-        _check(key)
     with db.write() as session:
         if key is None:
             status_code, response = work(session)
@@ -67,25 +124,40 @@ def is_known(session: Session, owner: str, route: str, key: str) -> bool:
     return rows.find(session, owner, route, key) is not None
 
 
-def _check(key: str) -> None:
-    if not (1 <= len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
-        raise Invalid(
-            f"Idempotency-Key must be 1 to {MAX_KEY} printable ASCII characters, got {key[:100]!r}"
-            f" ({len(key)} characters)",
-            code="invalid_idempotency_key",
-        )
-
-
 class _Undo(Exception):
     """Ends the transaction without a commit."""
 
 
+async def answer_once(
+    context: Context,
+    idempotent: IdempotentRequest,
+    work: Callable[[Session], tuple[int, Json]],
+    show: Callable[[Answer], Awaitable[Response]],
+    check: Check | None = None,
+) -> Response:
+    """Run `work` once in a transaction and show its answer; for `?validate=true` run `check`, which says what it
+    found, or else rehearse the work.
+    """
+    if idempotent.validate:
+        return JSONResponse(await run_in_threadpool(check or partial(_rehearse, context.db, work)))
+    answer = await run_in_threadpool(
+        replay_or_run,
+        context.db,
+        idempotent.owner,
+        idempotent.route,
+        idempotent.key,
+        idempotent.fingerprint,
+        work,
+    )
+    return await show(answer)
+
+
 @again_after_deadlock
-def rehearse(db: Database, work: Callable[[Session], object]) -> None:
+def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
     """Run `work` in a transaction that is rolled back; what it raises comes through."""
     try:
         with db.write() as session:
             work(session)
             raise _Undo
     except _Undo:
-        pass
+        return {"valid": True}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,13 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
 
-from app.access.authentication import scope_of
 from app.http.problems import MEDIA_TYPE
 from app.http.schemas import Problem
-from app.scoring.endpoints import SCORE_PATH, SCORE_ROW_DOCS, SCORE_ROW_SCHEMAS
-from app.training.service import describe_all
 
 VERSION = "0.1.0"
 EXAMPLES = Path(__file__).with_name("examples.json")
@@ -65,19 +66,31 @@ _WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
 """Work on other things: they are named in bodies and may not be there, or are in use."""
 
 
-def install(app: FastAPI) -> None:
+@dataclass(frozen=True)
+class Extras:
+    """What the domains tell of themselves: the scope that an endpoint takes, operations that are no routes of FastAPI's
+    by path and method, the shapes that these name, and every algorithm with the JSON Schema of its parameters.
+    """
+
+    scope_of: Callable[[Callable[..., Any]], str | None]
+    operations: Mapping[str, Mapping[str, dict[str, Any]]]
+    schemas: Sequence[type[BaseModel]]
+    algorithms: Callable[[], list[dict[str, Any]]]
+
+
+def install(app: FastAPI, extras: Extras) -> None:
     """Have the application serve the completed document, made once."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
         if not made:
-            made.update(_complete(app))
+            made.update(_complete(app, extras))
         return made
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
 
 
-def _complete(app: FastAPI) -> dict[str, Any]:
+def _complete(app: FastAPI, extras: Extras) -> dict[str, Any]:
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -88,7 +101,7 @@ def _complete(app: FastAPI) -> dict[str, Any]:
     )
     components = document["components"]
     _, defined = models_json_schema(
-        [(model, "serialization") for model in (Problem, *SCORE_ROW_SCHEMAS)],
+        [(model, "serialization") for model in (Problem, *extras.schemas)],
         ref_template=_PREFIX + "{model}",
     )
     schemas = components["schemas"]
@@ -113,15 +126,17 @@ def _complete(app: FastAPI) -> dict[str, Any]:
         }
         for status, description in _REFUSALS.items()
     }
-    document["paths"].setdefault(SCORE_PATH, {})["get"] = {**SCORE_ROW_DOCS}
-    _name_algorithms(schemas)
-    scopes = {(SCORE_PATH, "get"): "score"}
+    for path, operations in extras.operations.items():
+        for method, operation in operations.items():
+            document["paths"].setdefault(path, {})[method] = {**operation}
+    _name_algorithms(schemas, extras.algorithms())
+    scopes: dict[tuple[str, str], str | None] = {}
     for route in app.routes:
-        if isinstance(route, APIRoute) and route.include_in_schema:
+        if isinstance(route, Route):
             for method in map(str.lower, route.methods or ()):
-                document["paths"][route.path][method]["operationId"] = route.name
-                if (scope := scope_of(route.endpoint)) is not None:
-                    scopes[route.path, method] = scope
+                scopes[route.path, method] = extras.scope_of(route.endpoint)
+                if isinstance(route, APIRoute) and route.include_in_schema:
+                    document["paths"][route.path][method]["operationId"] = route.name
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
@@ -159,10 +174,10 @@ def _problem_name(status: str) -> str:
     return f"Problem_{status}"
 
 
-def _name_algorithms(schemas: dict[str, Any]) -> None:
+def _name_algorithms(schemas: dict[str, Any], algorithms: list[dict[str, Any]]) -> None:
     """A job's `algorithm` is a union, told apart by its name, of what the registry holds."""
     names = {}
-    for algorithm in describe_all():
+    for algorithm in algorithms:
         schema = dict(algorithm["parameters"])
         title = f"Algorithm_{algorithm['name']}"
         schema["title"] = algorithm["name"]

@@ -1,72 +1,87 @@
-"""How creating POSTs answer: once for each Idempotency-Key, with a mere check if that is asked for, and where a job
-makes the resource either at once with 202, or once it is made.
-"""
+"""How a POST answers that has a job make its resource: at once with 202, or once it is made."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Header
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.access import service
-from app.http.dependencies import CallerDep, Context, IdempotencyKeyDep, Patience, ValidateOnly
-from app.http.idempotency import Answer, rehearse, replay_or_run
+from app.http.dependencies import Context, ContextDep, preferences
+from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
+from app.http.limits import Places
+from app.jobs.dispatcher import publish_after_commit
+from app.jobs.watcher import Watcher
+from app.platform.sql import Json
 
-Json = dict[str, Any]
-Check = Callable[[], Json]
+LONGEST_WAIT = 60.0
 Look = Callable[[str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
 
+def _watcher(request: Request) -> Watcher:
+    watcher: Watcher = request.app.state.watcher
+    return watcher
+
+
+WatcherDep = Annotated[Watcher, Depends(_watcher)]
+
+
 @dataclass(frozen=True)
-class Asking:
-    """A creating POST: by which route, who asks, under which Idempotency-Key, a hash of the request, and whether it is
-    to be checked only.
-    """
+class PreferWait:
+    """How long the caller will wait for the job itself: `seconds`, 0 for not at all."""
 
-    route: str
-    owner: str
-    key: str | None
-    fingerprint: str
-    validate: bool
+    seconds: float
+    watcher: Watcher
+    waiters: Places
 
+    async def for_end(self, owner: str, job_id: str) -> bool:
+        """Wait till the job ends or the time is up; false, at once, for a caller who would not wait, or whose owner has
+        no place to wait.
+        """
+        if not self.seconds or self.waiters.refusal(owner) is not None:
+            return False
+        with self.waiters.take(owner):
+            await self.watcher.wait(job_id, lambda sight: sight.final, self.seconds)
+        return True
 
-async def _asking(
-    request: Request, caller: CallerDep, key: IdempotencyKeyDep, validate: ValidateOnly = False
-) -> Asking:
-    same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
-    same.update(b"\0" + await request.body())
-    route = f"{request.method} {request.scope['route'].path}"
-    return Asking(route, caller.owner, key, same.hexdigest(), validate)
-
-
-AskingDep = Annotated[Asking, Depends(_asking)]
+    def applied(self, response: Response) -> None:
+        """Tell the caller that the wait was granted."""
+        response.headers["Preference-Applied"] = f"wait={self.seconds:g}"
 
 
-async def make(
-    context: Context,
-    asking: Asking,
-    work: Callable[[Session], tuple[int, Json]],
-    show: Callable[[Answer], Awaitable[Response]],
-    check: Check | None = None,
-) -> Response:
-    """Run `work` once in a transaction and show its answer; for `?validate=true` run `check`, which says what it
-    found, or else rehearse the work.
-    """
-    if asking.validate:
-        return JSONResponse(await run_in_threadpool(check or partial(_rehearse, context, work)))
-    answer = await run_in_threadpool(
-        replay_or_run, context.db, asking.owner, asking.route, asking.key, asking.fingerprint, work
-    )
-    return await show(answer)
+def _prefer_wait(
+    *,
+    request: Request,
+    context: ContextDep,
+    watcher: WatcherDep,
+    prefer: Annotated[
+        str | None,
+        Header(
+            description="`wait=N` holds the answer until the work is done, for at most N ≤ 60 seconds.",
+            examples=["wait=30"],
+        ),
+    ] = None,
+) -> PreferWait:
+    text = preferences(request).get("wait", "")
+    # An odd preference is ignored, as RFC 7240 has it.
+    seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
+    return PreferWait(min(seconds, LONGEST_WAIT), watcher, context.waiters)
+
+
+PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]
+
+
+def wake_a_worker(context: Context, job_id: str) -> None:
+    """Say that there is work, in the background: a broker that hangs must not hold up an answer."""
+    context.publish.ask(partial(publish_after_commit, context.producer, job_id))
 
 
 def look_only(context: Context, owner: str, check: Callable[[Session], object]) -> Check:
@@ -81,15 +96,10 @@ def look_only(context: Context, owner: str, check: Callable[[Session], object]) 
     return look
 
 
-def _rehearse(context: Context, work: Callable[[Session], object]) -> Json:
-    rehearse(context.db, work)
-    return {"valid": True}
-
-
 async def create(
     context: Context,
-    asking: Asking,
-    patience: Patience,
+    idempotent: IdempotentRequest,
+    wait: PreferWait,
     path: str,
     work: Callable[[Session], Json],
     look: Look,
@@ -101,17 +111,16 @@ async def create(
 
     async def show(answer: Answer) -> Response:
         if not answer.replayed:
-            context.wake_a_worker(_job_of(answer.response))
-        return await accepted(context, asking.owner, answer, patience, path, look, done)
+            wake_a_worker(context, _job_of(answer.response))
+        return await accepted(idempotent.owner, answer, wait, path, look, done)
 
-    return await make(context, asking, lambda session: (202, work(session)), show, check)
+    return await answer_once(context, idempotent, lambda session: (202, work(session)), show, check)
 
 
 async def accepted(
-    context: Context,
     owner: str,
     answer: Answer,
-    patience: Patience,
+    wait: PreferWait,
     path: str,
     look: Look,
     done: int = 201,
@@ -124,11 +133,11 @@ async def accepted(
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
-    if patience.seconds and await context.wait_for_end(owner, _job_of(body), patience.seconds):
+    if await wait.for_end(owner, _job_of(body)):
         body, ended = await run_in_threadpool(look, body["id"])
         if ended:
             response = JSONResponse(body, done, {"Location": headers["Location"]})
-            patience.applied(response)
+            wait.applied(response)
             return response
     return JSONResponse(body, answer.status_code, headers)
 

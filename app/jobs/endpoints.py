@@ -16,14 +16,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, check_again, needs
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, PatienceDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.idempotency import IdempotentDep
 from app.http.limits import Place
 from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs as parts
 from app.jobs import service as jobs
-from app.jobs.acceptance import AskingDep, Look, create
+from app.jobs.acceptance import Look, PreferWaitDep, WatcherDep, create
 from app.jobs.schemas import KINDS, Event, EventPage, Job, JobCheck, JobRequest
-from app.jobs.watcher import Sight
+from app.jobs.watcher import Sight, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
@@ -51,8 +52,8 @@ async def submit_job(
     body: JobRequest,
     context: ContextDep,
     caller: CallerDep,
-    patience: PatienceDep,
-    asking: AskingDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
 ) -> Response:
     """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
 
@@ -66,8 +67,8 @@ async def submit_job(
 
     return await create(
         context,
-        asking,
-        patience,
+        idempotent,
+        wait,
         PATH,
         work,
         _look(context, caller.owner),
@@ -177,8 +178,8 @@ async def retry_job(
     job_id: str,
     context: ContextDep,
     caller: CallerDep,
-    patience: PatienceDep,
-    asking: AskingDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
 ) -> Response:
     """Run the same work again as a new job, which names this one in `retry_of`."""
 
@@ -186,7 +187,7 @@ async def retry_job(
         return _shown(jobs.retry_within(session, context.settings, caller.owner, job_id))
 
     look = _look(context, caller.owner)
-    return await create(context, asking, patience, PATH, work, look, done=200)
+    return await create(context, idempotent, wait, PATH, work, look, done=200)
 
 
 @router.get(
@@ -206,6 +207,7 @@ async def read_events(
     job_id: str,
     request: Request,
     context: ContextDep,
+    watcher: WatcherDep,
     caller: CallerDep,
     after: Annotated[int, Query(ge=0, description="Number of the last event seen.")] = 0,
     limit: Annotated[int, Query(ge=1, le=200, description="Most events on the page.")] = 50,
@@ -222,7 +224,7 @@ async def read_events(
         await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
         return _EventStream(
             context.waiters.take(caller.owner),
-            _stream(request, context, caller.owner, job_id, after),
+            _stream(request, context, watcher, caller.owner, job_id, after),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
@@ -251,13 +253,13 @@ class _EventStream(StreamingResponse):
 
 
 async def _stream(
-    request: Request, context: Context, owner: str, job_id: str, after: int
+    request: Request, context: Context, watcher: Watcher, owner: str, job_id: str, after: int
 ) -> AsyncIterator[bytes]:
     """Send the events as they come, as long as the key is good. The state is read before the events, so that none is
     left when it is final.
     """
     while True:
-        sight = await context.watcher.wait(job_id, _newer_than(after), PING_SECONDS)
+        sight = await watcher.wait(job_id, _newer_than(after), PING_SECONDS)
         try:
             await check_again(request)
         except Unauthenticated:
@@ -267,7 +269,7 @@ async def _stream(
                 raise
         if sight is None:
             yield b": ping\n\n"
-            if context.watcher.closed:
+            if watcher.closed:
                 return
             continue
         while after < sight.seq:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -50,6 +50,15 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
+
+def _forget(request: Request) -> Callable[[str, str], object]:
+    forget: Callable[[str, str], object] = request.app.state.models.forget
+    return forget
+
+
+ForgetDep = Annotated[Callable[[str, str], object], Depends(_forget)]
+"""Has the process stop serving a model, by owner and id. What serves models stands above this package."""
+
 On = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
 
 
@@ -81,10 +90,10 @@ def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
 @needs("train")
-def delete_model(ref: str, context: ContextDep, caller: CallerDep) -> None:
+def delete_model(ref: str, context: ContextDep, caller: CallerDep, forget: ForgetDep) -> None:
     """By id only. 409 while an alias points to it, or an unfinished evaluation or comparison judges it."""
     models.delete(context.db, caller.owner, ref)
-    context.models.forget(caller.owner, ref)
+    forget(caller.owner, ref)
 
 
 @router.get("/{ref}/metrics", summary="How good is it?")
@@ -101,6 +110,7 @@ def read_metrics(
 def read_margins(
     *,
     ref: str,
+    request: Request,
     context: ContextDep,
     caller: CallerDep,
     theta: Annotated[
@@ -120,7 +130,7 @@ def read_margins(
     where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
     """
     found = margins.read_margins(context.db, caller.owner, ref, theta=theta, delta=delta)
-    served = context.models.find(caller.owner, found.model.id)
+    served = request.app.state.models.find(caller.owner, found.model.id)
     return Margins.model_validate(
         {
             "model_id": found.model.id,

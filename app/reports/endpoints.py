@@ -1,4 +1,4 @@
-"""/v1/models/{ref}/report and …/plot: what an auditor asks for, and the curve as a picture."""
+"""Pages and pictures: a model's report, its curve, and the profile of a dataset's columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
+from app.datasets import service as datasets
+from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import choose
 from app.models.endpoints import On
@@ -130,3 +132,28 @@ def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: For
         return JSONResponse(report_of(facts).model_dump(mode="json"))
     with context.turn():
         return answer_page(report.document_of(facts), format)
+
+
+datasets_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
+
+
+@datasets_router.get(
+    "/{dataset_id}/profile",
+    response_model=DatasetProfile,
+    summary="Look at the columns",
+    responses=WRITTEN,
+)
+@needs("read")
+def profile_dataset(
+    *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
+) -> Response:
+    """Quantiles and a histogram of each feature, how well it ranks the label by itself, and the rows that come twice.
+    As Markdown or HTML a page for people, which refers to nothing outside itself.
+
+    A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
+    """
+    dataset, found = datasets.profile(context.db, caller.owner, dataset_id)
+    if format == "json":
+        return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
+    with context.turn():
+        return answer_page(report.describe_columns(dataset, found), format)

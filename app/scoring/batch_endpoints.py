@@ -17,21 +17,21 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.access.service import Caller
 from app.datasets.service import LONGEST_LIST, Upload
 from app.datasets.uploads import Purpose, Received, Sending, SendingDep, body_docs, take_in
-from app.http.dependencies import CallerDep, ContextDep, JudgedDep, PagingDep
+from app.http.dependencies import Caller, CallerDep, ContextDep, PagingDep, SubjectDep
+from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, plain_texts
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
-from app.jobs.acceptance import Asking, create, look_only
+from app.jobs.acceptance import create, look_only
 from app.models.endpoints import matches
 from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows as score_terms
 from app.scoring.batch import UploadRequest
-from app.scoring.endpoints import csv_header, is_json, is_lenient
+from app.scoring.endpoints import ModelsDep, csv_header, is_json, is_lenient
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
 PATH = "/v1/batch-scores"
@@ -85,7 +85,9 @@ _DOCS: dict[str, Any] = {
     },
 )
 @needs("score")
-async def create_batch_score(*, sending: SendingDep, caller: CallerDep) -> Response:
+async def create_batch_score(
+    *, sending: SendingDep, models: ModelsDep, caller: CallerDep
+) -> Response:
     """Name a model and a dataset as JSON; or send the rows themselves, raw or as a form with a part `file`, and name
     the model in the address or the form. A job of kind `batch_score` scores them; the result is a Parquet file.
 
@@ -104,7 +106,7 @@ async def create_batch_score(*, sending: SendingDep, caller: CallerDep) -> Respo
     def check(table: Received[UploadRequest]) -> dict[str, Any]:
         path, asked = table.writer.path, table.description
         return batch_scores.check(
-            context.models, context.settings, sending.owner, asked, path, table.format
+            models, context.settings, sending.owner, asked, path, table.format
         )
 
     def accept(session: Session, table: Received[UploadRequest], upload: Upload) -> BatchScoreRow:
@@ -166,11 +168,13 @@ async def _of_dataset(sending: Sending, caller: Caller) -> Response:
         context, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
     )
     fingerprint = hashlib.sha256(body).hexdigest()
-    asking = Asking(f"POST {PATH}", sending.owner, sending.key, fingerprint, sending.validate)
+    idempotent = IdempotentRequest(
+        f"POST {PATH}", sending.owner, sending.key, fingerprint, sending.validate
+    )
     return await create(
         context,
-        asking,
-        sending.patience,
+        idempotent,
+        sending.wait,
         PATH,
         work,
         lambda id_: _look(sending, id_),
@@ -222,10 +226,10 @@ def _look(sending: Sending, batch_id: str) -> tuple[dict[str, Any], bool]:
 @router.get("", summary="List batch scores")
 @needs("score")
 def list_batch_scores(
-    *, context: ContextDep, caller: CallerDep, paging: PagingDep, judged: JudgedDep
+    *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[BatchScore]:
     """The owner's, newest first, of one model or dataset if you like."""
-    page = batch_scores.list_page(context.db, caller.owner, **vars(judged), **vars(paging))
+    page = batch_scores.list_page(context.db, caller.owner, **vars(only), **vars(paging))
     return PageOf[BatchScore](
         data=[batch_score_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )

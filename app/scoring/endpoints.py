@@ -18,10 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from app.access.authentication import GuardedRoute, authenticate, needs, require_json
-from app.access.service import Caller
+from app.access.authentication import Authenticator, GuardedRoute, needs, require_json
 from app.datasets.service import Format, check_encoding, check_format
-from app.http.dependencies import CallerDep, Context, ContextDep, preferences
+from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
 from app.http.responses import choose, safe
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
 from app.models.endpoints import matches
@@ -41,8 +40,8 @@ from app.scoring.schemas import (
     Score,
     Scores,
 )
+from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
-from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, Floats
 
 if TYPE_CHECKING:
@@ -154,6 +153,15 @@ def _said(
 SaidDep = Annotated[Said, Depends(_said)]
 
 
+def models_of(request: Request) -> ModelCache:
+    """The models that this process serves from."""
+    models: ModelCache = request.app.state.models
+    return models
+
+
+ModelsDep = Annotated[ModelCache, Depends(models_of)]
+
+
 def is_lenient(request: Request) -> bool:
     """Whether the caller says `Prefer: handling=lenient`."""
     return preferences(request).get("handling") == "lenient"
@@ -167,6 +175,7 @@ def bounds_of(settings: Settings) -> Bounds:
 async def answer_rows(
     request: Request,
     context: Context,
+    models: ModelCache,
     caller: Caller,
     ref: str,
     said: Said,
@@ -176,10 +185,10 @@ async def answer_rows(
     media_type = choose(request, OFFERS)
     score = _reader(request, context.settings, said)
     body = await request.body()
-    served = context.models.cached(caller.owner, ref)
+    served = models.cached(caller.owner, ref)
 
     def work() -> tuple[str, bytes]:
-        model = served or context.models.find(caller.owner, ref)
+        model = served or models.find(caller.owner, ref)
         return model.model_id, make(model, score(model, body)).write(media_type)
 
     def work_in_turn() -> tuple[str, bytes]:
@@ -277,8 +286,9 @@ class ScoreRow:
     needs = "score"
     path = SCORE_PATH  # for the figures, as other routes have it
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, authenticator: Authenticator, models: ModelCache) -> None:
+        self._authenticator = authenticator
+        self._models = models
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
@@ -293,13 +303,13 @@ class ScoreRow:
                 prefer = value
             elif name == b"accept" and value not in _ANYTHING:
                 picky = True
-        caller = await authenticate(self._context, authorization, "score", scope.get("client"))
+        caller = await self._authenticator.authenticate(authorization, "score", scope.get("client"))
         if picky:
             choose(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
-        served = self._context.models.cached(caller.owner, ref)
+        served = self._models.cached(caller.owner, ref)
         if served is None:
-            served = await run_in_threadpool(self._context.models.find, caller.owner, ref)
+            served = await run_in_threadpool(self._models.find, caller.owner, ref)
         lenient = prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(scope["query_string"], lenient=lenient)
         status, body = 200, b""
@@ -334,9 +344,9 @@ def _label_scores(served: Served, row: npt.NDArray[np.float64]) -> bytes:
     return orjson.dumps({"model_id": served.model_id, "scores": named})
 
 
-def score_route(context: Context) -> Route:
+def score_route(authenticator: Authenticator, models: ModelCache) -> Route:
     """The route of one row. Registered before the others: the router asks in order."""
-    return Route(SCORE_PATH, ScoreRow(context), methods=["GET"], name="score_row")
+    return Route(SCORE_PATH, ScoreRow(authenticator, models), methods=["GET"], name="score_row")
 
 
 SCORE_ROW_DOCS: dict[str, Any] = {
@@ -409,7 +419,13 @@ SCORE_ROW_SCHEMAS = (Score, LabelScore)
 )
 @needs("score")
 async def score_rows(
-    *, ref: str, request: Request, context: ContextDep, caller: CallerDep, said: SaidDep
+    *,
+    ref: str,
+    request: Request,
+    context: ContextDep,
+    models: ModelsDep,
+    caller: CallerDep,
+    said: SaidDep,
 ) -> Response:
     """Scores in row order, each with its place on the validation curve.
 
@@ -432,7 +448,7 @@ async def score_rows(
         body = {f"{name}s": column for name, column in columns.items()}
         return Answer({"model_id": served.model_id, **body, **said}, columns)
 
-    return await answer_rows(request, context, caller, ref, said, make)
+    return await answer_rows(request, context, models, caller, ref, said, make)
 
 
 @router.post(
@@ -448,6 +464,7 @@ async def rank_rows(
     ref: str,
     request: Request,
     context: ContextDep,
+    models: ModelsDep,
     caller: CallerDep,
     said: SaidDep,
     top: Annotated[int | None, Query(ge=1, le=2**31, description="Only so many.")] = None,
@@ -463,7 +480,7 @@ async def rank_rows(
         body = {"model_id": served.model_id, "indices": order, "scores": best}
         return Answer(body, {"index": order, "score": best})
 
-    return await answer_rows(request, context, caller, ref, said, make)
+    return await answer_rows(request, context, models, caller, ref, said, make)
 
 
 @router.post(
@@ -478,16 +495,17 @@ async def explain_rows(
     ref: str,
     request: Request,
     context: ContextDep,
+    models: ModelsDep,
     caller: CallerDep,
     label: LabelQuery = None,
 ) -> Response:
     """Each score as a sum: the mean training score and, per feature, how the row differs from it."""
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    cached, bounds = context.models.cached(caller.owner, ref), bounds_of(context.settings)
+    cached, bounds = models.cached(caller.owner, ref), bounds_of(context.settings)
 
     def work() -> bytes:
-        served = cached or context.models.find(caller.owner, ref)
+        served = cached or models.find(caller.owner, ref)
         explained = scoring.explain(served, rows_of(served, body, lenient, bounds), label)
         return orjson.dumps({"model_id": served.model_id, "explanations": explained})
 

@@ -13,7 +13,7 @@ from app.models import service as models
 from app.models.schemas import Part
 from app.scoring import dependence
 from app.scoring import service as scoring
-from app.scoring.endpoints import LabelQuery
+from app.scoring.endpoints import LabelQuery, ModelsDep
 from app.scoring.schemas import (
     Importance,
     PartialDependence,
@@ -44,6 +44,7 @@ def read_partial_dependence(
     *,
     ref: str,
     context: ContextDep,
+    cache: ModelsDep,
     caller: CallerDep,
     feature: Annotated[
         list[str],
@@ -63,7 +64,7 @@ def read_partial_dependence(
     with context.turn():
         found = dependence.read(
             context.db,
-            context.models,
+            cache,
             caller.owner,
             ref,
             feature,
@@ -80,6 +81,7 @@ def read_variable_dependence(
     *,
     ref: str,
     context: ContextDep,
+    cache: ModelsDep,
     caller: CallerDep,
     feature: Annotated[
         list[str], Query(description="1 to 10 features.", examples=[["age", "income"]])
@@ -92,9 +94,7 @@ def read_variable_dependence(
     100 of the rows that were kept at training. Refused as partial dependence is; 422 for several labels.
     """
     with context.turn():
-        found = dependence.read_variables(
-            context.db, context.models, caller.owner, ref, feature, part=on
-        )
+        found = dependence.read_variables(context.db, cache, caller.owner, ref, feature, part=on)
     return variables_of(found, on)
 
 
@@ -116,6 +116,7 @@ def read_structure(
     *,
     ref: str,
     context: ContextDep,
+    cache: ModelsDep,
     caller: CallerDep,
     format: Annotated[
         Literal["json", "text", "svg"],
@@ -125,7 +126,7 @@ def read_structure(
     """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight;
     for a ranking tree its nodes, as text an indented tree, as SVG a picture with the ROC curve of the training rows.
     """
-    served = context.models.find(caller.owner, ref)
+    served = cache.find(caller.owner, ref)
     if format == "text":
         return PlainTextResponse(scoring.text(served))
     if format == "svg":

@@ -164,7 +164,7 @@ def test_unknown_keys_cost_little_and_their_address_alone(tmp_path: Path, sqlite
             assert 1 <= int(answer.headers["Retry-After"]) <= 20
         assert guess.get("/v1/jobs").status_code == 401
         assert len(lookups) == 3
-        service.context.keys.memory.clear()  # as after a second
+        service.app.state.authenticator.keys.memory.clear()  # as after a second
         assert known.get("/v1/jobs").status_code == 200
         assert new.get("/v1/jobs").status_code == 429
         elsewhere = {"X-Forwarded-For": "2001:db8::1"}  # as a proxy on this machine says
@@ -191,12 +191,13 @@ def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
     settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_unknown_keys=1)
     with running(settings) as service:
         context = service.context
+        ring = service.app.state.authenticator.keys
 
         def slow() -> Iterator[bytes]:
             yield b"age,left\n"
             eventually(lambda: context.uploads.taken)
-            context.keys.memory.clear()
-            context.keys._noted.clear()
+            ring.memory.clear()
+            ring._noted.clear()
             assert service.client("rw_guess").get("/v1/jobs").status_code == 401
             assert service.client("rw_other").get("/v1/jobs").status_code == 429
             yield b"1,yes\n2,no\n"

@@ -258,7 +258,7 @@ def test_a_key_revoked_by_another_process_is_refused_once_the_cache_is_over(
     secret = service.key()
     client = service.client(secret)
     assert client.get("/v1/jobs").status_code == 200
-    ring = service.context.keys
+    ring = service.app.state.authenticator.keys
     assert ring.cached(secret.encode()) is not None
     revoke_elsewhere(service)
     assert client.get("/v1/jobs").status_code == 401
@@ -268,7 +268,7 @@ def revoke_elsewhere(service: Service) -> None:
     """Revoke every key as another process does, and let the time go by for which this one remembers them."""
     with service.context.db.write() as session:
         session.execute(update(ApiKey).values(revoked_at=1.0))
-    ring = service.context.keys
+    ring = service.app.state.authenticator.keys
     assert ring.memory.seconds < 1.0
     ring.memory.clear()
 

@@ -141,11 +141,10 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
     """Once key and model were seen, the answer comes from memory: no query is sent."""
     address = f"/v1/models/{model_id}/score"
     secret = scorer.headers["Authorization"].removeprefix("Bearer ")
-    shared.context.keys.memory.seconds = shared.context.models.memory.seconds = (
-        600.0  # the machine may be slow
-    )
-    shared.context.keys.memory.clear()  # what an earlier test left is asked for again too soon
-    shared.context.models.forget(OWNER, model_id)
+    ring, models = shared.app.state.authenticator.keys, shared.app.state.models
+    ring.memory.seconds = models.memory.seconds = 600.0  # the machine may be slow
+    ring.memory.clear()  # what an earlier test left is asked for again too soon
+    models.forget(OWNER, model_id)
     scorer.get(address, params=ROW)
     eventually(lambda: key_use_is_noted(shared, secret))  # in the background, once a minute
     queries: list[str] = []
@@ -159,9 +158,9 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
             assert scorer.get(address, params=ROW | {"age": str(i)}).status_code == 200
     finally:
         event.remove(shared.context.db.engine, "before_cursor_execute", note)
-        shared.context.keys.memory.seconds = shared.context.models.memory.seconds = 0.9
-        shared.context.keys.memory.clear()
-        shared.context.models.forget(OWNER, model_id)
+        ring.memory.seconds = models.memory.seconds = 0.9
+        ring.memory.clear()
+        models.forget(OWNER, model_id)
     assert queries == []
 
 

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import event, select, update
 
 from app.access import service as keys
-from app.access.service import Caller, KeyRing
+from app.access.authentication import REFUSED_FOR, KeyRing
+from app.http.dependencies import Caller
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.tables import ApiKey
@@ -141,7 +142,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     assert not ring.vouched_for(secret.encode())
     with pytest.raises(Unauthenticated):
         ring.refuse_again(secret.encode())
-    later = time.monotonic() + keys.REFUSED_FOR
+    later = time.monotonic() + REFUSED_FOR
     monkeypatch.setattr(time, "monotonic", lambda: later)
     ring.refuse_again(b"rw_unknown")
     assert ring._refused._size == 10_000
