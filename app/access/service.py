@@ -9,12 +9,12 @@ import secrets
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access import repository as rows
-from app.http.dependencies import Caller
 from app.platform import audit as audit_rows
 from app.platform import resources as space
 from app.platform.database import Database
@@ -30,6 +30,9 @@ from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, db_now
 from app.platform.tables import ApiKey, AuditEntry
+
+if TYPE_CHECKING:
+    from app.http.dependencies import Caller  # FastAPI is not for workers
 
 OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)

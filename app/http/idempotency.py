@@ -21,7 +21,6 @@ from app.platform.errors import Invalid
 from app.platform.sql import Json
 
 MAX_KEY = 255
-KEPT_SECONDS = 24 * 3600.0
 
 Check = Callable[[], Json]
 """What `?validate=true` does and answers."""

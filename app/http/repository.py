@@ -8,6 +8,8 @@ from sqlalchemy.orm import Session
 from app.platform.sql import Json, db_now, delete_some, upsert_into
 from app.platform.tables import Idempotency
 
+KEPT_SECONDS = 24 * 3600.0
+
 
 def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:
     """Insert the key if it is new. Waits for a transaction that is inserting it just now."""

@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 
 from app.access import service
 from app.http import repository as idempotency_rows
-from app.http.idempotency import KEPT_SECONDS
 from app.jobs import queue_repository as outbox
 from app.jobs import queue_repository as part_rows
 from app.jobs import repository as worker_rows
@@ -68,7 +67,9 @@ class Housekeeper:
         """Remove everything whose time has come; returns how many of what."""
         removed = Counter(
             {
-                "remembered answers": self._each(idempotency_rows.prune, KEPT_SECONDS),
+                "remembered answers": self._each(
+                    idempotency_rows.prune, idempotency_rows.KEPT_SECONDS
+                ),
                 "workers": self._each(worker_rows.prune, DAY),
                 "parts of jobs": self._each(part_rows.prune_child_jobs, DAY),
                 "wake-ups": self._each(outbox.prune_outbox, DAY),

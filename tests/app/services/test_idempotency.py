@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.http import repository as rows
-from app.http.idempotency import KEPT_SECONDS, Answer, replay_or_run
+from app.http.idempotency import Answer, replay_or_run
 from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import Deadlock, Invalid
@@ -132,7 +132,7 @@ def test_answers_are_kept_for_a_day(db: Database) -> None:
         session.execute(
             update(Idempotency)
             .where(Idempotency.key == "old")
-            .values(created_at=Idempotency.created_at - KEPT_SECONDS)
+            .values(created_at=Idempotency.created_at - rows.KEPT_SECONDS)
         )
-        rows.prune(session, KEPT_SECONDS, 10)
+        rows.prune(session, rows.KEPT_SECONDS, 10)
         assert session.scalars(select(Idempotency.key)).all() == ["new"]
