@@ -16,8 +16,8 @@ from app.datasets import endpoints as datasets
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
 from app.http.dependencies import Context
-from app.http.limits import Places
-from app.http.middleware import Edge
+from app.http.limits import FairSemaphore
+from app.http.middleware import RequestMiddleware
 from app.http.server import Drain
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
@@ -26,7 +26,7 @@ from app.models import endpoints as models
 from app.models import repository as model_rows
 from app.operations import endpoints as operations
 from app.operations import health as figures
-from app.platform.background import Errands
+from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
@@ -52,7 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
         context.db,
         context.blobs,
         settings.model_cache,
-        context.chores.ask,
+        context.background.add,
         most_bytes=settings.model_cache_bytes,
     )
     watcher = Watcher(partial(job_service.states, context.db))
@@ -60,11 +60,11 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        context.chores.ask(partial(_preload_if_used, context.db))
+        context.background.add(partial(_preload_if_used, context.db))
         yield
         await watcher.close()
-        context.publish.close()
-        context.chores.close()
+        context.publishing.close()
+        context.background.close()
         context.producer.close()
         context.db.close()
 
@@ -81,7 +81,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.models = served
     app.state.watcher = watcher
     app.add_middleware(
-        Edge,
+        RequestMiddleware,
         settings=settings,
         requests=request_histogram(context.registry),
         drain=context.drain,
@@ -125,7 +125,7 @@ def open_context(settings: Settings) -> Context:
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
-    uploads = Places(settings.max_uploads, "uploads", Unavailable)
+    uploads = FairSemaphore(settings.max_uploads, "uploads", Unavailable)
     registry = CollectorRegistry()
     registry.register(figures.Figures(db, settings, lambda: uploads.taken))
     return Context(
@@ -136,10 +136,10 @@ def open_context(settings: Settings) -> Context:
         drain=Drain(),
         registry=registry,
         uploads=uploads,
-        waiters=Places(settings.max_waiters, "waiters", TooMany),
-        requests=Places(settings.max_requests, "requests", Unavailable),
-        publish=Errands("publish"),
-        chores=Errands("chores"),
+        waiters=FairSemaphore(settings.max_waiters, "waiters", TooMany),
+        requests=FairSemaphore(settings.max_requests, "requests", Unavailable),
+        publishing=BackgroundTasks("publish"),
+        background=BackgroundTasks("background"),
     )
 
 

@@ -59,7 +59,7 @@ from app.main import app_factory
 app = app_factory()
 async def live():
     async with app.router.lifespan_context(app):
-        await asyncio.to_thread(app.state.context.chores.close)
+        await asyncio.to_thread(app.state.context.background.close)
 asyncio.run(live())
 """
 

@@ -22,10 +22,10 @@ from starlette.responses import Response
 from app.access import repository as rows
 from app.access.service import OPERATOR, administers_all
 from app.http.dependencies import Caller, Context, context_of
-from app.http.limits import Pace
+from app.http.limits import RateLimiter
 from app.http.responses import choose
 from app.platform.audit import Actor, acting
-from app.platform.background import Memory
+from app.platform.background import TtlCache
 from app.platform.database import Database
 from app.platform.errors import Forbidden, Unauthenticated, Unavailable, UnsupportedMedia
 from app.platform.ids import new_id
@@ -68,15 +68,15 @@ class KeyRing:
     def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
         self._db = db
         self._later = later
-        self.memory: Memory[bytes, Caller] = Memory(
+        self.recent: TtlCache[bytes, Caller] = TtlCache(
             lambda digest: later(partial(self._look, digest))
         )
-        self._refused: Memory[bytes, bool] = Memory(lambda _: None, seconds=REFUSED_FOR)
+        self._refused: TtlCache[bytes, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
         self._noted: dict[bytes, float] = {}
 
     def cached(self, secret: bytes) -> Caller | None:
         """The caller, if the database vouched for the secret within the last second. Never waits."""
-        return self.memory.get(hashlib.sha256(secret).digest())
+        return self.recent.get(hashlib.sha256(secret).digest())
 
     def vouched_for(self, secret: bytes) -> bool:
         """Whether the key was good when this process last asked, however long ago. Never waits."""
@@ -103,12 +103,12 @@ class KeyRing:
         with self._db.read() as session:
             key = rows.find_usable(session, digest.hex())
         if key is None:
-            self.memory.drop(digest)
+            self.recent.drop(digest)
             self._noted.pop(digest, None)
             self._refused.put(digest, True, looked_at)
             return None
         caller = Caller(key.id, key.owner, frozenset(key.scopes))
-        self.memory.put(digest, caller, looked_at)
+        self.recent.put(digest, caller, looked_at)
         self._note(digest, key.id)
         return caller
 
@@ -139,22 +139,22 @@ class Authenticator:
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
-        self.keys = KeyRing(context.db, context.chores.ask)
+        self.keys = KeyRing(context.db, context.background.add)
         self._db = context.db
-        self._chores = context.chores
+        self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-        self._strangers = Pace(
+        self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
             f"an address may send {settings.max_unknown_keys} keys a minute that are unknown, revoked or expired, and "
             "this one has",
             "too_many_unknown_keys",
         )
-        self._pace: Pace | None = None
+        self._key_rate: RateLimiter | None = None
         if (per_second := settings.rate_per_second) is not None:
             burst = settings.rate_burst
             rule = f"a key may ask {per_second:g} times a second, and {burst} times at once"
-            self._pace = Pace(per_second, burst, rule, "rate_limited")
+            self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
     async def authenticate(
         self, authorization: bytes | None, scope: Scope, client: tuple[str, int] | None
@@ -164,15 +164,15 @@ class Authenticator:
         caller = self.keys.cached(secret)
         if caller is None:
             caller = await self._look_up(secret, client)
-            self._chores.ask(preload)  # whoever has a key may want any of it next
+            self._background.add(preload)  # whoever has a key may want any of it next
         if scope not in caller.scopes and not (
             scope == OPERATOR and await run_in_threadpool(administers_all, self._db, caller)
         ):
             has = ", ".join(sorted(caller.scopes))
             also = ", or 'admin' where there are no other owners" if scope == OPERATOR else ""
             raise Forbidden(f"this needs the scope {scope!r}{also}; the key has {has}")
-        if self._pace is not None:
-            self._pace.take(caller.key_id)
+        if self._key_rate is not None:
+            self._key_rate.take(caller.key_id)
         return caller
 
     async def _look_up(self, secret: bytes, client: tuple[str, int] | None) -> Caller:
@@ -181,14 +181,15 @@ class Authenticator:
             return await run_in_threadpool(self.keys.authenticate, secret)
         self.keys.refuse_again(secret)
         address = _address(client)
-        self._strangers.take(address)  # before the answer, so that many at once are counted too
+        # Before the answer, so that many at once are counted too.
+        self._unknown_key_rate.take(address)
         try:
             async with self._lookups:
                 caller = await run_in_threadpool(self.keys.authenticate, secret)
         except Unavailable:
-            self._strangers.give_back(address)
+            self._unknown_key_rate.give_back(address)
             raise
-        self._strangers.give_back(address)
+        self._unknown_key_rate.give_back(address)
         return caller
 
 
@@ -252,8 +253,8 @@ class GuardedRoute(APIRoute):
                     _authorization(request), scope, request.scope.get("client")
                 )
                 request.state.caller = caller
-                place = context.requests.enter(caller.owner)
-                request.scope["leave"] = partial(context.requests.leave, caller.owner, place)
+                permit = context.requests.acquire(caller.owner)
+                request.scope["release"] = partial(context.requests.release, caller.owner, permit)
                 if request.method not in _READING:
                     acting.set(self._actor(request, caller))
             if offers and "accept" in request.headers:

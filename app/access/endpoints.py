@@ -104,7 +104,7 @@ async def _make(
         if answer.replayed:
             headers["Idempotent-Replayed"] = "true"
         else:
-            authenticator.keys.memory.clear()  # what was just rotated away is not remembered here
+            authenticator.keys.recent.clear()  # what was just rotated away is not remembered here
         secret = None if answer.replayed else secrets[-1]
         return JSONResponse(answer.response | {"secret": secret}, answer.status_code, headers)
 
@@ -133,7 +133,7 @@ def revoke_key(
 ) -> None:
     """Revoke the key for good. Every process refuses it within a second."""
     keys.revoke(context.db, caller.owner, key_id)
-    authenticator.keys.memory.clear()
+    authenticator.keys.recent.clear()
 
 
 audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)

@@ -32,7 +32,7 @@ from app.http.dependencies import (
     context_of,
 )
 from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
-from app.http.limits import Place
+from app.http.limits import Permit
 from app.http.schemas import bytes_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
 from app.jobs.acceptance import Look, PreferWait, PreferWaitDep, accepted, wake_a_worker
@@ -216,12 +216,12 @@ async def receive(
     Idempotency-Key of a request that may be a replay, which takes nothing.
     """
     context, owner = context_of(request), request.state.caller.owner
-    with context.uploads.take(owner) as place:
+    with context.uploads.hold(owner) as permit:
         length = request.headers.get("content-length", "")
         known = int(length) if length.isascii() and length.isdigit() else 0
         # One that is too large for any owner is refused as such, when it is read.
-        place.size = known if known <= context.settings.max_upload_bytes else 0
-        room = _Room(context, owner, place)
+        permit.size = known if known <= context.settings.max_upload_bytes else 0
+        room = _Room(context, owner, permit)
         await run_in_threadpool(room.admit, replays, check_only)
         most = context.settings.max_body_bytes if check_only else None
         table = await _receive(request, _up_to(request.stream(), most), room, writer, describe)
@@ -232,29 +232,29 @@ async def receive(
 class _Room:
     """Whether there is room for an upload: free space, and the owner's quota for all that they are sending here."""
 
-    def __init__(self, context: Context, owner: str, place: Place) -> None:
+    def __init__(self, context: Context, owner: str, permit: Permit) -> None:
         self._context = context
         self._settings = context.settings
         self._owner = owner
-        self._place = place
+        self._permit = permit
         self._keeps = True  # whether the bytes will count: not those of a check or a replay
         self._next_look = 0
 
     def admit(self, replays: tuple[str, str] | None, check_only: bool) -> None:
         """Look before the body comes; raises TooMany, Unavailable or OutOfSpace."""
-        space.check(self._settings, self._place.size)
+        space.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
             if not replayed:
                 adds = self._context.uploads.size_of(self._owner)
                 service.check(session, self._settings, self._owner, adds)
         if check_only or replayed:
-            self._keeps, self._place.size = False, 0
+            self._keeps, self._permit.size = False, 0
 
     def grown_to(self, size: int) -> None:
         """Look now and then while the body comes: its length may be unknown, and others take room as well."""
         if self._keeps:
-            self._place.size = max(self._place.size, size)
+            self._permit.size = max(self._permit.size, size)
         if size < self._next_look:
             return
         self._next_look = size + min(size, _LOOK_BYTES)

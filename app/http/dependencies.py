@@ -12,9 +12,9 @@ from fastapi import Depends, Query
 from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 
-from app.http.limits import Places
+from app.http.limits import FairSemaphore
 from app.http.server import Drain
-from app.platform.background import Errands
+from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
@@ -48,11 +48,11 @@ class Context:
     producer: Producer
     drain: Drain
     registry: CollectorRegistry
-    uploads: Places
-    waiters: Places
-    requests: Places
-    publish: Errands
-    chores: Errands
+    uploads: FairSemaphore
+    waiters: FairSemaphore
+    requests: FairSemaphore
+    publishing: BackgroundTasks
+    background: BackgroundTasks
     turns: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 

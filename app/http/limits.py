@@ -1,4 +1,6 @@
-"""How fast somebody may go on: a bucket of tokens for each key or address, in each API process for itself."""
+"""How much somebody may ask for, in each API process for itself: a rate for each key or address, and a share of what is
+open at once for each owner.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from app.platform.errors import ServiceError, TooMany
 _MOST_BUCKETS = 10_000
 
 
-class Pace:
+class RateLimiter:
     """Each request takes a token; so many come back a second, and a bucket holds so many at most.
 
     Of many buckets those that are full again are forgotten, and all where that is not enough. Not locked: it is asked
@@ -67,14 +69,14 @@ RETRY_SECONDS = 5
 
 
 @dataclass(eq=False)
-class Place:
-    """One place, and how many bytes its upload has: what it says, or what has come where that is more."""
+class Permit:
+    """One of the permits, and how many bytes its upload has: what it says, or what has come where that is more."""
 
     size: int = 0
 
 
-class Places:
-    """So many places: whoever finds none is told at once to come back. Asked on the event loop alone.
+class FairSemaphore:
+    """A semaphore that does not block: whoever finds no permit is told at once to come back. For the event loop alone.
 
     An owner may have no more than are left free: half of them alone, a third beside another who has as many, and so on.
     So the next owner finds one, without a share that would have to be set anew for each number of owners.
@@ -86,12 +88,12 @@ class Places:
         self._most = most
         self._what = what
         self._full = full
-        self._places: defaultdict[str, set[Place]] = defaultdict(set)
+        self._permits: defaultdict[str, set[Permit]] = defaultdict(set)
         self.taken = 0
 
     def refusal(self, owner: str) -> ServiceError | None:
         """What the owner is told who asks for one more; None where it may have one."""
-        has, free = len(self._places.get(owner, ())), self._most - self.taken
+        has, free = len(self._permits.get(owner, ())), self._most - self.taken
         if 0 < free > has:
             return None
         code, headers = f"too_many_{self._what}", {"Retry-After": str(RETRY_SECONDS)}
@@ -105,30 +107,30 @@ class Places:
         return TooMany(detail, code=code, headers=headers)
 
     @contextmanager
-    def take(self, owner: str) -> Iterator[Place]:
-        """Hold a place for the length of a block; raises what `refusal` says."""
-        place = self.enter(owner)
+    def hold(self, owner: str) -> Iterator[Permit]:
+        """Hold a permit for the length of a block; raises what `refusal` says."""
+        permit = self.acquire(owner)
         try:
-            yield place
+            yield permit
         finally:
-            self.leave(owner, place)
+            self.release(owner, permit)
 
-    def enter(self, owner: str) -> Place:
-        """Take a place until `leave`; raises what `refusal` says."""
+    def acquire(self, owner: str) -> Permit:
+        """Take a permit until `release`; raises what `refusal` says."""
         if (refusal := self.refusal(owner)) is not None:
             raise refusal
-        place = Place()
-        self._places[owner].add(place)
+        permit = Permit()
+        self._permits[owner].add(permit)
         self.taken += 1
-        return place
+        return permit
 
-    def leave(self, owner: str, place: Place) -> None:
-        """Give a place back."""
-        self._places[owner].remove(place)
+    def release(self, owner: str, permit: Permit) -> None:
+        """Give a permit back."""
+        self._permits[owner].remove(permit)
         self.taken -= 1
-        if not self._places[owner]:
-            del self._places[owner]
+        if not self._permits[owner]:
+            del self._permits[owner]
 
     def size_of(self, owner: str) -> int:
         """Bytes of the uploads that the owner is sending. Any thread may ask."""
-        return sum(place.size for place in tuple(self._places.get(owner, ())))
+        return sum(permit.size for permit in tuple(self._permits.get(owner, ())))

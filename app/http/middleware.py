@@ -1,4 +1,4 @@
-"""The edge of the service: request ids, body limits, security headers, the access log, and the last safety net."""
+"""What every request passes: request ids, body limits, security headers, the access log, and the last safety net."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HeadersTooLarge(ServiceError):
     code, status, title = "headers_too_large", 431, "Headers too large"
 
 
-class Edge:
+class RequestMiddleware:
     """Plain ASGI, outermost but for Starlette's own error page, which nothing reaches past it."""
 
     def __init__(
@@ -115,8 +115,8 @@ class Edge:
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
             self._open -= 1
-            if (leave := scope.get("leave")) is not None:  # the place that the route's guard took
-                leave()
+            if (release := scope.get("release")) is not None:  # the permit that the route took
+                release()
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
 
@@ -187,21 +187,21 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
     """Refuse a body as soon as it is known to be over the limit, whether it says its length or not; and one that
     keeps us waiting. Only waits count: how long we take over what has come is not the caller's fault.
     """
-    seen, patience, complete = 0, seconds, False
+    seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
-        nonlocal seen, patience, complete
+        nonlocal seen, seconds_left, complete
         if length is not None and length > limit:
             raise _too_large(limit)
         if complete:  # nothing is to come but the connection's end
             return await receive()
         started = time.monotonic()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(seconds_left):
                 message = await receive()
         except TimeoutError:
             raise _too_slow(seconds, seen) from None
-        patience -= time.monotonic() - started
+        seconds_left -= time.monotonic() - started
         if message["type"] == "http.request":
             complete = not message.get("more_body", False)
             size = len(message.get("body", b""))
@@ -209,7 +209,7 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
             if seen > limit:
                 raise _too_large(limit)
             # Not more than at first: a quick start buys no long silence.
-            patience = min(seconds, patience + size / least_rate(seen))
+            seconds_left = min(seconds, seconds_left + size / least_rate(seen))
         return message
 
     return receive_within_limit

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from app.access import service
 from app.http.dependencies import Context, ContextDep, preferences
 from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
-from app.http.limits import Places
+from app.http.limits import FairSemaphore
 from app.jobs.dispatcher import publish_after_commit
 from app.jobs.watcher import Watcher
 from app.platform.sql import Json
@@ -40,15 +40,15 @@ class PreferWait:
 
     seconds: float
     watcher: Watcher
-    waiters: Places
+    waiters: FairSemaphore
 
     async def for_end(self, owner: str, job_id: str) -> bool:
         """Wait till the job ends or the time is up; false, at once, for a caller who would not wait, or whose owner has
-        no place to wait.
+        no permit to wait.
         """
         if not self.seconds or self.waiters.refusal(owner) is not None:
             return False
-        with self.waiters.take(owner):
+        with self.waiters.hold(owner):
             await self.watcher.wait(job_id, lambda sight: sight.final, self.seconds)
         return True
 
@@ -81,7 +81,7 @@ PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]
 
 def wake_a_worker(context: Context, job_id: str) -> None:
     """Say that there is work, in the background: a broker that hangs must not hold up an answer."""
-    context.publish.ask(partial(publish_after_commit, context.producer, job_id))
+    context.publishing.add(partial(publish_after_commit, context.producer, job_id))
 
 
 def look_only(context: Context, owner: str, check: Callable[[Session], object]) -> Check:

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from app.access.authentication import GuardedRoute, check_again, needs
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import IdempotentDep
-from app.http.limits import Place
+from app.http.limits import Permit
 from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs as parts
 from app.jobs import service as jobs
@@ -223,7 +223,7 @@ async def read_events(
             after = _event_number(last_event_id)
         await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
         return _EventStream(
-            context.waiters.take(caller.owner),
+            context.waiters.hold(caller.owner),
             _stream(request, context, watcher, caller.owner, job_id, after),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
@@ -238,17 +238,17 @@ async def read_events(
 
 
 class _EventStream(StreamingResponse):
-    """A stream that holds a place from before its first byte to its end, however it ends."""
+    """A stream that holds a permit from before its first byte to its end, however it ends."""
 
     def __init__(
-        self, place: AbstractContextManager[Place], content: AsyncIterator[bytes], **options: Any
+        self, permit: AbstractContextManager[Permit], content: AsyncIterator[bytes], **options: Any
     ) -> None:
         super().__init__(content, **options)
-        self._place = place
+        self._permit = permit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; raises TooMany where there is no place."""
-        with self._place:
+        """Send it; raises TooMany where there is no permit."""
+        with self._permit:
             await super().__call__(scope, receive, send)
 
 

@@ -1,4 +1,6 @@
-"""Errands: work that should happen right after a request, and must never hold it up."""
+"""Background tasks: work that should happen right after a request, and must never hold it up; and a cache with a time to
+live, which has its answers looked up anew in the background.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 1000
 
 
-class Errands:
+class BackgroundTasks:
     """One background thread that does what it is asked, in order.
 
     As best effort: an error is logged and forgotten, and what is over the bound is dropped. So it is for work
@@ -27,7 +29,7 @@ class Errands:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def ask(self, work: Callable[[], object]) -> None:
+    def add(self, work: Callable[[], object]) -> None:
         """Have the work done soon. Returns at once."""
         try:
             self._works.put_nowait(work)
@@ -54,7 +56,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Memory(Generic[Key, Value]):
+class TtlCache(Generic[Key, Value]):
     """Answers that stay good for `seconds`, counted from before the look that gave them.
 
     Half that time into its life an answer that is still in use is looked up anew, by `refresh`, while requests go

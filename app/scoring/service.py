@@ -18,7 +18,7 @@ from app.datasets.service import Format
 from app.ingest.rows import Source
 from app.models import repository as rows
 from app.models import service as models
-from app.platform.background import Memory
+from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unavailable
@@ -107,7 +107,7 @@ class ModelCache:
         self._size = size
         self._most_bytes = most_bytes
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
-        self.memory: Memory[tuple[str, str], Served] = Memory(
+        self.recent: TtlCache[tuple[str, str], Served] = TtlCache(
             lambda seen: later(partial(self._look_again, *seen)), size=size
         )
         self._lock = threading.Lock()
@@ -118,7 +118,7 @@ class ModelCache:
 
         Names and aliases always ask the database: what they mean may have changed just now.
         """
-        return self.memory.get((owner, ref))
+        return self.recent.get((owner, ref))
 
     def find(self, owner: str, ref: str) -> Served:
         """The model by any reference, as the database has it now; loads it if it has to."""
@@ -127,12 +127,12 @@ class ModelCache:
             model = models.find(session, owner, ref)
         served = self._get(model) or self._load(model)
         if ref == model.id:
-            self.memory.put((owner, ref), served, looked_at)
+            self.recent.put((owner, ref), served, looked_at)
         return served
 
     def forget(self, owner: str, model_id: str) -> None:
         """Drop a model that was deleted in this process."""
-        self.memory.drop((owner, model_id))
+        self.recent.drop((owner, model_id))
         with self._lock:
             self._served.pop((owner, model_id), None)
 
@@ -168,7 +168,7 @@ class ModelCache:
         ):
             key, gone = self._served.popitem(last=False)
             n_bytes -= gone.n_bytes
-            self.memory.drop(key)  # which would hold it for longer
+            self.recent.drop(key)  # which would hold it for longer
 
     def _read(self, model: Model) -> Served:
         from core import artifact

@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from app.access import service as audit
 from app.access import service as keys
-from app.http.limits import Pace
+from app.http.limits import RateLimiter
 from app.platform.errors import TooMany
 from app.platform.settings import Settings
 
@@ -104,7 +104,7 @@ def test_a_change_that_fails_leaves_no_entry(service: Service, client: httpx.Cli
 
 def test_a_key_that_asks_too_fast() -> None:
     now = 0.0
-    pace = Pace(2.0, 3, "a rule", "rate_limited", lambda: now)
+    pace = RateLimiter(2.0, 3, "a rule", "rate_limited", lambda: now)
     for _ in range(3):
         pace.take("one")
     with pytest.raises(TooMany) as caught:
@@ -125,7 +125,7 @@ def test_a_key_that_asks_too_fast() -> None:
 def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pace = Pace(0.001, 1, "one at once", "rate_limited", lambda: 0.0)
+    pace = RateLimiter(0.001, 1, "one at once", "rate_limited", lambda: 0.0)
     pace.give_back("one")  # it has no bucket, and gets none
     for _ in range(3):
         pace.take("one")
@@ -164,7 +164,7 @@ def test_unknown_keys_cost_little_and_their_address_alone(tmp_path: Path, sqlite
             assert 1 <= int(answer.headers["Retry-After"]) <= 20
         assert guess.get("/v1/jobs").status_code == 401
         assert len(lookups) == 3
-        service.app.state.authenticator.keys.memory.clear()  # as after a second
+        service.app.state.authenticator.keys.recent.clear()  # as after a second
         assert known.get("/v1/jobs").status_code == 200
         assert new.get("/v1/jobs").status_code == 429
         elsewhere = {"X-Forwarded-For": "2001:db8::1"}  # as a proxy on this machine says
@@ -196,7 +196,7 @@ def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
         def slow() -> Iterator[bytes]:
             yield b"age,left\n"
             eventually(lambda: context.uploads.taken)
-            ring.memory.clear()
+            ring.recent.clear()
             ring._noted.clear()
             assert service.client("rw_guess").get("/v1/jobs").status_code == 401
             assert service.client("rw_other").get("/v1/jobs").status_code == 429

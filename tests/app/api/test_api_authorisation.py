@@ -269,8 +269,8 @@ def revoke_elsewhere(service: Service) -> None:
     with service.context.db.write() as session:
         session.execute(update(ApiKey).values(revoked_at=1.0))
     ring = service.app.state.authenticator.keys
-    assert ring.memory.seconds < 1.0
-    ring.memory.clear()
+    assert ring.recent.seconds < 1.0
+    ring.recent.clear()
 
 
 @pytest.mark.parametrize("ping_seconds", [0.01, 60.0], ids=["at a ping", "before an event"])

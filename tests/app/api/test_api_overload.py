@@ -19,7 +19,7 @@ from refusals import CSV, everything, job, refused
 from servers import eventually
 
 from app.access import repository as quotas
-from app.http.limits import Places
+from app.http.limits import FairSemaphore
 from app.platform import failpoints as faults
 from app.platform import resources as space
 from app.platform.errors import TooMany, Unavailable
@@ -140,36 +140,36 @@ def test_an_upload_too_many_is_refused_before_it_is_sent(
 
 
 def test_one_owner_takes_no_more_places_than_are_left_free() -> None:
-    places = Places(32, "uploads", Unavailable)
+    semaphore = FairSemaphore(32, "uploads", Unavailable)
     taken: Counter[str] = Counter()
     for owner in ("one", "two", "three"):
-        while places.refusal(owner) is None:
-            place = places.enter(owner)
+        while semaphore.refusal(owner) is None:
+            permit = semaphore.acquire(owner)
             taken[owner] += 1
     assert taken == {"one": 16, "two": 8, "three": 4}
-    assert places.taken == 28
-    refusal = places.refusal("three")
+    assert semaphore.taken == 28
+    refusal = semaphore.refusal("three")
     assert isinstance(refusal, TooMany)
     assert refusal.code == "too_many_uploads"
     assert "than places are free, this one has 4 and 4 of 32 are free" in refusal.detail
-    places.leave("three", place)
-    assert places.refusal("three") is None
-    assert places.refusal("four") is None
-    with places.take("four"):
-        assert places.taken == 28
-    assert places.taken == 27
-    with pytest.raises(RuntimeError), places.take("four"):
+    semaphore.release("three", permit)
+    assert semaphore.refusal("three") is None
+    assert semaphore.refusal("four") is None
+    with semaphore.hold("four"):
+        assert semaphore.taken == 28
+    assert semaphore.taken == 27
+    with pytest.raises(RuntimeError), semaphore.hold("four"):
         raise RuntimeError
-    assert places.taken == 27
+    assert semaphore.taken == 27
 
 
 @pytest.mark.parametrize(("most", "alone"), [(0, 0), (1, 1), (2, 1), (3, 2), (200, 100)])
 def test_one_owner_alone_has_half_of_the_places(most: int, alone: int) -> None:
-    places = Places(most, "uploads", Unavailable)
+    semaphore = FairSemaphore(most, "uploads", Unavailable)
     for _ in range(alone):
-        places.enter("one")
+        semaphore.acquire("one")
     with pytest.raises(TooMany if alone < most else Unavailable):
-        places.enter("one")
+        semaphore.acquire("one")
 
 
 def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) -> None:
@@ -199,11 +199,11 @@ def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) 
         refused(upload(one), 429, "too_many_uploads", "this one has 1 and 1 of 2 are free")
         assert upload(other).status_code == 202
         eventually(lambda: service.context.requests.taken == 1)
-        places = [service.context.requests.enter(OWNER) for _ in range(2)]
+        permits = [service.context.requests.acquire(OWNER) for _ in range(2)]
         refused(one.get("/v1/jobs"), 429, "too_many_requests", "this one has 3 and 3 of 6")
         assert other.get("/v1/jobs").status_code == 200
-        for place in places:
-            service.context.requests.leave(OWNER, place)
+        for permit in permits:
+            service.context.requests.release(OWNER, permit)
         assert one.get("/v1/jobs").status_code == 200
         service.work()
 

@@ -142,8 +142,8 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
     address = f"/v1/models/{model_id}/score"
     secret = scorer.headers["Authorization"].removeprefix("Bearer ")
     ring, models = shared.app.state.authenticator.keys, shared.app.state.models
-    ring.memory.seconds = models.memory.seconds = 600.0  # the machine may be slow
-    ring.memory.clear()  # what an earlier test left is asked for again too soon
+    ring.recent.seconds = models.recent.seconds = 600.0  # the machine may be slow
+    ring.recent.clear()  # what an earlier test left is asked for again too soon
     models.forget(OWNER, model_id)
     scorer.get(address, params=ROW)
     eventually(lambda: key_use_is_noted(shared, secret))  # in the background, once a minute
@@ -158,8 +158,8 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
             assert scorer.get(address, params=ROW | {"age": str(i)}).status_code == 200
     finally:
         event.remove(shared.context.db.engine, "before_cursor_execute", note)
-        ring.memory.seconds = models.memory.seconds = 0.9
-        ring.memory.clear()
+        ring.recent.seconds = models.recent.seconds = 0.9
+        ring.recent.clear()
         models.forget(OWNER, model_id)
     assert queries == []
 

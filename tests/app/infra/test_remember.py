@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.platform import background as remember
-from app.platform.background import Memory
+from app.platform.background import TtlCache
 
 
 class Clock:
@@ -26,53 +26,53 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_an_answer_is_good_for_its_time_from_before_the_look(clock: Clock) -> None:
-    memory: Memory[str, int] = Memory(lambda key: None, seconds=1.0)
-    assert memory.get("a") is None
-    memory.put("a", 1, looked_at=clock.now - 0.3)
-    assert memory.get("a") == 1
+    cache: TtlCache[str, int] = TtlCache(lambda key: None, seconds=1.0)
+    assert cache.get("a") is None
+    cache.put("a", 1, looked_at=clock.now - 0.3)
+    assert cache.get("a") == 1
     clock.now += 0.6
-    assert memory.get("a") == 1
+    assert cache.get("a") == 1
     clock.now += 0.2
-    assert memory.get("a") is None
+    assert cache.get("a") is None
 
 
 def test_an_answer_in_use_is_refreshed_once_and_early(clock: Clock) -> None:
     asked: list[str] = []
-    memory: Memory[str, int] = Memory(asked.append, seconds=1.0)
-    memory.put("a", 1, clock.now)
+    cache: TtlCache[str, int] = TtlCache(asked.append, seconds=1.0)
+    cache.put("a", 1, clock.now)
     clock.now += 0.4
-    assert memory.get("a") == 1
+    assert cache.get("a") == 1
     assert asked == []
     clock.now += 0.2
-    assert [memory.get("a") for _ in range(5)] == [1] * 5  # nobody waits
+    assert [cache.get("a") for _ in range(5)] == [1] * 5  # nobody waits
     assert asked == ["a"]
-    memory.put("a", 2, clock.now)
+    cache.put("a", 2, clock.now)
     clock.now += 0.9
-    assert memory.get("a") == 2
+    assert cache.get("a") == 2
 
 
 def test_a_refresh_that_finds_nothing_is_believed(clock: Clock) -> None:
-    memory: Memory[str, int] = Memory(lambda key: memory.drop(key), seconds=1.0)  # noqa: PLW0108 - not yet defined
-    memory.put("a", 1, clock.now)
+    cache: TtlCache[str, int] = TtlCache(lambda key: cache.drop(key), seconds=1.0)  # noqa: PLW0108 - not yet defined
+    cache.put("a", 1, clock.now)
     clock.now += 0.6
-    assert memory.get("a") == 1
-    assert memory.get("a") is None
+    assert cache.get("a") == 1
+    assert cache.get("a") is None
 
 
 def test_a_refresh_that_fails_leaves_the_answer_its_time(clock: Clock) -> None:
-    memory: Memory[str, int] = Memory(lambda key: None, seconds=1.0)
-    memory.put("a", 1, clock.now)
+    cache: TtlCache[str, int] = TtlCache(lambda key: None, seconds=1.0)
+    cache.put("a", 1, clock.now)
     clock.now += 0.9
-    assert memory.get("a") == 1
+    assert cache.get("a") == 1
     clock.now += 0.2
-    assert memory.get("a") is None
+    assert cache.get("a") is None
 
 
 def test_it_does_not_grow_without_bound(clock: Clock) -> None:
-    memory: Memory[int, int] = Memory(lambda key: None, size=3)
+    cache: TtlCache[int, int] = TtlCache(lambda key: None, size=3)
     for key in range(10):
-        memory.put(key, key, clock.now)
-    assert sum(memory.get(key) is not None for key in range(10)) <= 3
-    assert memory.get(9) == 9
-    memory.clear()
-    assert memory.get(9) is None
+        cache.put(key, key, clock.now)
+    assert sum(cache.get(key) is not None for key in range(10)) <= 3
+    assert cache.get(9) == 9
+    cache.clear()
+    assert cache.get(9) is None

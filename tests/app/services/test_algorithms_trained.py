@@ -65,7 +65,7 @@ def test_from_job_to_score(
     model = bench.model(job)
     assert model.algorithm == algorithm["name"]
 
-    cache = ModelCache(bench.db, bench.blobs, 10, lambda errand: None)
+    cache = ModelCache(bench.db, bench.blobs, 10, lambda task: None)
     served = cache.find(OWNER, model.id)
     names = served.features.names
     rows = np.array([[float(v) for v in line.split(",")[:-1]] for line in lines])

@@ -45,7 +45,7 @@ def algorithm(name: str) -> dict[str, Any]:
 
 def serve(bench: Workbench, model_id: str) -> Served:
     """Load a model as the API does."""
-    return ModelCache(bench.db, bench.blobs, 10, lambda errand: None).find(OWNER, model_id)
+    return ModelCache(bench.db, bench.blobs, 10, lambda task: None).find(OWNER, model_id)
 
 
 def rows_of(text: str) -> list[dict[str, Any]]:

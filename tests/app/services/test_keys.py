@@ -18,7 +18,7 @@ from app.platform.tables import ApiKey
 
 
 class Later:
-    """Errands that wait for the test."""
+    """Background tasks that wait for the test."""
 
     def __init__(self) -> None:
         self.works: list[Callable[[], object]] = []
@@ -89,7 +89,7 @@ def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
 def test_a_key_ring_asks_once(db: Database) -> None:
     key, secret = keys.create(db, "ann", "k", ["read"])
     ring = KeyRing(db, Later())
-    ring.memory.seconds = 3600.0
+    ring.recent.seconds = 3600.0
     assert ring.cached(secret.encode()) is None
     caller = ring.authenticate(secret.encode())
     assert caller == Caller(key.id, "ann", frozenset({"read"}))
@@ -118,7 +118,7 @@ def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database
     with pytest.raises(Unauthenticated):
         ring.authenticate(secret.encode())
     assert (
-        ring.memory.seconds < 1.0
+        ring.recent.seconds < 1.0
     )  # the contract: refused within a second, wherever it was revoked
 
 

@@ -36,7 +36,7 @@ def serve(bench: Workbench, **algorithm: Any) -> Served:
     dataset = bench.ready(ring(), label="y")
     job = bench.work_on(dataset, name="m", algorithm=algorithm, objective=WINDOW)
     assert job.state == JobState.SUCCEEDED, job.error
-    cache = ModelCache(bench.db, bench.blobs, 10, lambda errand: None)
+    cache = ModelCache(bench.db, bench.blobs, 10, lambda task: None)
     return cache.find(OWNER, bench.model(job).id)
 
 

@@ -23,15 +23,15 @@ from core.metrics import curve
 
 
 class Bench:
-    """A trained model and a cache whose errands wait for the test."""
+    """A trained model and a cache whose background tasks wait for the test."""
 
     def __init__(self, db: Database, folder: Path, size: int = 10) -> None:
         self.bench = Workbench(db, folder)
         dataset = self.bench.upload(breast_cancer(), label="diagnosis", positive="malignant")
         self.bench.work()
         self.dataset = dataset
-        self.errands: list[Callable[[], object]] = []
-        self.cache = ModelCache(db, self.bench.blobs, size, self.errands.append)
+        self.tasks: list[Callable[[], object]] = []
+        self.cache = ModelCache(db, self.bench.blobs, size, self.tasks.append)
 
     def train(self) -> str:
         job = self.bench.submit(self.dataset)
@@ -46,7 +46,7 @@ def bench(db: Database, tmp_path: Path) -> Bench:
 
 
 def test_a_model_is_loaded_once_and_stays_the_same_object(bench: Bench) -> None:
-    bench.cache.memory.seconds = 60.0  # longer than the slowest machine takes for this
+    bench.cache.recent.seconds = 60.0  # longer than the slowest machine takes for this
     model_id = bench.train()
     served = bench.cache.find(OWNER, model_id)
     assert bench.cache.cached(OWNER, model_id) is served
@@ -59,10 +59,10 @@ def test_a_model_is_loaded_once_and_stays_the_same_object(bench: Bench) -> None:
 
 def test_a_model_deleted_elsewhere_is_found_out(bench: Bench) -> None:
     model_id = bench.train()
-    bench.cache.memory.seconds = 0.0  # each look is due for another at once
+    bench.cache.recent.seconds = 0.0  # each look is due for another at once
     bench.cache.find(OWNER, model_id)
     assert bench.cache.cached(OWNER, model_id) is None
-    bench.cache.memory.seconds = 3600.0
+    bench.cache.recent.seconds = 3600.0
     bench.cache.find(OWNER, model_id)
     models.delete(bench.bench.db, OWNER, model_id)
     bench.cache._look_again(OWNER, model_id)
@@ -86,7 +86,7 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
     one = bench.cache.find(OWNER, first)
     assert one.n_bytes > 0
     bench.cache = ModelCache(
-        bench.bench.db, bench.bench.blobs, 10, bench.errands.append, most_bytes=one.n_bytes
+        bench.bench.db, bench.bench.blobs, 10, bench.tasks.append, most_bytes=one.n_bytes
     )
     kept = bench.cache.find(OWNER, first)
     assert bench.cache.find(OWNER, first) is kept
@@ -168,8 +168,8 @@ def test_rows_are_read_by_compiled_code_once_that_is_loaded_in_the_background(be
     body = orjson.dumps({"columns": names, "data": [[1.5] * len(names)]})
     general = served.features.row_of_query(query)
     assert served.features.matrix_of_plain(body) is None
-    for errand in bench.errands:
-        errand()
+    for task in bench.tasks:
+        task()
     compiled = served.features.matrix_of_plain(body)
     assert compiled is not None
     assert compiled.tolist() == served.features.row_of_query(query).tolist() == general.tolist()

@@ -42,7 +42,7 @@ def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collaps
     assert (model.optimised_for, model.parameters["fpr_max"]) == (WINDOW, 0.05)
     assert any("constant scores are the optimum" in w for w in model.warnings) == collapses
 
-    cache = ModelCache(bench.db, bench.blobs, 10, lambda errand: None)
+    cache = ModelCache(bench.db, bench.blobs, 10, lambda task: None)
     structure = scoring.structure(cache.find(OWNER, model.id))
     assert structure["collapsed"] is collapses
     assert (structure["critical_fpr"] is None) != collapses
