@@ -1,5 +1,5 @@
-"""Background tasks: work that should happen right after a request, and must never hold it up; and a cache with a time to
-live, which has its answers looked up anew in the background.
+"""Background tasks: work that should happen right after a request, and must never hold it up; and a cache with a
+time to live, which has its answers looked up anew in the background.
 """
 
 from __future__ import annotations
