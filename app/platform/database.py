@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
 from sqlalchemy import Engine, create_engine, event
@@ -37,7 +37,10 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """The door to SQL. `write()` and `read()` each span one transaction; nothing else opens one."""
+    """The door to SQL: each transaction is opened here, at the edge of the service, and nowhere else.
+
+    `reading` and `writing` run a function that takes a session; `read` and `write` are the same for a block.
+    """
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.url = make_url(url)
@@ -46,6 +49,7 @@ class Database:
         self.dialect = self.url.get_backend_name()
         self.engine = self._engine(pool_size)
         self._turn = _Turn() if self.dialect == "sqlite" else nullcontext()
+        self._thread = threading.local()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         audit.watch(self._write)
         self._read = sessionmaker(
@@ -86,11 +90,41 @@ class Database:
         event.listen(engine, "connect", _postgres_connect)
         return engine
 
+    def reading(
+        self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        """Run `work` in one transaction that changes nothing."""
+        with self.read() as session:
+            return work(session, *args, **kwargs)
+
+    def writing(
+        self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        """Run `work` in one transaction, which is rolled back if it raises. It runs again, from nothing, where it fell
+        victim to a deadlock: beside the session it must change nothing that cannot be done twice.
+        """
+
+        @again_after_deadlock
+        @wraps(work)
+        def transaction() -> Result:
+            with self.write() as session:
+                return work(session, *args, **kwargs)
+
+        return transaction()
+
     @contextmanager
     def write(self) -> Iterator[Session]:
         """One read-write transaction: commits at the end of the block, rolls back on any exception."""
-        with _outages(), self._turn, self._write() as session, session.begin():
-            yield session
+        if getattr(self._thread, "writes", False):
+            raise RuntimeError(
+                "this thread is within a transaction that writes: hand its session on"
+            )
+        self._thread.writes = True
+        try:
+            with _outages(), self._turn, self._write() as session, session.begin():
+                yield session
+        finally:
+            self._thread.writes = False
 
     @contextmanager
     def read(self) -> Iterator[Session]:

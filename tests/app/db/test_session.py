@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.orm import Session
 
 from app.jobs import repository as workers
 from app.platform import database as session_module
@@ -52,6 +53,46 @@ def test_a_read_changes_nothing_and_holds_nothing(db: Database) -> None:
     with one.read() as session:
         assert session.scalars(row).one().slots == 1 + len(refused) + (db.dialect == "postgresql")
     one.close()
+
+
+def test_work_in_a_transaction_gets_its_session_and_gives_its_answer(db: Database) -> None:
+    def rename(session: Session, worker_id: str, *, host: str) -> str:
+        row = session.scalars(select(Worker).where(Worker.id == worker_id)).one()
+        row.host, before = host, row.host
+        return before
+
+    hello(db, "wrk_a")
+    assert db.writing(rename, "wrk_a", host="other") == "h"
+    assert db.writing(rename, "wrk_a", host="third") == "other"
+    with pytest.raises(DBAPIError, match=r"read-?only"):
+        db.reading(rename, "wrk_a", host="fourth")
+    with pytest.raises(ZeroDivisionError):
+        db.writing(lambda session: rename(session, "wrk_a", host="fifth") and 1 / 0)
+    assert db.reading(lambda session: session.scalars(select(Worker.host)).one()) == "third"
+
+
+def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Database) -> None:
+    tries: list[int] = []
+
+    def victim(session: Session) -> int:
+        tries.append(len(session.scalars(select(Worker)).all()))
+        workers.hello(session, f"wrk_{len(tries)}", host="h", version="1", slots=1)
+        if len(tries) == 1:
+            raise Deadlock("another transaction wanted the same rows")
+        return len(tries)
+
+    assert db.writing(victim) == 2
+    assert tries == [0, 0]
+    assert db.reading(lambda session: list(session.scalars(select(Worker.id)))) == ["wrk_2"]
+
+
+def test_a_write_within_a_write_is_named_at_once(db: Database) -> None:
+    with db.write(), pytest.raises(RuntimeError, match="hand its session on"):
+        hello(db, "wrk_a")
+    hello(db, "wrk_a")  # what was refused holds up nobody
+    with db.write(), ThreadPoolExecutor() as pool, db.read() as session:
+        assert pool.submit(db.reading, lambda other: other.scalar(select(Worker.id))).result()
+        assert session.scalar(select(Worker.id)) == "wrk_a"
 
 
 def test_what_is_not_a_number_is_stored_as_null(db: Database) -> None:
@@ -115,9 +156,10 @@ def test_a_lock_beyond_patience(sqlite_url: str, monkeypatch: pytest.MonkeyPatch
     first, second = Database(sqlite_url), Database(sqlite_url)
     with first.write() as session:
         session.execute(text("SELECT 1"))
-        for other in (first, second):  # the same process's turn, and another process's lock
-            with pytest.raises(Unavailable, match="the database is locked"):
-                hello(other, "wrk_b")
+        with ThreadPoolExecutor() as pool:
+            for other in (first, second):  # the same process's turn, and another process's lock
+                with pytest.raises(Unavailable, match="the database is locked"):
+                    pool.submit(hello, other, "wrk_b").result()
         with second.read() as reader:  # a writer holds up no reader
             assert reader.scalars(select(Worker)).all() == []
     hello(second, "wrk_b")
