@@ -90,7 +90,7 @@ def bodies(rows: int) -> dict[str, tuple[str, str, bytes]]:
 def train(settings: Settings, rounds: int) -> tuple[str, str, Served]:
     """Train the model in this process; returns its id, a key, and the model as it is served."""
     context = open_context(settings)
-    _, secret = keys.create(context.db, OWNER, "bench", ["score"])
+    _, secret = context.db.writing(keys.create, OWNER, "bench", ["score"])
     text = as_csv(draw(TRAINED_ON, label=True, seed=0))
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(text)

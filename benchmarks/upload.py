@@ -259,7 +259,7 @@ def api(folder: Path, longest: int) -> Iterator[tuple[int, int, str]]:
     settings = Settings(state_dir=folder)
     migrate.upgrade(settings.sqlalchemy_url)
     context = open_context(settings)
-    _, secret = keys.create(context.db, "bench", "bench", ["train"])
+    _, secret = context.db.writing(keys.create, "bench", "bench", ["train"])
     context.db.close()
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.http_score", "--serve", str(folder), str(port)]

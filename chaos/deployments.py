@@ -271,7 +271,9 @@ class Split(Deployment):
         """Make the tables and a key, and start it."""
         upgrade(self._database_url)
         db = Database(self._database_url, pool_size=1)
-        _, self.secret = keys.create(db, OWNER, f"chaos {secrets.token_hex(4)}", keys.SCOPES)
+        _, self.secret = db.writing(
+            keys.create, OWNER, f"chaos {secrets.token_hex(4)}", keys.SCOPES
+        )
         db.close()
         super().start()
 

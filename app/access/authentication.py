@@ -100,8 +100,7 @@ class KeyRing:
 
     def _look(self, digest: bytes) -> Caller | None:
         looked_at = time.monotonic()
-        with self._db.read() as session:
-            key = rows.find_usable(session, digest.hex())
+        key = self._db.reading(rows.find_usable, digest.hex())
         if key is None:
             self.recent.drop(digest)
             self._noted.pop(digest, None)
@@ -119,11 +118,7 @@ class KeyRing:
             if len(self._noted) >= MOST_NOTED:
                 self._noted.clear()
             self._noted[digest] = now
-            self._later(partial(self._touch, key_id))
-
-    def _touch(self, key_id: str) -> None:
-        with self._db.write() as session:
-            rows.touch(session, key_id)
+            self._later(partial(self._db.writing, rows.touch, key_id))
 
 
 def _refusal() -> Unauthenticated:
@@ -166,7 +161,7 @@ class Authenticator:
             caller = await self._look_up(secret, client)
             self._background.add(preload)  # whoever has a key may want any of it next
         if scope not in caller.scopes and not (
-            scope == OPERATOR and await run_in_threadpool(administers_all, self._db, caller)
+            scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
         ):
             has = ", ".join(sorted(caller.scopes))
             also = ", or 'admin' where there are no other owners" if scope == OPERATOR else ""

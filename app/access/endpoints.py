@@ -9,7 +9,6 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import JSONResponse, Response
 
-from app.access import service
 from app.access import service as keys
 from app.access.authentication import Authenticator, AuthenticatorDep, GuardedRoute, needs
 from app.access.schemas import AuditEntry, Key, KeyWithSecret, NewKey, Rotation
@@ -44,7 +43,7 @@ async def create_key(
     """
 
     def work(session: Session) -> tuple[ApiKey, str]:
-        return keys.create_within(
+        return keys.create(
             session,
             caller.owner,
             body.name,
@@ -80,7 +79,7 @@ async def rotate_key(
     """
 
     def work(session: Session) -> tuple[ApiKey, str]:
-        return keys.rotate_within(session, caller.owner, key_id, body.grace_seconds, caller)
+        return keys.rotate(session, caller.owner, key_id, body.grace_seconds, caller)
 
     return await _make(context, authenticator, idempotent, work)
 
@@ -115,7 +114,9 @@ async def _make(
 @needs("admin")
 def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> PageOf[Key]:
     """The owner's keys, newest first, the revoked ones included."""
-    page: Any = keys.list_page(context.db, caller.owner, limit=paging.limit, after=paging.after)
+    page: Any = context.db.reading(
+        keys.list_page, caller.owner, limit=paging.limit, after=paging.after
+    )
     return PageOf[Key].model_validate(page)
 
 
@@ -123,7 +124,7 @@ def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> Page
 @needs("admin")
 def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
     """A key without its secret."""
-    return Key.model_validate(keys.get(context.db, caller.owner, key_id))
+    return Key.model_validate(context.db.reading(keys.get, caller.owner, key_id))
 
 
 @router.delete("/{key_id}", status_code=204, summary="Revoke a key")
@@ -132,7 +133,7 @@ def revoke_key(
     key_id: str, context: ContextDep, authenticator: AuthenticatorDep, caller: CallerDep
 ) -> None:
     """Revoke the key for good. Every process refuses it within a second."""
-    keys.revoke(context.db, caller.owner, key_id)
+    context.db.writing(keys.revoke, caller.owner, key_id)
     authenticator.keys.recent.clear()
 
 
@@ -145,5 +146,7 @@ def list_audit_entries(
     context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> PageOf[AuditEntry]:
     """Every change made with the owner's keys, newest first: written in the transaction that made it."""
-    page: Any = service.list_audit(context.db, caller.owner, limit=paging.limit, after=paging.after)
+    page: Any = context.db.reading(
+        keys.list_audit, caller.owner, limit=paging.limit, after=paging.after
+    )
     return PageOf[AuditEntry].model_validate(page)

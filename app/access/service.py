@@ -17,7 +17,6 @@ from sqlalchemy.orm import Session
 from app.access import repository as rows
 from app.platform import audit as audit_rows
 from app.platform import resources as space
-from app.platform.database import Database
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -44,19 +43,6 @@ _SHOWN = len(_PREFIX) + 6
 
 
 def create(
-    db: Database,
-    owner: str,
-    name: str,
-    scopes: Iterable[str],
-    *,
-    expires_in_seconds: float | None = None,
-) -> tuple[ApiKey, str]:
-    """Make a key in a transaction of its own; see `create_within`."""
-    with db.write() as session:
-        return create_within(session, owner, name, scopes, expires_in_seconds=expires_in_seconds)
-
-
-def create_within(
     session: Session,
     owner: str,
     name: str,
@@ -104,14 +90,12 @@ def create_within(
     return key, secret
 
 
-def rotate(db: Database, owner: str, key_id: str, grace_seconds: float = 0.0) -> tuple[ApiKey, str]:
-    """Make a key's successor in a transaction of its own; see `rotate_within`."""
-    with db.write() as session:
-        return rotate_within(session, owner, key_id, grace_seconds)
-
-
-def rotate_within(
-    session: Session, owner: str, key_id: str, grace_seconds: float, by: Caller | None = None
+def rotate(
+    session: Session,
+    owner: str,
+    key_id: str,
+    grace_seconds: float = 0.0,
+    by: Caller | None = None,
 ) -> tuple[ApiKey, str]:
     """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
 
@@ -134,7 +118,7 @@ def rotate_within(
             code="key_rotated",
         )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-    made = create_within(session, owner, old.name, old.scopes, expires_in_seconds=lifetime, by=by)
+    made = create(session, owner, old.name, old.scopes, expires_in_seconds=lifetime, by=by)
     old.successor_id = made[0].id
     if grace_seconds > 0.0:
         old.expires_at = min(end, now + grace_seconds)
@@ -144,34 +128,28 @@ def rotate_within(
     return made
 
 
-def administers_all(db: Database, caller: Caller) -> bool:
+def administers_all(session: Session, caller: Caller) -> bool:
     """Whether the caller is an admin of the only owner that there is: what concerns all owners is theirs."""
-    if "admin" not in caller.scopes:
-        return False
-    with db.read() as session:
-        return not rows.has_others(session, caller.owner)
+    return "admin" in caller.scopes and not rows.has_others(session, caller.owner)
 
 
-def get(db: Database, owner: str, key_id: str) -> ApiKey:
+def get(session: Session, owner: str, key_id: str) -> ApiKey:
     """The owner's key of this id."""
-    with db.read() as session:
-        key = rows.get(session, owner, key_id)
+    key = rows.get(session, owner, key_id)
     if key is None:
         raise NotFound(f"there is no key {key_id!r}")
     return key
 
 
-def list_page(db: Database, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
+def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
     """One page of the owner's keys, newest first, the revoked ones included."""
-    with db.read() as session:
-        return rows.list_page(session, owner, limit=limit, after=after)
+    return rows.list_page(session, owner, limit=limit, after=after)
 
 
-def revoke(db: Database, owner: str, key_id: str) -> None:
+def revoke(session: Session, owner: str, key_id: str) -> None:
     """Revoke the key. Processes that hold it in their cache refuse it within a second."""
-    with db.write() as session:
-        if not rows.revoke(session, owner, key_id):
-            raise NotFound(f"there is no key {key_id!r}")
+    if not rows.revoke(session, owner, key_id):
+        raise NotFound(f"there is no key {key_id!r}")
 
 
 QUEUE_RETRY_SECONDS = 10
@@ -229,10 +207,9 @@ def _exceeded(
     )
 
 
-def list_audit(db: Database, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
+def list_audit(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
     """What was changed on the owner's behalf, newest first."""
-    with db.read() as session:
-        return audit_rows.list_page(session, owner, limit=limit, after=after)
+    return audit_rows.list_page(session, owner, limit=limit, after=after)
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:

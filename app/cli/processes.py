@@ -192,7 +192,7 @@ def create_key(
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys create"):
-        key, secret = keys.create(db, owner, name, scope)
+        key, secret = db.writing(keys.create, owner, name, scope)
     typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
     typer.echo(secret)
 
@@ -204,7 +204,7 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
     after = None
     with database() as db:
         while True:
-            page = keys.list_page(db, owner, limit=100, after=after)
+            page = db.reading(keys.list_page, owner, limit=100, after=after)
             for key in page.data:
                 state = "  revoked" if key.revoked_at is not None else ""
                 if key.expires_at is not None:
@@ -231,7 +231,7 @@ def rotate_key(
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys rotate"):
-        key, secret = keys.rotate(db, owner, key_id, grace_seconds)
+        key, secret = db.writing(keys.rotate, owner, key_id, grace_seconds)
     typer.echo(f"{key.id}  {' '.join(key.scopes)}", err=True)
     typer.echo(secret)
 
@@ -244,7 +244,7 @@ def revoke_key(
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys revoke"):
-        keys.revoke(db, owner, key_id)
+        db.writing(keys.revoke, owner, key_id)
     typer.echo(f"{key_id} is revoked")
 
 

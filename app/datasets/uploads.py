@@ -484,8 +484,8 @@ def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> 
         return 202, answer
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *purpose.of])
-    answer = idempotency.replay_or_run(
-        context.db,
+    answer = context.db.writing(
+        idempotency.replay_or_run,
         sending.owner,
         purpose.route,
         sending.key,

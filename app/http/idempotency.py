@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -16,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.http import repository as rows
 from app.http.dependencies import CallerDep, Context
-from app.platform.database import Database, again_after_deadlock
+from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.sql import Json
 
@@ -83,48 +84,39 @@ class Answer:
     replayed: bool
 
 
-@again_after_deadlock
 def replay_or_run(
-    db: Database,
+    session: Session,
     owner: str,
     route: str,
     key: str | None,
     fingerprint: str,
     work: Callable[[Session], tuple[int, Json]],
 ) -> Answer:
-    """Run `work` in one transaction with the key, or replay the answer that the same key and body got.
+    """Run `work` in the transaction that keeps the key, or replay the answer that the same key and body got.
 
     Concurrent equals wait for the first. If it fails, nothing is kept and the next of them runs. The same key
-    with another `fingerprint` (hash of the body) is `Invalid`. Without a key, `work` simply runs. It runs again, from
-    nothing, in the rare case of a deadlock.
+    with another `fingerprint` (hash of the body) is `Invalid`. Without a key, `work` simply runs.
     """
-    with db.write() as session:
-        if key is None:
-            status_code, response = work(session)
-            return Answer(status_code, response, False)
-        # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
-        # alone. So whoever inserts runs, and whoever finds a row finds a finished one.
-        if rows.reserve(session, owner, route, key, fingerprint):
-            status_code, response = work(session)
+    # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
+    # alone. So whoever inserts runs, and whoever finds a row finds a finished one.
+    if key is None or rows.reserve(session, owner, route, key, fingerprint):
+        status_code, response = work(session)
+        if key is not None:
             rows.answer(session, owner, route, key, status_code=status_code, response=response)
-            return Answer(status_code, response, False)
-        first = rows.find(session, owner, route, key)
-        assert first is not None
-        if first.fingerprint != fingerprint:
-            raise Invalid(
-                f"an Idempotency-Key stands for one body; {key!r} was used with another",
-                code="idempotency_key_reused",
-            )
-        return Answer(first.status_code, first.response, True)
+        return Answer(status_code, response, False)
+    first = rows.find(session, owner, route, key)
+    assert first is not None
+    if first.fingerprint != fingerprint:
+        raise Invalid(
+            f"an Idempotency-Key stands for one body; {key!r} was used with another",
+            code="idempotency_key_reused",
+        )
+    return Answer(first.status_code, first.response, True)
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
     """Whether an answer is kept under the key: then a request may be a replay, which makes nothing."""
     return rows.find(session, owner, route, key) is not None
-
-
-class _Undo(Exception):
-    """Ends the transaction without a commit."""
 
 
 async def answer_once(
@@ -140,8 +132,8 @@ async def answer_once(
     if idempotent.validate:
         return JSONResponse(await run_in_threadpool(check or partial(_rehearse, context.db, work)))
     answer = await run_in_threadpool(
+        context.db.writing,
         replay_or_run,
-        context.db,
         idempotent.owner,
         idempotent.route,
         idempotent.key,
@@ -151,12 +143,17 @@ async def answer_once(
     return await show(answer)
 
 
-@again_after_deadlock
+class _Undo(Exception):
+    """Ends the transaction without a commit."""
+
+
 def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
     """Run `work` in a transaction that is rolled back; what it raises comes through."""
-    try:
-        with db.write() as session:
-            work(session)
-            raise _Undo
-    except _Undo:
-        return {"valid": True}
+
+    def work_and_undo(session: Session) -> None:
+        work(session)
+        raise _Undo
+
+    with suppress(_Undo):
+        db.writing(work_and_undo)
+    return {"valid": True}

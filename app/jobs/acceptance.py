@@ -87,13 +87,12 @@ def wake_a_worker(context: Context, job_id: str) -> None:
 def look_only(context: Context, owner: str, check: Callable[[Session], object]) -> Check:
     """What `?validate=true` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
 
-    def look() -> Json:
-        with context.db.read() as session:
-            check(session)
-            service.check(session, context.settings, owner)
+    def look(session: Session) -> Json:
+        check(session)
+        service.check(session, context.settings, owner)
         return {"valid": True}
 
-    return look
+    return partial(context.db.reading, look)
 
 
 async def create(

@@ -77,10 +77,10 @@ def first_key(db: Database, path: Path) -> str | None:
     from app.access import service
     from app.access import service as keys
 
-    if keys.list_page(db, OWNER, limit=1, after=None).data:
+    if db.reading(keys.list_page, OWNER, limit=1, after=None).data:
         return None
     with service.by_command(OWNER, "rankwright serve"):
-        _, secret = keys.create(db, OWNER, "first key", keys.SCOPES)
+        _, secret = db.writing(keys.create, OWNER, "first key", keys.SCOPES)
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -207,7 +207,7 @@ class Caller(threading.Thread):
 def test_an_upgrade_loses_nothing_and_shows_no_fault(
     shop: Shop, old_code: Path, tmp_path: Path
 ) -> None:
-    secret = keys.create(shop.db, "tester", "test", ["read", "train", "score"])[1]
+    secret = shop.db.writing(keys.create, "tester", "test", ["read", "train", "score"])[1]
     fleet = Fleet(shop, tmp_path)
     callers = [Caller(fleet, secret) for _ in range(CALLERS)]
 

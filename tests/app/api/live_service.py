@@ -47,7 +47,7 @@ class Service:
 
     def key(self, owner: str = OWNER, scopes: Iterable[str] = keys.SCOPES) -> str:
         """Make a key; returns its secret."""
-        return keys.create(self.context.db, owner, "test", scopes)[1]
+        return self.context.db.writing(keys.create, owner, "test", scopes)[1]
 
     def client(self, secret: str | None = None, **headers: str) -> httpx.Client:
         """A client that sends this key, or none."""

@@ -80,7 +80,7 @@ def test_owners_see_their_own(service: Service, client: httpx.Client) -> None:
 def test_pages_and_the_command_line(service: Service, client: httpx.Client) -> None:
     for number in range(3):
         with audit.by_command("ours", f"rankwright keys create {number}"):
-            keys.create(service.context.db, "ours", "n", ["read"])
+            service.context.db.writing(keys.create, "ours", "n", ["read"])
     page = client.get("/v1/audit?limit=2").json()
     assert [entry["action"][-1] for entry in page["data"]] == ["2", "1"]
     assert {entry["key_id"] for entry in page["data"]} == {None}
@@ -94,7 +94,7 @@ def test_a_change_that_fails_leaves_no_entry(service: Service, client: httpx.Cli
 
     def fail() -> None:
         with audit.by_command("ours", "a command"), service.context.db.write() as session:
-            keys.create_within(session, "ours", "n", ["read"])
+            keys.create(session, "ours", "n", ["read"])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):

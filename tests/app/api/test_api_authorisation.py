@@ -83,8 +83,8 @@ class World:
         self.client = service.client()
         self.secret = service.key()
         owner = service.client(self.secret)
-        key, _ = keys.create(service.context.db, OWNER, "another", ["read"])
-        keys.create(service.context.db, STRANGER, "another owner", ["read"])
+        key, _ = service.context.db.writing(keys.create, OWNER, "another", ["read"])
+        service.context.db.writing(keys.create, STRANGER, "another owner", ["read"])
         dataset_id = service.upload(owner)
         job = service.train(owner, dataset_id)
         model_id = job["model_id"]
@@ -178,14 +178,14 @@ def test_open_routes_take_no_key(world: World) -> None:
 
 def revoked(world: World) -> str:
     db = world.service.context.db
-    key, secret = keys.create(db, OWNER, "revoked", keys.SCOPES)
-    keys.revoke(db, OWNER, key.id)
+    key, secret = db.writing(keys.create, OWNER, "revoked", keys.SCOPES)
+    db.writing(keys.revoke, OWNER, key.id)
     return secret
 
 
 def expired(world: World) -> str:
     db = world.service.context.db
-    key, secret = keys.create(db, OWNER, "old", keys.SCOPES, expires_in_seconds=1)
+    key, secret = db.writing(keys.create, OWNER, "old", keys.SCOPES, expires_in_seconds=1)
     with db.write() as session:
         session.execute(update(ApiKey).where(ApiKey.id == key.id).values(expires_at=1.0))
     return secret
@@ -193,8 +193,8 @@ def expired(world: World) -> str:
 
 def rotated_away(world: World) -> str:
     db = world.service.context.db
-    key, secret = keys.create(db, OWNER, "rotated", keys.SCOPES)
-    keys.rotate(db, OWNER, key.id)
+    key, secret = db.writing(keys.create, OWNER, "rotated", keys.SCOPES)
+    db.writing(keys.rotate, OWNER, key.id)
     return secret
 
 

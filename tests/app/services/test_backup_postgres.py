@@ -37,7 +37,7 @@ def test_the_order_matters(
     postgres: PostgresServer, postgres_url: str, restored: str, tmp_path: Path
 ) -> None:
     db, blobs = Database(postgres_url), BlobStore(tmp_path / "blobs")
-    keys.create(db, OWNER, "key", keys.SCOPES)
+    db.writing(keys.create, OWNER, "key", keys.SCOPES)
     kept, deleted = upload(db, blobs, b"kept"), upload(db, blobs, b"deleted meanwhile")
     shutil.copytree(blobs.root, tmp_path / "too-early")
     made_meanwhile = upload(db, blobs, b"made between the early copy and the dump")

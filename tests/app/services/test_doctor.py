@@ -40,7 +40,7 @@ def state(tmp_path: Path, database_url: str) -> Settings:
 @pytest.fixture
 def well(state: Settings, db: Database) -> Settings:
     """The same with a key and a worker."""
-    _, secret = keys.create(db, OWNER, "first", keys.SCOPES)
+    _, secret = db.writing(keys.create, OWNER, "first", keys.SCOPES)
     file = state.state_dir / "api-key"
     file.write_text(secret + "\n")
     file.chmod(0o600)
@@ -114,7 +114,7 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
 
 
 def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor) -> None:
-    keys.create(db, OWNER, "first", keys.SCOPES)
+    db.writing(keys.create, OWNER, "first", keys.SCOPES)
     assert set(doctor.finds(state)) == {"workers"}
     assert set(doctor.finds(state, runs=False)) == set()  # nothing waits
     submit(db)

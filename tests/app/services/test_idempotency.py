@@ -32,7 +32,7 @@ def post(
     route: str = "POST /v1/jobs",
     body: str = "abc",
 ) -> Answer:
-    return replay_or_run(db, owner, route, key, body, accept)
+    return db.writing(replay_or_run, owner, route, key, body, accept)
 
 
 def count(db: Database, table: type[Any]) -> int:
@@ -80,7 +80,7 @@ def test_a_refusal_is_not_kept_and_the_next_runs(db: Database) -> None:
         raise Invalid("no")
 
     with pytest.raises(Invalid, match="no"):
-        replay_or_run(db, OWNER, "POST /v1/jobs", "key-1", "abc", refuse)
+        db.writing(replay_or_run, OWNER, "POST /v1/jobs", "key-1", "abc", refuse)
     assert count(db, Job) == count(db, Idempotency) == 0
     assert not post(db).replayed
 
@@ -97,7 +97,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
 
     for key in ("key-1", None):
         tries.clear()
-        answer = replay_or_run(db, OWNER, "POST /v1/jobs", key, "abc", give_the_first_up)
+        answer = db.writing(replay_or_run, OWNER, "POST /v1/jobs", key, "abc", give_the_first_up)
         assert (answer.replayed, len(tries)) == (False, 2)
     assert (count(db, Job), count(db, Outbox), count(db, Idempotency)) == (2, 2, 1)
 
@@ -114,7 +114,7 @@ def test_who_waited_for_a_refusal_runs(db: Database) -> None:
     results = at_once(
         *[
             functools.partial(
-                replay_or_run, db, OWNER, "POST /v1/jobs", "key-1", "abc", refuse_the_first
+                db.writing, replay_or_run, OWNER, "POST /v1/jobs", "key-1", "abc", refuse_the_first
             )
         ]
         * 5

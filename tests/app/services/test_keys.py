@@ -34,7 +34,7 @@ class Later:
 
 
 def test_only_the_hash_is_kept(db: Database) -> None:
-    key, secret = keys.create(db, "ann", "laptop", ["score", "read"])
+    key, secret = db.writing(keys.create, "ann", "laptop", ["score", "read"])
     with db.read() as session:
         row = session.scalars(select(ApiKey)).one()
     assert row.sha256 == hashlib.sha256(secret.encode()).hexdigest()
@@ -65,29 +65,29 @@ def test_what_makes_no_key(
     db: Database, owner: str, name: str, scopes: list[str], words: str
 ) -> None:
     with pytest.raises(Invalid, match=words):
-        keys.create(db, owner, name, scopes)
-    assert keys.list_page(db, "ann", limit=10, after=None).data == []
+        db.writing(keys.create, owner, name, scopes)
+    assert db.reading(keys.list_page, "ann", limit=10, after=None).data == []
 
 
 def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
-    own = [keys.create(db, "ann", str(i), ["read"])[0] for i in range(3)]
+    own = [db.writing(keys.create, "ann", str(i), ["read"])[0] for i in range(3)]
     # Made within one tick of the clock, their ids decide.
     made = [key.id for key in sorted(own, key=lambda key: (key.created_at, key.id))]
-    keys.create(db, "bob", "x", ["read"])
-    page = keys.list_page(db, "ann", limit=2, after=None)
-    rest = keys.list_page(db, "ann", limit=2, after=page.next)
+    db.writing(keys.create, "bob", "x", ["read"])
+    page = db.reading(keys.list_page, "ann", limit=2, after=None)
+    rest = db.reading(keys.list_page, "ann", limit=2, after=page.next)
     assert [key.id for key in page.data + rest.data] == made[::-1]
     for call in (keys.revoke, keys.get):
         with pytest.raises(NotFound):
-            call(db, "bob", made[0])
-    keys.revoke(db, "ann", made[0])
-    first = keys.get(db, "ann", made[0]).revoked_at
-    keys.revoke(db, "ann", made[0])
-    assert keys.get(db, "ann", made[0]).revoked_at == first is not None
+            db.writing(call, "bob", made[0])
+    db.writing(keys.revoke, "ann", made[0])
+    first = db.reading(keys.get, "ann", made[0]).revoked_at
+    db.writing(keys.revoke, "ann", made[0])
+    assert db.reading(keys.get, "ann", made[0]).revoked_at == first is not None
 
 
 def test_a_key_ring_asks_once(db: Database) -> None:
-    key, secret = keys.create(db, "ann", "k", ["read"])
+    key, secret = db.writing(keys.create, "ann", "k", ["read"])
     ring = KeyRing(db, Later())
     ring.recent.seconds = 3600.0
     assert ring.cached(secret.encode()) is None
@@ -105,16 +105,16 @@ def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database
     ring = KeyRing(db, later)
     with pytest.raises(Unauthenticated):
         ring.authenticate(b"rw_unknown")
-    old, old_secret = keys.create(db, "ann", "old", ["read"], expires_in_seconds=60)
+    old, old_secret = db.writing(keys.create, "ann", "old", ["read"], expires_in_seconds=60)
     assert ring.authenticate(old_secret.encode())
     with db.write() as session:
         session.execute(update(ApiKey).where(ApiKey.id == old.id).values(expires_at=1.0))
     with pytest.raises(Unauthenticated):
         ring.authenticate(old_secret.encode())
     assert ring.cached(old_secret.encode()) is None
-    key, secret = keys.create(db, "ann", "k", ["read"])
+    key, secret = db.writing(keys.create, "ann", "k", ["read"])
     ring.authenticate(secret.encode())
-    keys.revoke(db, "ann", key.id)
+    db.writing(keys.revoke, "ann", key.id)
     with pytest.raises(Unauthenticated):
         ring.authenticate(secret.encode())
     assert (
@@ -126,7 +126,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ring = KeyRing(db, Later())
-    good, secret = keys.create(db, "ann", "k", ["read"])
+    good, secret = db.writing(keys.create, "ann", "k", ["read"])
     assert not ring.vouched_for(secret.encode())
     ring.authenticate(secret.encode())
     assert ring.vouched_for(secret.encode())
@@ -136,7 +136,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
         ring.authenticate(b"rw_unknown")
     with pytest.raises(Unauthenticated, match="unknown, revoked or expired"):
         ring.refuse_again(b"rw_unknown")
-    keys.revoke(db, "ann", good.id)
+    db.writing(keys.revoke, "ann", good.id)
     with pytest.raises(Unauthenticated):
         ring.authenticate(secret.encode())
     assert not ring.vouched_for(secret.encode())
@@ -149,14 +149,14 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
 
 
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:
-    key, secret = keys.create(db, "ann", "k", ["read"])
+    key, secret = db.writing(keys.create, "ann", "k", ["read"])
     later = Later()
     ring = KeyRing(db, later)
     for _ in range(5):
         ring.authenticate(secret.encode())
-    assert keys.get(db, "ann", key.id).last_used_at is None
+    assert db.reading(keys.get, "ann", key.id).last_used_at is None
     assert later.do() == 1
-    assert keys.get(db, "ann", key.id).last_used_at is not None
+    assert db.reading(keys.get, "ann", key.id).last_used_at is not None
 
 
 def test_while_the_database_is_away() -> None:
