@@ -14,9 +14,12 @@ from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import choose
 from app.models.endpoints import On
-from app.reports import plots, report
+from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
+from app.reports.sections import describe_columns, document_of
+from app.reports.service import gather
+from app.reports.writers import POLICY, to_html, to_markdown
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
 
 Format = Literal["json", "markdown", "html"]
@@ -52,11 +55,11 @@ FormatDep = Annotated[Format, Depends(_format)]
 def answer_page(document: Document, format: Format) -> Response:
     """Write a document as Markdown, or as HTML that refers to nothing outside itself."""
     if format == "markdown":
-        return Response(report.to_markdown(document), media_type="text/markdown; charset=utf-8")
+        return Response(to_markdown(document), media_type="text/markdown; charset=utf-8")
     return Response(
-        report.to_html(document),
+        to_html(document),
         media_type="text/html; charset=utf-8",
-        headers={"Content-Security-Policy": f"{report.POLICY}; sandbox"},
+        headers={"Content-Security-Policy": f"{POLICY}; sandbox"},
     )
 
 
@@ -127,11 +130,11 @@ def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: For
     points, plain algorithms compared with, importance, lineage, and how to read it. As Markdown and HTML it holds its
     pictures, and refers to nothing outside itself.
     """
-    facts = report.gather(context.db, caller.owner, ref)
+    facts = gather(context.db, caller.owner, ref)
     if format == "json":
         return JSONResponse(report_of(facts).model_dump(mode="json"))
     with context.turn():
-        return answer_page(report.document_of(facts), format)
+        return answer_page(document_of(facts), format)
 
 
 datasets_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
@@ -156,4 +159,4 @@ def profile_dataset(
     if format == "json":
         return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
     with context.turn():
-        return answer_page(report.describe_columns(dataset, found), format)
+        return answer_page(describe_columns(dataset, found), format)

@@ -6,10 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
+from app import __version__
 from app.http.schemas import Resource, Timestamp
 from app.models import service as models
 from app.models.schemas import AnyMetrics, Cut, Model, cut_of, metrics_of, model_of
-from app.reports import report
+from app.reports.sections import warnings
+from app.reports.service import Facts
 from app.training.importance import METHODS
 from app.training.schemas import Controls, FoldAuc, Leaderboard, controls_of, leaderboard_of
 
@@ -76,17 +78,17 @@ class Report(Resource):
     importance: ReportedImportance | None
 
 
-def report_of(facts: report.Facts) -> Report:
+def report_of(facts: Facts) -> Report:
     """Show what was gathered."""
     point = facts.metrics.get(models.VALIDATION, {}).get("operating_point")
     found, folds = facts.importance, facts.out_of_fold
     return Report(
         written_at=facts.written_at,
-        written_by=report.WRITER,
+        written_by=__version__,
         model=model_of(facts.model, facts.aliases, point),
         data=None if facts.dataset is None else ReportedData.model_validate(facts.dataset),
         job=None if facts.job is None else ReportedJob.model_validate(facts.job),
-        warnings=report.warnings(facts),
+        warnings=warnings(facts),
         metrics=[metrics_of(part) for part in facts.metrics.values()],
         operating_points=[
             AskedCut(asked=cut.asked, **dict(cut_of(cut.point))) for cut in facts.cuts

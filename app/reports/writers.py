@@ -1,4 +1,4 @@
-"""A report as one HTML page that refers to nothing outside itself and runs nothing."""
+"""A document written out: as one HTML page that refers to nothing outside itself and runs nothing, and as Markdown."""
 
 from __future__ import annotations
 
