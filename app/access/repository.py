@@ -1,4 +1,4 @@
-"""Queries on API keys."""
+"""Queries on API keys, and on what an owner has: quotas."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         ApiKey.revoked_at.is_(None),
         or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > db_now()),
     )
+
+
+def now(session: Session) -> float:
+    """The database's time, in seconds since the epoch."""
+    return session.execute(select(db_now())).scalar_one()
 
 
 def count_usable(session: Session) -> int:

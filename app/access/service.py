@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access import repository as rows
@@ -27,7 +26,7 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page, db_now
+from app.platform.sql import Page
 from app.platform.tables import ApiKey, AuditEntry
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def create(
     if not name or len(name) > 255 or "\0" in name:
         raise Invalid("name must have 1 to 255 characters and no NUL")
     secret = _PREFIX + secrets.token_urlsafe(32)
-    now = session.execute(select(db_now())).scalar_one()
+    now = rows.now(session)
     key = ApiKey(
         id=new_id("key"),
         owner=owner,
@@ -107,7 +106,7 @@ def rotate(
     old = rows.get(session, owner, key_id, lock=True)
     if old is None:
         raise NotFound(f"there is no key {key_id!r}")
-    now = session.execute(select(db_now())).scalar_one()
+    now = rows.now(session)
     end = math.inf if old.expires_at is None else old.expires_at
     if old.revoked_at is not None or end <= now:
         how = "has expired" if old.revoked_at is None else "is revoked"

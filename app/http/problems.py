@@ -123,14 +123,14 @@ def _methods(request: Request) -> list[str]:
 
 def of_validation_error(request: Request, error: RequestValidationError) -> Response:
     """A body or a parameter that does not fit its schema: 400 where it is not JSON at all, else 422."""
-    faults = error.errors()
-    if faults and faults[0]["type"] == "json_invalid":
-        at, reason = faults[0]["loc"][-1], faults[0]["ctx"]["error"]
+    found = error.errors()
+    if found and found[0]["type"] == "json_invalid":
+        at, reason = found[0]["loc"][-1], found[0]["ctx"]["error"]
         malformed = Malformed(
             f"the body is not JSON: {reason} at character {at}", code="malformed_json"
         )
         return of_service_error(request, malformed)
-    errors = [_fault(fault, error.body) for fault in faults]
+    errors = [_error(each, error.body) for each in found]
     detail = errors[0]["detail"] if errors else "the request does not fit its schema"
     if len(errors) > 1:
         detail = f"{len(errors)} faults, the first: {detail}"
@@ -139,9 +139,9 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
     )
 
 
-def _fault(fault: Mapping[str, Any], body: Any) -> dict[str, str]:
-    """One of pydantic's faults as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
-    where, *path = fault["loc"] or ("body",)
+def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
+    """One of pydantic's errors as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
+    where, *path = found["loc"] or ("body",)
     if where in ("query", "path"):
         key, place = "parameter", str(path[0]) if path else ""
     elif where == "header":
@@ -149,7 +149,7 @@ def _fault(fault: Mapping[str, Any], body: Any) -> dict[str, str]:
     else:
         key, place = "pointer", _pointer(path, body)
     name = str(path[-1]) if path else "the body"
-    kind, message = fault["type"], str(fault["msg"])
+    kind, message = found["type"], str(found["msg"])
     if kind in _RULES:
         rule = _RULES[kind]
     elif message.startswith("Input should be "):
@@ -158,7 +158,7 @@ def _fault(fault: Mapping[str, Any], body: Any) -> dict[str, str]:
         return {key: place, "detail": message.removeprefix("Value error, ")}
     else:
         rule = "is not valid: " + message[:1].lower() + message[1:]
-    got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(fault.get('input'))}"
+    got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(found.get('input'))}"
     return {key: place, "detail": f"{name} {rule}{got}"}
 
 
