@@ -62,3 +62,32 @@ def dangerous(source: str) -> set[str]:
 def test_what_runs_what_it_is_given_is_found() -> None:
     source = "import numpy, pickle.x\nfrom joblib import load\neval('1')\n"
     assert dangerous(source) == {"pickle", "joblib", "eval"}
+
+
+# Services that open transactions of their own until each is handed a session (docs/architecture.md). The cache of
+# served models is an edge of its own: it looks beside requests.
+OPEN_THEIR_OWN = {"datasets", "evaluation", "jobs", "models", "reports", "scoring", "training"}
+OPENING = {"read", "write", "reading", "writing"}
+ENDING = {"commit", "rollback", "begin"}
+
+
+def test_services_are_handed_a_session_and_never_end_it() -> None:
+    services = [*ROOT.glob("app/*/service.py"), *ROOT.glob("app/*/repository.py")]
+    called = {path: calls_on_sessions(path.read_text()) for path in services}
+    assert {path.parent.name for path, names in called.items() if names & OPENING} == OPEN_THEIR_OWN
+    assert {path for path, names in called.items() if names & ENDING} == set()
+    assert calls_on_sessions("with self._db.read() as session:\n  session.commit()") == {
+        "read",
+        "commit",
+    }
+
+
+def calls_on_sessions(source: str) -> set[str]:
+    """The methods that are called on what is named as a database or a session."""
+    return {
+        node.func.attr
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and ast.unparse(node.func.value).rpartition(".")[2].lstrip("_") in {"db", "session"}
+    }
