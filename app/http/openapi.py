@@ -100,8 +100,9 @@ def _complete(app: FastAPI, extras: Extras) -> dict[str, Any]:
         routes=app.routes,
     )
     components = document["components"]
+    shapes: list[type[BaseModel]] = [Problem, *extras.schemas]
     _, defined = models_json_schema(
-        [(model, "serialization") for model in (Problem, *extras.schemas)],
+        [(shape, "serialization") for shape in shapes],
         ref_template=_PREFIX + "{model}",
     )
     schemas = components["schemas"]
