@@ -17,8 +17,7 @@ from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
 from app.http.dependencies import Context
 from app.http.limits import FairSemaphore
-from app.http.middleware import RequestMiddleware
-from app.http.server import Drain
+from app.http.server import Drain, RequestMiddleware
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
 from app.jobs.watcher import Watcher

@@ -16,10 +16,15 @@ from live_service import Service, running
 from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 
-from app.http import middleware
-from app.http.middleware import LONGEST_ADDRESS, LONGEST_HEADERS, MOST_HEADERS
+from app.http import server
 from app.http.schemas import Problem
-from app.http.server import LONGEST_HEAD, MOST_PIPELINED
+from app.http.server import (
+    LONGEST_ADDRESS,
+    LONGEST_HEAD,
+    LONGEST_HEADERS,
+    MOST_HEADERS,
+    MOST_PIPELINED,
+)
 from app.platform.settings import Settings
 
 DEEP, MAX_BODY = 100_000, 1_000_000
@@ -295,13 +300,13 @@ def test_the_least_rate_of_a_body_grows_with_its_size(
         return {"type": "http.request", "body": bytes(chunk), "more_body": left > 0}
 
     async def read() -> int:
-        limited = middleware._limited(receive, 1 << 30, None, 30.0)
+        limited = server._limited(receive, 1 << 30, None, 30.0)
         read = 0
         while (message := await limited())["more_body"]:
             read += len(message["body"])
         return read + len(message["body"])
 
-    monkeypatch.setattr(middleware.time, "monotonic", lambda: now)
+    monkeypatch.setattr(server.time, "monotonic", lambda: now)
     if comes:
         assert asyncio.run(read()) == size
     else:
