@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-_FIRED = re.compile(r"fault at (\w+): (\w+)")
+_FIRED = re.compile(r"failpoint (\w+): (\w+)")
 _WORKER = re.compile(r"worker (wrk_\w+) starts")
-_EXPECTED = ("InjectedFault", "fault at ", "killed by SIGKILL")
+_EXPECTED = ("FailpointError", "failpoint ", "killed by SIGKILL")
 
 
 class Firing(NamedTuple):

@@ -82,12 +82,12 @@ PROCESSES = {
         SCIENCE | ARROW | WEB | DATABASE | QUEUE | {"numpy"},
     ),
     "worker": (
-        "import workers.__main__, workers.attend",
+        "import workers.__main__, workers.attempt",
         SCIENCE | ARROW | WEB | {"numpy", "pandas"},
     ),
     "worker at work": (
         """
-import workers.__main__, workers.attend
+import workers.__main__, workers.attempt
 from app.jobs import handlers
 for kind in handlers.HANDLERS:
     handlers._handler(kind)

@@ -12,22 +12,17 @@ import threading
 import prometheus_client
 
 from app.platform.blobs import BlobStore
-from app.platform.broker import make_celery
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.metrics import WorkerMetrics
-from app.platform.processes import Signals, wait_for_end
+from app.platform.processes import SignalWaiter, wait_until_closed
 from app.platform.settings import Settings
-from workers.celery_app import CeleryWorker, make_worker
 from workers.compile import is_complete
-from workers.presence import Presence
-from workers.slots import Slots
-from workers.tasks import register
+from workers.slots import Presence, Slots
+from workers.tasks import consume, make_app
 
 log = logging.getLogger("workers")
-
-CELERY_END_SECONDS = 0.5
 
 
 def main(arguments: list[str]) -> int:
@@ -37,9 +32,9 @@ def main(arguments: list[str]) -> int:
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
         log.warning("RANKWRIGHT_JOB_MEMORY_BYTES is kept on Linux only")
     # SIGHUP is caught and passed over: a closed terminal is no reason to drop a fit.
-    with Signals([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1]) as signals:
+    with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
         if arguments[:1] == ["--gate"]:
-            wait_for_end(int(arguments[1]))
+            wait_until_closed(int(arguments[1]))
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         worker_id = new_id("wrk")
         blobs = BlobStore(settings.blob_dir)
@@ -53,31 +48,25 @@ def main(arguments: list[str]) -> int:
                 log.error("cannot listen on %s:%d for metrics: %s", *address, error.strerror)
                 return 1
         slots = Slots(db, blobs, settings, worker_id, metrics)
-        celery = make_celery(settings.celery_broker_url)
-        register(celery, slots)
-        worker = make_worker(celery, settings.worker_slots, worker_id)
+        celery = make_app(settings.celery_broker_url, slots)
         presence = Presence(slots)
         slots.start()
         presence.start()
-        consumer = threading.Thread(target=_consume, args=(worker,), name="celery", daemon=True)
-        consumer.start()
+        # A daemon: Celery may hang on the broker, and a wake-up that dies with it costs nothing.
+        threading.Thread(target=consume, args=(celery, slots), name="celery", daemon=True).start()
         if settings.warm_up:
             threading.Thread(
                 target=compile_kernels, args=(slots.ready,), name="compile", daemon=True
             ).start()
         log.info("worker %s starts with %d slot(s)", worker_id, settings.worker_slots)
 
-        while not signals.wait() & {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}:
+        while not signals.wait() & {signal.SIGTERM, signal.SIGINT}:
             pass
-        crashed = not consumer.is_alive()
         log.info("worker %s ends", worker_id)
         slots.stop()
         presence.end()
-        worker.end()
-        # It may be waiting for the broker. No need to wait with it: a wake-up that dies here costs nothing.
-        consumer.join(CELERY_END_SECONDS)
         db.close()
-    return 1 if crashed else 0
+    return 0
 
 
 def compile_kernels(ready: threading.Event) -> None:
@@ -93,16 +82,6 @@ def compile_kernels(ready: threading.Event) -> None:
     command = [sys.executable, "-m", "workers.compile", "--background", str(os.getpid())]
     code = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0).wait()
     log.log(logging.WARNING if code else logging.INFO, "the compilation ended with code %d", code)
-
-
-def _consume(worker: CeleryWorker) -> None:
-    """Run Celery. When it ends by itself, so does the worker, and whoever watches it starts another."""
-    try:
-        worker.start()
-    except BaseException:
-        log.exception("the consumer crashed")
-    finally:
-        os.kill(os.getpid(), signal.SIGUSR1)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ It knows no database and no broker. Messages are small JSON objects:
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
-It is ready at once. While it has nothing to do it imports the science (`warm.py`), which gives way to the first job.
+It is ready at once. While it has nothing to do it imports the science, which gives way to the first job.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import math
@@ -23,27 +24,37 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.processes import die_with_parent
-from workers.fit_process import private_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from workers.checkpoints import Keeper
-
-Message = dict[str, Any]
+from workers.fit_process import Message, private_bytes
 
 OOM_SCORE = 500  # of 1000
 PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
-DEAR = 0.005  # a figure that took a greater share of the time since the last news is not read again
-SLACK_BYTES = (
-    64 * 1024**2
-)  # stacks of threads that a library starts: refused one, it may abort the process
+# A figure that took a greater share of the time since the last news is not read again.
+EXPENSIVE_SHARE = 0.005
+# Stacks of threads that a library starts: refused one, it may abort the process.
+SLACK_BYTES = 64 * 1024**2
+# A checkpoint is made so seldom that all of them together take at most a hundredth of the fit's time.
+LEAST_PAUSE = 100.0
+# The parent puts it on disk while the job's heartbeat, and a cancel, wait.
+MOST_CHECKPOINT_BYTES = 512 * 1024**2
+# Imported while idle: what an upload needs, and a training job of the default algorithm with its baselines. No kernels:
+# a job loads those that it calls in some milliseconds each, and all of them take as much memory as the libraries.
+WARM_MODULES = (
+    "app.jobs.handlers",
+    "app.training.tasks",
+    "app.datasets.tasks",
+    "core.svm.baselines",
+    "core.svm.estimators",
+    "core.boosting.rankboost",
+    "core.metrics.intervals",
+)
 
 # Elsewhere RLIMIT_DATA does not cover what numpy allocates; the parent's watch remains.
 _HAS_LIMIT = sys.platform.startswith("linux")
@@ -102,16 +113,79 @@ class Inbox:
                 self._jobs.put(message)
 
 
+class CheckpointWriter:
+    """Makes the checkpoints of one job's fits, as files of its work folder.
+
+    The parent puts each into the blob store and its key into the job's row; the next attempt, in whatever worker, is
+    given it. A file begins with the id of its job, so that no two jobs share one, and each can be removed with its job.
+    """
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        from core.checkpoint import Checkpoints
+
+        asked = payload.get("checkpoint") or {"job_id": "", "resume": None, "every": 0.0}
+        self._folder = payload.get("workdir", "")
+        self.job_id: str = asked["job_id"]
+        self._every: float = asked["every"]
+        self._number = 0
+        self._next = time.monotonic() + self._every
+        self.checkpoints = Checkpoints(_read_checkpoint(asked["resume"], self.job_id))
+
+    def due(self, now: float) -> bool:
+        """Whether it is time for one."""
+        return self._every > 0.0 and now >= self._next
+
+    def make(self) -> dict[str, Any] | None:
+        """Write a checkpoint of the fit that calls back; its file and hash, None where there is none to make.
+
+        Nothing that goes wrong here may harm the fit.
+        """
+        started = time.monotonic()
+        made = None
+        try:
+            data = self.checkpoints.take(MOST_CHECKPOINT_BYTES)
+            if data is not None:
+                made = self._write(data)
+        except (MemoryError, OSError) as error:
+            log.warning("%s: no checkpoint: %r", self.job_id, error)
+        now = time.monotonic()
+        self._next = now + max(self._every, LEAST_PAUSE * (now - started))
+        return made
+
+    def _write(self, data: bytes) -> dict[str, Any]:
+        self._number += 1
+        path = Path(self._folder, f"checkpoint-{self._number}")
+        label = f"{self.job_id}\n".encode()
+        with path.open("wb") as file:
+            file.write(label)
+            file.write(data)
+        return {"path": str(path), "sha256": hashlib.sha256(label + data).hexdigest()}
+
+
+def _read_checkpoint(path: str | None, job_id: str) -> bytes | None:
+    """What an earlier attempt has left; nothing where the file is gone or another job's."""
+    if path is None:
+        return None
+    try:
+        label, _, data = Path(path).read_bytes().partition(b"\n")
+    except OSError as error:
+        log.warning("%s begins anew, its checkpoint cannot be read: %s", job_id, error)
+        return None
+    return data if label.decode(errors="replace") == job_id else None
+
+
 class Progress:
     """What a fit calls after every round: passes the news on now and then, and raises `Stopped` when told to."""
 
-    def __init__(self, send: Callable[[Message], None], orders: Orders, keeper: Keeper) -> None:
+    def __init__(
+        self, send: Callable[[Message], None], orders: Orders, writer: CheckpointWriter
+    ) -> None:
         self._send = send
         self._orders = orders
-        self._keeper = keeper
-        self._told = -math.inf
+        self._writer = writer
+        self._sent_at = -math.inf
         self._under_way: tuple[Any, ...] = ()
-        self._dear: set[str] = set()
+        self._expensive: set[str] = set()
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Step `step` of `of` is done; `info` holds figures such as the loss. Without steps (of 0) something begins."""
@@ -128,12 +202,12 @@ class Progress:
             raise Stopped
         now = time.monotonic()
         if of > 0:
-            faults.reach("fit")
-            if self._keeper.due(now):
+            failpoints.reach("fit")
+            if self._writer.due(now):
                 self._keep()
         under_way = tuple(job.get(name) for name in ("phase", "trial", "algorithm", "fold"))
         is_new = under_way != self._under_way
-        if now < self._told + PROGRESS_SECONDS and step < of and not is_new:
+        if now < self._sent_at + PROGRESS_SECONDS and step < of and not is_new:
             return
         fraction = min(step / of, 1.0) if of > 0 else 0.0
         progress: dict[str, Any] = {"fraction": fraction, **job}
@@ -141,20 +215,20 @@ class Progress:
             detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
             progress |= {"step": step, "of": of, "detail": detail}
         self._send({"type": "progress", "progress": progress})
-        self._told, self._under_way = now, under_way
+        self._sent_at, self._under_way = now, under_way
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """Read the figures, none again that was dear: the AUC of many rounds takes time, which is the fit's."""
+        """Read the figures, none again that was expensive: the AUC of many rounds takes time, which is the fit's."""
         for name in info:
-            if name in self._dear:
+            if name in self._expensive:
                 continue
             started = time.monotonic()
             yield name, info[name]
-            if time.monotonic() - started > DEAR * (started - self._told):
-                self._dear.add(name)
+            if time.monotonic() - started > EXPENSIVE_SHARE * (started - self._sent_at):
+                self._expensive.add(name)
 
     def _keep(self) -> None:
-        made = self._keeper.make()
+        made = self._writer.make()
         if made is not None:
             self._send({"type": "checkpoint"} | made)
 
@@ -233,7 +307,6 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
         loading.begin(None)  # the first job's memory is not that of the libraries
     from app.jobs import handlers as execution
     from core.kernel import when_compiling
-    from workers.checkpoints import Keeper
 
     if is_cold:
         from app.platform.preload import preload
@@ -242,9 +315,9 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
         loading.end()
     try:
         limit_memory(message["memory_bytes"])
-        keeper = Keeper(message["payload"])
-        with keeper.checkpoints, when_compiling(loading.kernels):
-            result = execution.run(message["payload"], Progress(send, orders, keeper))
+        writer = CheckpointWriter(message["payload"])
+        with writer.checkpoints, when_compiling(loading.kernels):
+            result = execution.run(message["payload"], Progress(send, orders, writer))
     except Stopped:
         return {"type": "stopped"}
     except MemoryError:
@@ -256,8 +329,8 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
         return {"type": "error", "problem": problem, "user_fault": user_fault}
     finally:
         limit_memory(None)
-    if keeper.checkpoints.resumed:
-        log.info("%s went on from a checkpoint", keeper.job_id)
+    if writer.checkpoints.resumed:
+        log.info("%s went on from a checkpoint", writer.job_id)
     return {"type": "result", "result": result}
 
 
@@ -297,12 +370,21 @@ def _prepare(inbox: Inbox) -> None:
     settings = Settings()
     configure_logging(settings)
     if settings.warm_up:
-        from workers.warm import warm_up
-
         try:
             warm_up(lambda: not inbox.is_empty())
         except Exception:  # the first job is slower, and says what is wrong
             log.warning("a fit process starts cold", exc_info=True)
+
+
+def warm_up(job_waits: Callable[[], bool]) -> None:
+    """Import what the first job needs, module by module, until `job_waits` says that a job has come."""
+    from app.platform.preload import defer_scipy_stats
+
+    defer_scipy_stats()
+    for name in WARM_MODULES:
+        if job_waits():
+            return
+        import_module(name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Slots: each is a thread that owns one fit process, claims jobs for it and answers for them.
 
 The thread never computes, so no fit can starve its heartbeats. It takes a job only while its process is alive,
-and a process that died is replaced before the next claim.
+and a process that died is replaced before the next claim. `Presence` keeps the worker's row in SQL.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import socket
 import sys
 import threading
 import time
@@ -16,9 +17,10 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
+from app import __version__
 from app.jobs import queue
+from app.jobs import repository as rows
 from app.platform import resources
-from app.platform import resources as space
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Unavailable
@@ -32,10 +34,12 @@ Found = Literal["message", "look"]
 
 PAUSE_SECONDS = 1.0
 LEFT_BYTES = 512 * 1024**2
+LOOKS_TO_WORRY = 5
+READY_SECONDS = 0.1  # between two looks whether to give up waiting for a slot
 
 
 class Slots:
-    """The slots of this worker, and the bell that wakes them."""
+    """The slots of this worker."""
 
     def __init__(
         self,
@@ -56,9 +60,9 @@ class Slots:
         self.by_message = 0
         self.by_look = 0
         self.looks_in_a_row = 0
-        self._bell = threading.Condition()
+        self._changed = threading.Condition()
         self._idle = 0
-        self._rings = 0
+        self._wake_ups = 0
         self._slots = [_Slot(self, number) for number in range(settings.worker_slots)]
 
     def start(self) -> None:
@@ -71,34 +75,34 @@ class Slots:
 
         Waits while every slot is busy: a busy worker that swallowed wake-ups would keep them from an idle one.
         """
-        with self._bell:
-            self._bell.wait_for(lambda: self._rings < self._idle or self.stopping.is_set())
+        with self._changed:
+            self._changed.wait_for(lambda: self._wake_ups < self._idle or self.stopping.is_set())
             if not self.stopping.is_set():
-                self._rings += 1
-                self._bell.notify_all()
+                self._wake_ups += 1
+                self._changed.notify_all()
 
     def stop(self) -> None:
         """Claim no more, stop the fits, give their jobs back, end the processes. Returns when all is done."""
         self.stopping.set()
-        with self._bell:
-            self._bell.notify_all()
+        with self._changed:
+            self._changed.notify_all()
         for slot in self._slots:
             if slot.is_alive():
                 slot.join()
 
     def wait_for_work(self) -> Found | None:
         """Block the idle slot until a message came or a look at the table is due; None when the worker stops."""
-        with self._bell:
+        with self._changed:
             self._idle += 1
-            self._bell.notify_all()  # a wake-up may be waiting for an idle slot
+            self._changed.notify_all()  # a wake-up may be waiting for an idle slot
             try:
-                self._bell.wait_for(
-                    lambda: self._rings or self.stopping.is_set(), self.settings.look_seconds
+                self._changed.wait_for(
+                    lambda: self._wake_ups or self.stopping.is_set(), self.settings.look_seconds
                 )
                 if self.stopping.is_set():
                     return None
-                if self._rings:
-                    self._rings -= 1
+                if self._wake_ups:
+                    self._wake_ups -= 1
                     return "message"
                 return "look"
             finally:
@@ -106,7 +110,7 @@ class Slots:
 
     def note_found(self, found: Found) -> None:
         """Count how a slot came to its work: looks that keep finding some mean that messages do not arrive."""
-        with self._bell:
+        with self._changed:
             if found == "message":
                 self.by_message += 1
                 self.looks_in_a_row = 0
@@ -144,7 +148,7 @@ class _Slot(threading.Thread):
     def _serve(self) -> None:
         """Wait for work, then do all there is."""
         from app.jobs.handlers import HANDLERS
-        from workers.attend import Attendance
+        from workers.attempt import Attempt
 
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
@@ -155,7 +159,7 @@ class _Slot(threading.Thread):
             return
         first = True
         while (process := self._warm_process()) is not None:
-            space.check(slots.settings)  # a job that is begun without room loses an attempt
+            resources.check(slots.settings)  # a job that is begun without room loses an attempt
             started = time.perf_counter()
             claim = queue.claim(slots.db, slots.settings, slots.worker_id, HANDLERS)
             if claim is None:
@@ -165,7 +169,7 @@ class _Slot(threading.Thread):
             if first:
                 slots.note_found(found)
                 first = False
-            Attendance(
+            Attempt(
                 claim,
                 process,
                 db=slots.db,
@@ -183,7 +187,7 @@ class _Slot(threading.Thread):
         self._drop_process()
         self._process = FitProcess(threads_per_fit(self._slots.settings))
         # While the process starts: the services, which the first job needs.
-        importlib.import_module("workers.attend")
+        importlib.import_module("workers.attempt")
         while not self._slots.stopping.is_set():  # it says that it is ready, or dies
             if self._process.receive(timeout=0.1) is not None:
                 self._slots.ready.set()
@@ -194,6 +198,73 @@ class _Slot(threading.Thread):
         if self._process is not None:
             self._process.kill()
             self._process = None
+
+
+class Presence(threading.Thread):
+    """Writes the row once a slot is ready, prolongs it every heartbeat, and removes it at the end."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__(name="presence", daemon=True)
+        self._slots = slots
+        self._end = threading.Event()
+        self._worried = False
+
+    def run(self) -> None:
+        """Beat until `end`. What goes wrong is logged, and tried again at the next beat."""
+        while not self._slots.ready.wait(READY_SECONDS):
+            if self._end.is_set():
+                return
+        log.info("worker %s is ready", self._slots.worker_id)
+        while not self._end.is_set():
+            try:
+                self._beat()
+            except Unavailable as error:
+                log.warning("%s", error)
+            except Exception:
+                log.exception("the worker's row could not be written")
+            self._end.wait(self._slots.settings.heartbeat_seconds)
+
+    def end(self) -> None:
+        """Take the row away: this worker ends in good order."""
+        self._end.set()
+        self.join()
+        try:
+            with self._slots.db.write() as session:
+                rows.goodbye(session, self._slots.worker_id)
+        except Unavailable as error:
+            log.warning("%s", error)  # the row grows old, and is pruned
+
+    def _beat(self) -> None:
+        slots = self._slots
+        with slots.db.write() as session:
+            known = rows.seen(
+                session,
+                slots.worker_id,
+                by_message=slots.by_message,
+                by_look=slots.by_look,
+                note=self._note(),
+            )
+            if not known:
+                rows.hello(
+                    session,
+                    slots.worker_id,
+                    host=socket.gethostname(),
+                    version=__version__,
+                    slots=slots.settings.worker_slots,
+                )
+
+    def _note(self) -> str | None:
+        """Say, in the row and once in the log, that work is found but no messages come."""
+        looks = self._slots.looks_in_a_row
+        worried, self._worried = self._worried, looks >= LOOKS_TO_WORRY
+        if not self._worried:
+            return None
+        note = (
+            f"the last {looks} finds were by looking at the table: no messages come from the broker"
+        )
+        if not worried:
+            log.warning("%s", note)
+        return note
 
 
 def memory_per_fit(settings: Settings) -> int | None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from app.platform.processes import wait_for_end
+from app.platform.processes import wait_until_closed
 
 if TYPE_CHECKING:
     from app.platform.database import Database
-    from app.platform.processes import Signals
+    from app.platform.processes import SignalWaiter
     from app.platform.settings import Settings
 
 RUN, MANAGE = "Run the service", "Manage the service"
@@ -74,14 +74,11 @@ def serve(
     ] = None,
 ) -> None:
     """Run the whole service here: API, worker, dispatcher and a private broker."""
-    from app.serve import supervisor as supervised
-    from app.serve.broker import BrokerError
-    from app.serve.prepare import NotPrepared
-    from app.serve.supervisor import AlreadyRunning
+    from app.serve import ServeError, supervisor
 
     try:
-        supervised.serve(host, port, settings_of(state_dir))
-    except (supervised.ServeError, AlreadyRunning, BrokerError, NotPrepared, OSError) as error:
+        supervisor.serve(host, port, settings_of(state_dir))
+    except (ServeError, OSError) as error:
         fault(str(error))
 
 
@@ -100,7 +97,7 @@ def api(
 
     settings = settings_of()
     if gate is not None:
-        wait_for_end(gate)
+        wait_until_closed(gate)
     try:
         app = app_factory()
     except PermissionError as error:
@@ -133,14 +130,17 @@ def dispatcher(gate: Gate = None) -> None:
     from app.platform.blobs import BlobStore
     from app.platform.broker import Producer
     from app.platform.logging import configure_logging
-    from app.platform.processes import Signals
+    from app.platform.processes import SignalWaiter
 
     settings = settings_of()
     configure_logging(settings)
     if gate is not None:
-        wait_for_end(gate)
+        wait_until_closed(gate)
     # From here on a signal is waited for: one that comes before the work begins must end it no less cleanly.
-    with Signals([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals, ExitStack() as stack:
+    with (
+        SignalWaiter([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals,
+        ExitStack() as stack,
+    ):
         producer = Producer(settings.celery_broker_url)
         stack.callback(producer.close)
         db = stack.enter_context(database(settings))
@@ -148,7 +148,7 @@ def dispatcher(gate: Gate = None) -> None:
         run_until_signalled(work, signals)
 
 
-def run_until_signalled(work: Callable[[threading.Event], None], signals: Signals) -> None:
+def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:
     """Run `work` in a thread, and set its event on SIGINT or SIGTERM. If it ends by itself, exit with code 1."""
     stop = threading.Event()
 

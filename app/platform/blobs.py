@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from app.platform import failpoints as faults
+from app.platform import failpoints
 
 
 class Writeback:
@@ -93,11 +93,11 @@ class BlobStore:
         key = _key(kind, sha256)
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
-        faults.reach("adopt")
+        failpoints.reach("adopt")
         os.utime(file)  # the grace of an unnamed blob counts from its last publication
         os.replace(file, target)
         _fsync_dir(target.parent)
-        faults.reach("adopted")
+        failpoints.reach("adopted")
         return key
 
     def size(self, key: str) -> int:
@@ -128,7 +128,7 @@ class BlobStore:
         aside = self.root / _STAGING / f"{_DOOMED}{kind}-{sha256}"
         try:
             os.replace(path, aside)
-            faults.reach("sweep")
+            failpoints.reach("sweep")
             if aside.stat().st_mtime >= time.time() - age_seconds:
                 self._put_back(aside)
                 return False
@@ -275,7 +275,7 @@ def publish(blobs: BlobStore, file: Path, kind: str, sha256: str) -> str:
 
     The transaction that names the blob may have to be tried again when the database was away.
     """
-    key = f"{kind}/{sha256[:2]}/{sha256}"
+    key = _key(kind, sha256)
     if not file.exists() and blobs.path(key).exists():
         os.utime(blobs.path(key))  # its grace begins anew, as if it had been published now
         return key

@@ -1,4 +1,4 @@
-"""Faults for tests: seams at which a process can be made to die, fail, hang or dawdle.
+"""Failpoints for tests: seams at which a process can be made to die, fail, hang or dawdle.
 
 `RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them in a process: at the first passing of `join` it is killed, the
 third of `claim` raises. Each happens once, and is logged before it does. Unarmed a seam costs a look at an empty dict.
@@ -43,12 +43,12 @@ POINTS = {
 }
 
 
-class InjectedFault(Exception):
-    """What a seam armed with `raise` raises."""
+class FailpointError(Exception):
+    """What a failpoint armed with `raise` raises."""
 
 
 def reach(point: str) -> None:
-    """Pass a seam of `POINTS`."""
+    """Pass a failpoint of `POINTS`."""
     if _armed and point in _armed:
         _armed[point]()
 
@@ -72,7 +72,7 @@ def _at(point: str, action: str, n: int) -> Callable[[], None]:
 
     def pass_by() -> None:
         if next(passings) == n:
-            log.warning("fault at %s: %s", point, action)
+            log.warning("failpoint %s: %s", point, action)
             _ACTIONS[action](point)
 
     return pass_by
@@ -83,7 +83,7 @@ def _kill(point: str) -> None:
 
 
 def _raise(point: str) -> None:
-    raise InjectedFault(f"fault at {point}")
+    raise FailpointError(f"failpoint {point}")
 
 
 def _hang(point: str) -> None:
@@ -95,7 +95,7 @@ def _slow(point: str) -> None:
 
 
 def _full(point: str) -> None:
-    raise OSError(errno.ENOSPC, f"fault at {point}: {os.strerror(errno.ENOSPC)}")
+    raise OSError(errno.ENOSPC, f"failpoint {point}: {os.strerror(errno.ENOSPC)}")
 
 
 _ACTIONS = {"kill": _kill, "raise": _raise, "hang": _hang, "slow": _slow, "full": _full}

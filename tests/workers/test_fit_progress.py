@@ -11,8 +11,7 @@ import pytest
 
 from core import AdaBoostMH, RankBoost
 from workers import child
-from workers.checkpoints import Keeper
-from workers.child import Orders, Progress
+from workers.child import CheckpointWriter, Orders, Progress
 
 
 class Clock:
@@ -52,7 +51,7 @@ def sent() -> list[Any]:
 
 @pytest.fixture
 def progress(sent: list[Any], tmp_path: Path, clock: Clock) -> Progress:
-    return Progress(sent.append, Orders(), Keeper({"workdir": str(tmp_path)}))
+    return Progress(sent.append, Orders(), CheckpointWriter({"workdir": str(tmp_path)}))
 
 
 @pytest.mark.parametrize(("takes", "readings"), [(0.0, 14), (0.004, 14), (0.02, 2)])

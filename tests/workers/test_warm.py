@@ -13,7 +13,7 @@ def test_it_imports_until_a_job_comes(looks: int, imported: bool) -> None:
     """In a process of its own: other tests have imported everything here."""
     program = f"""
 import sys
-from workers.warm import warm_up
+from workers.child import warm_up
 left = iter([False] * {looks})
 warm_up(lambda: next(left, True))
 assert ("core.boosting.rankboost" in sys.modules) is {imported}

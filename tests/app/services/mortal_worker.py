@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from app.jobs import queue
-from app.platform import failpoints as faults
-from app.platform import preload
+from app.platform import failpoints, preload
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
 from core import registry
-from workers.attend import Attendance
+from workers.attempt import Attempt
 from workers.child import Orders, run_job
 from workers.fit_process import FitProcess, Message
 
@@ -26,7 +25,7 @@ _FORKS.set_forkserver_preload(
     [
         *preload._MODULES,
         *{f"core.{module}" for module, _ in registry._HOMES.values()},
-        *("workers.attend", "workers.child", "workers.checkpoints"),
+        *("workers.attempt", "workers.child"),
     ]
 )
 
@@ -42,12 +41,12 @@ def work(settings: Settings, seam: str = "") -> int:
 
 
 def _serve(url: str, given: dict[str, Any], seam: str) -> None:
-    faults._armed = faults.parse(seam)  # the variable was read at the import
+    failpoints._armed = failpoints.parse(seam)  # the variable was read at the import
     settings = Settings.model_validate(given | {"database_url": url})
     db, blobs = Database(url), BlobStore(settings.blob_dir)
     process = cast(FitProcess, _FitHere())
     while (claim := queue.claim(db, settings, "wrk_mortal")) is not None:
-        attendance = Attendance(
+        attempt = Attempt(
             claim,
             process,
             db=db,
@@ -56,7 +55,7 @@ def _serve(url: str, given: dict[str, Any], seam: str) -> None:
             memory_bytes=None,
             stopping=threading.Event(),
         )
-        attendance.run()
+        attempt.run()
     db.close()
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import update
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.jobs import service as jobs
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.errors import OutOfSpace
 from app.platform.settings import Settings
 from app.platform.tables import Job, Model
@@ -45,7 +45,7 @@ def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:
 def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(faults, "_armed", faults.parse("adopt=full"))
+    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("adopt=full"))
     job_id = crew.shop.train(crew.table, 5)
     waiting = eventually(
         lambda: (job := crew.shop.job(job_id)).attempt == 1 and job.state == "queued" and job
@@ -61,7 +61,7 @@ def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
 def test_no_job_is_begun_while_the_disk_is_nearly_full(
     crew: Crew, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(slots, "space", SimpleNamespace(check=_nearly_full))
+    monkeypatch.setattr(slots, "resources", SimpleNamespace(check=_nearly_full))
     job_id = crew.shop.train(crew.table, 5)
     eventually(lambda: "no room" in caplog.text)
     assert crew.shop.job(job_id).attempt == 0
@@ -205,7 +205,7 @@ def test_the_users_fault_fails_at_once(crew: Crew) -> None:
 def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(faults, "_armed", faults.parse("beat=raise"))
+    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("beat=raise"))
     broken = crew.shop.train(crew.table, ENDLESS)
     eventually(lambda: crew.shop.job(broken).not_before > 0, seconds=60)  # it will be tried again
     next_id = crew.shop.train(crew.table, 3)

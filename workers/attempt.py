@@ -11,23 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.jobs import child_jobs as parts
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import child_jobs, handlers, queue
 from app.jobs.progress import COMPILING, clocked
 from app.jobs.queue_repository import Requests
 from app.operations import repository as blob_rows
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import JobState
-from workers import checkpoints
 from workers.fit_process import FitProcess, FitProcessDied, Message
 
 log = logging.getLogger(__name__)
 
+CHECKPOINTS = "checkpoints"  # their kind in the blob store
 POLL_SECONDS = 0.1
 PROGRESS_SECONDS = 1.0
 RETRY_SECONDS = 1.0
@@ -36,8 +34,8 @@ RETRY_SECONDS = 1.0
 Ending = Callable[[], object]
 
 
-class Attendance:
-    """Attends to one claimed job until its end is written, or until the lease turns out to be lost."""
+class Attempt:
+    """One attempt at a claimed job, until its end is written or the lease turns out to be lost."""
 
     def __init__(
         self,
@@ -62,27 +60,27 @@ class Attendance:
         self._next_beat = started + settings.heartbeat_seconds
         self._next_progress = started
         self._progress: dict[str, Any] | None = None
-        self._shown: dict[str, Any] | None = None
-        self._last_progress: dict[str, Any] = {"fraction": 0.0}
+        self._last_sent: dict[str, Any] | None = None
+        self._fit_progress: dict[str, Any] = {"fraction": 0.0}
         self._started = started - (claim.timeout_seconds - claim.seconds_left)
-        self._told_to_end = claim.keep_requested
-        self._loads = False
+        self._end_early_sent = claim.keep_requested
+        self._is_loading = False
         self._checkpoint_key = claim.checkpoint_key
 
     def run(self) -> None:
         """Run the attempt. A lost lease is no error: another attempt owns the job, and this one's work is dropped."""
         payload: dict[str, Any] = {}
-        faults.reach("claimed")
+        failpoints.reach("claimed")
         try:
             try:
-                payload = execution.prepare(self._db, self._blobs, self._settings, self._claim)
-                ending = self._attempt(payload | {"checkpoint": self._ask_for_checkpoints()})
+                payload = handlers.prepare(self._db, self._blobs, self._settings, self._claim)
+                ending = self._fit(payload | {"checkpoint": self._checkpoint_options()})
             except LeaseLost:
                 raise
             except Exception as error:
                 ending = self._failure(error)
             self._write(ending)
-            faults.reach("finished")
+            failpoints.reach("finished")
         except LeaseLost:
             log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
         finally:
@@ -90,13 +88,13 @@ class Attendance:
                 shutil.rmtree(workdir, ignore_errors=True)
             self._drop_checkpoint(self._checkpoint_key)
 
-    def _attempt(self, payload: dict[str, Any]) -> Ending:
+    def _fit(self, payload: dict[str, Any]) -> Ending:
         """Run the fit under watch and say how it ended. The fit process is idle or dead afterwards."""
         try:
             self._process.start_job(payload, self._memory_bytes)
             while True:
                 message = self._process.receive(POLL_SECONDS)
-                if message is not None and (ending := self._hear(message)) is not None:
+                if message is not None and (ending := self._handle(message)) is not None:
                     return ending
                 if self._stopping.is_set():
                     return self._give_back()
@@ -110,21 +108,21 @@ class Attendance:
             self._process.stop_job()  # its late answer must not be taken for the next job's
             raise
 
-    def _hear(self, message: Message) -> Ending | None:
-        """Take note of what the fit process tells; its answer is how the attempt ends."""
+    def _handle(self, message: Message) -> Ending | None:
+        """Handle a message of the fit process; its answer gives the ending."""
         match message["type"]:
             case "progress":
-                self._last_progress = message["progress"]
+                self._fit_progress = message["progress"]
                 self._progress = self._on_top(message["progress"])
                 return None
             case "loading":
-                self._loads = True
+                self._is_loading = True
                 if message["detail"] is not None:
                     compiling = {"phase": COMPILING, "detail": message["detail"]}
-                    self._progress = self._on_top(self._last_progress | compiling)
+                    self._progress = self._on_top(self._fit_progress | compiling)
                 return None
             case "loaded":
-                self._loads = False
+                self._is_loading = False
                 self._process.leave_out(message["bytes"])
                 return None
             case "checkpoint":
@@ -132,7 +130,7 @@ class Attendance:
                 return None
             case "result":
                 return partial(
-                    execution.complete, self._db, self._blobs, self._claim, message["result"]
+                    handlers.complete, self._db, self._blobs, self._claim, message["result"]
                 )
             case "memory" if self._memory_bytes is not None:
                 return self._over_memory(self._memory_bytes)
@@ -148,11 +146,11 @@ class Attendance:
         asked = self._requests()
         if asked.cancel:
             return self._cancelled()
-        if asked.keep and not self._told_to_end:
+        if asked.keep and not self._end_early_sent:
             self._process.end_early()
-            self._told_to_end = True
+            self._end_early_sent = True
         limit = self._memory_bytes
-        if limit is not None and not self._loads and self._process.job_memory_bytes() > limit:
+        if limit is not None and not self._is_loading and self._process.job_memory_bytes() > limit:
             self._process.kill()  # asking would give it a second to take more
             return self._over_memory(limit)
         if time.monotonic() > self._deadline:
@@ -162,12 +160,12 @@ class Attendance:
     def _give_back(self) -> Ending:
         """End the fit, for another worker to go on from where it is if it can; unless it ends by itself just now."""
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
-            if message["type"] != "stopped" and (ending := self._hear(message)) is not None:
+            if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
         return partial(queue.give_back, self._db, self._claim)
 
-    def _ask_for_checkpoints(self) -> dict[str, Any]:
-        """What the fit process is told of them; see `checkpoints.Asked`.
+    def _checkpoint_options(self) -> dict[str, Any]:
+        """What the fit process is told of checkpoints: `resume` is a path or None, `every` seconds, 0 for never.
 
         A last attempt begins anew: should the checkpoint be why the others were lost, it must not be why the job fails.
         """
@@ -185,7 +183,7 @@ class Attendance:
         Without it the job is none the worse off: what goes wrong here ends no attempt.
         """
         try:
-            key = publish(self._blobs, Path(made["path"]), checkpoints.KIND, made["sha256"])
+            key = publish(self._blobs, Path(made["path"]), CHECKPOINTS, made["sha256"])
             queue.keep_checkpoint(self._db, self._claim, key)
         except (OSError, Unavailable) as error:
             log.warning("%s: a checkpoint was not kept: %s", self._claim.job_id, error)
@@ -218,13 +216,13 @@ class Attendance:
         if not news and now < self._next_beat:
             return
         # A fit that has told nothing for long is told of again with each heartbeat, so that its clock goes on.
-        self._shown = progress = self._progress or self._shown
+        self._last_sent = progress = self._progress or self._last_sent
         if progress is not None:
             progress = clocked(progress, self._claim.spec, now - self._started)
         try:
             queue.heartbeat(self._db, self._settings, self._claim, progress)
             if progress is not None and self._claim.parent_id is not None:
-                parts.tell(self._db, self._claim.parent_id, progress)
+                child_jobs.tell(self._db, self._claim.parent_id, progress)
         except Unavailable as error:
             # Only the token says whether the lease is lost; a locked or distant database says nothing.
             log.warning("%s: no heartbeat: %s", self._claim.job_id, error)
@@ -241,7 +239,7 @@ class Attendance:
 
     def _failure(self, error: Exception) -> Ending:
         """The ending for an exception of the steps in this process: the user's fault fails, all else is tried again."""
-        problem, user_fault = execution.problem_of(error)
+        problem, user_fault = handlers.problem_of(error)
         if user_fault:
             return partial(queue.fail, self._db, self._claim, problem)
         log.error("%s: attempt %d failed", self._claim.job_id, self._claim.attempt, exc_info=error)
