@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from app.platform import resources as space
+from app.platform import resources
 from app.platform.errors import Malformed, ServiceError, shown
 from core.errors import CoreError
 
@@ -179,10 +179,10 @@ def _pointer(path: Sequence[Any], body: Any) -> str:
 
 def of_os_error(request: Request, error: OSError) -> Response:
     """A full disk, which passes; whatever else the system refuses is our own fault."""
-    if not space.is_full(error):
+    if not resources.is_full(error):
         raise error
     log.error("a disk is full: %s", error)
-    return of_service_error(request, space.refusal())
+    return of_service_error(request, resources.refusal())
 
 
 def of_recursion(request: Request, error: RecursionError) -> Response:

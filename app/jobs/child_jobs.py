@@ -21,7 +21,7 @@ from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.jobs.progress import as_event, clocked
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import CancelRequested, Conflict
@@ -92,7 +92,7 @@ def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
         )
         # As far as its owner sees, a job that waits for its parts is running.
         queue.say(session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts))
-        faults.reach("fan_out")
+        failpoints.reach("fan_out")
 
 
 def finish(
@@ -217,7 +217,7 @@ def _join(session: Session, parent: Job) -> bool:
         return False
     parent.progress = parent.progress | {"fraction": rows.done(session, parent.id).fraction}
     queue.requeue_held(session, parent, "its parts are done", parent.attempt - 1, 0.0)
-    faults.reach("join")
+    failpoints.reach("join")
     return True
 
 

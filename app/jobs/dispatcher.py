@@ -13,7 +13,7 @@ from app.jobs import queue_repository as queue
 from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_held
 from app.jobs.queue_repository import Held
 from app.operations.housekeeping import Housekeeper
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
@@ -62,7 +62,7 @@ class Reaper:
         return reaped
 
     def _take(self, held: Held, reaped: Reaped) -> None:
-        faults.reach("reap")
+        failpoints.reach("reap")
         with self._db.write() as session:
             # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
             job = queue.hold(
@@ -72,8 +72,8 @@ class Reaper:
                 return  # it moved since it was read, or is moving: a heartbeat, an end, another reaper
             reason = f"worker {job.worker_id} was silent for {self._settings.lease_seconds:g} s"
             state = retry_held(session, job, reason, delay_seconds=self._delay_seconds(job))
-            faults.reach("take")
-        faults.reach("reaped")
+            failpoints.reach("take")
+        failpoints.reach("reaped")
         log.warning("job %s: %s; now %s", held.job_id, reason, state)
         ended = {
             JobState.QUEUED: reaped.requeued,
@@ -99,7 +99,7 @@ def publish_after_commit(producer: Producer, job_id: str) -> None:
     The outbox row stays as it is. Marking it here would be a second commit right when the worker comes to claim,
     and on SQLite the two would wait for each other; the dispatcher marks it, in a batch, and sends it if it must.
     """
-    faults.reach("accepted")
+    failpoints.reach("accepted")
     try:
         producer.wake()
     except BrokerAway as error:
@@ -125,10 +125,10 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
         if away is None or not wake_up.needed:
             settled.append(wake_up)
     if settled:
-        faults.reach("published")
+        failpoints.reach("published")
         with db.write() as session:
             outbox.mark_published(session, settled)
-            faults.reach("mark")
+            failpoints.reach("mark")
     if away is not None:
         raise away
     return len(settled)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from app.platform import resources as space
+from app.platform import resources
 from app.platform.errors import Invalid, ServiceError, Unavailable
 from core.errors import CoreError
 
@@ -94,7 +94,7 @@ def problem_of(error: BaseException) -> tuple[Json, bool]:
             "detail": str(error),
             "errors": [],
         }, True
-    if space.is_full(error):
+    if resources.is_full(error):
         detail = "the worker's disk is full"
         return {
             "code": "out_of_space",

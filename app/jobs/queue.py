@@ -17,7 +17,7 @@ from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs.progress import as_event
 from app.jobs.service import READINGS
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
@@ -81,7 +81,7 @@ def claim(
         job, seconds_left = claimed
         timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
         say(session, job, worker=worker_id, token=job.lease_token)
-        faults.reach("claim")
+        failpoints.reach("claim")
         return Claim(
             job_id=job.id,
             owner=job.owner,
@@ -118,7 +118,7 @@ def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | N
         if progress is not None and claim.parent_id is None:
             told = as_event(progress)
             job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", told)
-    faults.reach("beat")
+    failpoints.reach("beat")
     return Beat(beaten.cancel_requested)
 
 
@@ -183,7 +183,7 @@ def succeed(
         if asked is not None and asked.cancel:
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
         raise lost(claim)
-    faults.reach("finish")
+    failpoints.reach("finish")
     return seq
 
 

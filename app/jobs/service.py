@@ -13,7 +13,7 @@ from app.evaluation import repository as evaluation_rows
 from app.jobs import queue_repository as outbox
 from app.jobs import queue_repository as queue
 from app.jobs import repository as rows
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
@@ -80,7 +80,7 @@ def enqueue(
     )
     outbox.insert_first(session, [job.id])
     rows.add_event(session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0})
-    faults.reach("accept")
+    failpoints.reach("accept")
     return job
 
 

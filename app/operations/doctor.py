@@ -20,9 +20,7 @@ from app.jobs import repository as worker_rows
 from app.operations import housekeeping
 from app.operations import repository as rows
 from app.operations.health import MISSED_ROUNDS, OWED_SECONDS, SILENT_BEATS
-from app.platform import failpoints as faults
-from app.platform import migrate
-from app.platform import resources as space
+from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
@@ -83,7 +81,7 @@ def age(seconds: float) -> str:
 _BEATS_A_LEASE = 3
 _ROOM = 4  # times the least free space, below which a warning is due
 _PREFIX = "RANKWRIGHT_"
-_OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", faults.VARIABLE}
+_OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", failpoints.VARIABLE}
 
 
 def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -95,10 +93,10 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
         yield warn(
             "settings", f"{name} is set, and means nothing", "see docs/settings.md for its name"
         )
-    if environment.get(faults.VARIABLE):
+    if environment.get(failpoints.VARIABLE):
         yield warn(
             "settings",
-            f"{faults.VARIABLE} has processes fail on purpose",
+            f"{failpoints.VARIABLE} has processes fail on purpose",
             "unset it: it is for tests",
         )
     if given.lease_seconds < _BEATS_A_LEASE * given.heartbeat_seconds:
@@ -141,8 +139,8 @@ def check_folder(given: Settings) -> Iterator[Finding]:
 def check_disk(given: Settings) -> Iterator[Finding]:
     """Whether there is room where the service writes."""
     seen = set()
-    for path in space.folders(given):
-        free = space.free_bytes(path)
+    for path in resources.folders(given):
+        free = resources.free_bytes(path)
         if free in seen:
             continue  # the same disk
         seen.add(free)

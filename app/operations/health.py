@@ -13,7 +13,7 @@ from app.access import repository as quota_rows
 from app.jobs import queue_repository as overdue
 from app.jobs import repository as worker_rows
 from app.operations import repository as rows
-from app.platform import resources as space
+from app.platform import resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
@@ -142,8 +142,8 @@ class Figures(Collector):
         free = GaugeMetricFamily(
             "rankwright_disk_free_bytes", "Free space where this process writes.", labels=["disk"]
         )
-        for disk, path in zip(("blobs", "database"), space.folders(settings), strict=False):
-            free.add_metric([disk], space.free_bytes(path))
+        for disk, path in zip(("blobs", "database"), resources.folders(settings), strict=False):
+            free.add_metric([disk], resources.free_bytes(path))
         yield free
         yield GaugeMetricFamily(
             "rankwright_uploads", "Uploads that this process receives.", self._uploads()

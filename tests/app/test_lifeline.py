@@ -11,7 +11,7 @@ import pytest
 from harness import is_running
 from servers import eventually
 
-from app.platform import processes as lifeline
+from app.platform import processes
 
 # A parent that starts a child by the words below, tells its pid and waits to be killed.
 PARENT = """
@@ -25,8 +25,8 @@ signal.pause()
 
 BY_GUARDIAN = """
 import sys, time
-from app.platform import processes as lifeline
-lifeline.guard(int(sys.argv[1]))
+from app.platform import processes
+processes.guard(int(sys.argv[1]))
 print("guarded", flush=True)
 time.sleep(600)
 """
@@ -48,7 +48,7 @@ def name_of(pid: int) -> str:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's rule is Linux's")
 def test_a_command_under_the_rule_dies_with_its_parent() -> None:
-    shim = [sys.executable, "-I", "-S", lifeline.__file__]
+    shim = [sys.executable, "-I", "-S", processes.__file__]
     parent, pid = start(*shim, "{parent}", "{pipe}", "sleep", "600")
     with parent:
         eventually(lambda: name_of(pid) == "sleep")
@@ -73,7 +73,7 @@ def test_a_parent_that_is_gone_already_is_noticed() -> None:
 
 def test_a_command_that_is_not_there_is_named() -> None:
     done = subprocess.run(
-        [sys.executable, lifeline.__file__, str(os.getpid()), "0", "no-such-command"],
+        [sys.executable, processes.__file__, str(os.getpid()), "0", "no-such-command"],
         capture_output=True,
         text=True,
         check=False,

@@ -20,7 +20,7 @@ import pytest
 from harness import children_of, is_running
 from servers import eventually
 
-from app.platform.processes import Signals
+from app.platform.processes import SignalWaiter
 from app.platform.settings import Settings
 from app.serve import supervisor as supervision
 
@@ -232,7 +232,7 @@ def test_a_slow_start_is_told_and_waited_for(
     monkeypatch.setattr(supervision, "say", say)
     with (
         HTTPServer(("127.0.0.1", 0), Api) as api,
-        Signals([signal.SIGTERM, signal.SIGCHLD]) as signals,
+        SignalWaiter([signal.SIGTERM, signal.SIGCHLD]) as signals,
     ):
         threading.Thread(target=api.serve_forever, daemon=True).start()
         supervisor = supervision.Supervisor(

@@ -15,7 +15,7 @@ import pytest
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.settings import Settings
 from chaos import inside
@@ -27,7 +27,7 @@ from chaos.orders import PASSED_BY, Orders
 from chaos.outages import Outages
 from chaos.recovery import late, recoveries
 
-SEAMS = tuple(faults.POINTS)
+SEAMS = tuple(failpoints.POINTS)
 
 
 def test_a_seam_that_is_behind_is_armed_more_often_than_any_other(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_seam_that_is_behind_is_armed_more_often_than_any_other(tmp_path: Path
     for _ in range(50):
         orders.deal(fired, clocks=False)
         for order in _orders(tmp_path, "worker"):
-            dealt.update(faults.parse(order["faults"]).keys())
+            dealt.update(failpoints.parse(order["faults"]).keys())
     assert dealt["finished"] > 2 * max(n for point, n in dealt.items() if point != "finished")
     assert all("worker" in PASSED_BY[point] for point in dealt)
 
@@ -58,7 +58,7 @@ def test_every_fault_that_is_dealt_is_one_that_a_process_understands(tmp_path: P
     orders.deal(Counter(), clocks=True)
     for role in ("api", "dispatcher", "worker", "child"):
         for order in _orders(tmp_path, role):
-            assert faults.parse(order["faults"])
+            assert failpoints.parse(order["faults"])
 
 
 def test_outages_come_one_after_the_other_each_once(tmp_path: Path) -> None:

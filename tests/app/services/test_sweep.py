@@ -12,7 +12,7 @@ from queue_steps import OWNER, add_dataset, change, claimed, submit
 from app.jobs import service as jobs
 from app.operations import housekeeping
 from app.operations.housekeeping import sweep
-from app.platform import failpoints as faults
+from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -112,7 +112,7 @@ class TestSweep:
         key, _ = self.put(blobs, "uploads", b"again")
         self.age(blobs, key)
         monkeypatch.setattr(
-            faults, "_armed", {"sweep": lambda: self.put(blobs, "uploads", b"again")}
+            failpoints, "_armed", {"sweep": lambda: self.put(blobs, "uploads", b"again")}
         )
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 1
         assert blobs.path(key).read_bytes() == b"again"
@@ -124,8 +124,8 @@ class TestSweep:
         keys = [self.put(blobs, kind, b"aside")[0] for kind in ("uploads", "out-of-fold")]
         for key in keys:
             self.age(blobs, key)
-            monkeypatch.setattr(faults, "_armed", faults.parse("sweep=raise"))
-            with pytest.raises(faults.InjectedFault):
+            monkeypatch.setattr(failpoints, "_armed", failpoints.parse("sweep=raise"))
+            with pytest.raises(failpoints.FailpointError):
                 blobs.remove_old(key, DAY)
             assert not blobs.path(key).exists()
         add_dataset(db, upload_key=keys[0], table_key=None)  # named since
