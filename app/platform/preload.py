@@ -50,7 +50,6 @@ _MODULES = (
     "app.ingest.build",
     "app.ingest.pairs",
     "app.evaluation.metrics",
-    "app.scoring.fastpath_query",
     "app.scoring.fastpath",
     "app.scoring.table_rows",
     "app.training.tasks",

@@ -22,8 +22,7 @@ from app.ingest.values import DATE, SPACES, parse_dates, seconds_of
 from app.platform.errors import Invalid, shown
 
 if TYPE_CHECKING:
-    from app.scoring.fastpath import PlainRows
-    from app.scoring.fastpath_query import PlainQuery
+    from app.scoring.fastpath import PlainQuery, PlainRows
 
 MISSING = float("nan")
 
@@ -98,9 +97,7 @@ class FeatureIndex:
 
         Loading takes a moment, and seconds where it is yet to be compiled: it is for a thread that nobody waits for.
         """
-        from app.scoring.fastpath import BOOLEAN, NUMBER, WORD, PlainRows
-        from app.scoring.fastpath_query import PlainQuery
-        from app.scoring.fastpath_words import lay_out
+        from app.scoring.fastpath import BOOLEAN, NUMBER, WORD, PlainQuery, PlainRows, lay_out
 
         if self._is_plain:
             plain = PlainQuery([quote_plus(name) for name in self.names], self._known)

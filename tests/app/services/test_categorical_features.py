@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.platform.errors import Invalid
-from app.scoring.fastpath_query import PlainQuery
+from app.scoring.fastpath import PlainQuery
 from app.scoring.features import FeatureIndex
 
 COLOURS = tuple(sorted(["3", "a&b=c", "dark red", "green", "grün", "red", "re\nd\n", "true", "ü"]))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.platform.errors import Invalid
-from app.scoring.fastpath_query import PlainQuery
+from app.scoring.fastpath import PlainQuery
 from app.scoring.features import FeatureIndex
 
 
@@ -190,7 +190,14 @@ def test_decimals_are_read_as_python_reads_them(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["age=41&income=5.5", "age=-0.001&income=", "age=9007199254740992&income=0"]
+    "query",
+    [
+        "age=41&income=5.5",
+        "age=-0.001&income=",
+        "age=9007199254740992&income=0",
+        "age=9007199254740993&income=1e5",
+        "age=1e23&income=-1.5E-7",
+    ],
 )
 def test_the_plainest_queries_take_the_compiled_way(query: str) -> None:
     row = PlainQuery(TWO.names, [None, None]).read(query.encode())
@@ -208,9 +215,7 @@ def test_the_plainest_queries_take_the_compiled_way(query: str) -> None:
         "age=.5&income=1",
         "age=-&income=1",
         "age=1e&income=1",
-        "age=1e5&income=1",
-        "age=9007199254740993&income=1",
-        "age=1e23&income=1",
+        "age=01&income=1",
         "age1&income=1",
         "age=1&incom=1",
         "age=1&incomes=1",

@@ -6,8 +6,7 @@ import numpy as np
 import orjson
 import pytest
 
-from app.scoring.fastpath import NUMBER, PlainRows
-from app.scoring.fastpath_words import lay_out
+from app.scoring.fastpath import NUMBER, PlainRows, lay_out
 
 NAMES = ["a", "b c", "d"]
 
