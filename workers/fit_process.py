@@ -14,6 +14,8 @@ from pathlib import Path
 from socket import socketpair
 from typing import Any
 
+from app.platform.processes import describe_exit
+
 Message = dict[str, Any]
 
 STOP_SECONDS = 1.0
@@ -117,9 +119,7 @@ class FitProcess:
             code = self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             return f"fit process {self.pid} closed its pipe"
-        if code >= 0:
-            return f"fit process {self.pid} exited with code {code}"
-        return f"fit process {self.pid} was killed by {signal.Signals(-code).name}"
+        return f"fit process {self.pid} {describe_exit(code)}"
 
 
 def private_bytes(pid: int | str) -> int:

@@ -74,6 +74,11 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"cannot start {command[0]}: {error.strerror}")
 
 
+def describe_exit(code: int) -> str:
+    """Say how a process ended, by the code that `subprocess` gives."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+
 class SignalWaiter:
     """Collects the named signals for `wait`. To be made in the main thread, one at a time."""
 

@@ -203,7 +203,7 @@ class Supervisor:
         threading.Thread(target=start.await_ready, daemon=True).start()
         next_word = time.monotonic() + WAIT_SECONDS
         while not start.ready.is_set():
-            if not self._tend(TICK_SECONDS):
+            if not self._watch_once(TICK_SECONDS):
                 return False
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
@@ -215,7 +215,7 @@ class Supervisor:
 
     def watch(self) -> None:
         """Restart what dies, until told to stop."""
-        while self._tend(None):
+        while self._watch_once(None):
             pass
 
     def stop(self) -> None:
@@ -224,10 +224,10 @@ class Supervisor:
         for group in groups:
             services = [service for service in group if service is not None]
             for service in services:
-                service.ask_to_end()
+                service.terminate()
             self._wait(services)
             for service in services:
-                if not service.wait_for_end(0.0):
+                if not service.kill():
                     say(f"the {service.name} did not end in time and was killed")
         for descriptor in (self._gate_fd, self._closed_gate_fd):
             if descriptor >= 0:
@@ -246,7 +246,7 @@ class Supervisor:
                 self._grace = HURRIED_GRACE_SECONDS
                 return
 
-    def _tend(self, longest: float | None) -> bool:
+    def _watch_once(self, longest: float | None) -> bool:
         """Wait for a signal or the next restart, then see to the dead. False when told to stop."""
         pauses = [service.seconds_to_restart() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
@@ -254,7 +254,7 @@ class Supervisor:
             say("stopping")
             return False
         for service in self._all():
-            if (death := service.tend()) is not None:
+            if (death := service.restart_if_due()) is not None:
                 say(f"the {service.name} {death}; it will be restarted")
         return True
 
@@ -321,7 +321,7 @@ class Service:
         )
         self._started_at = time.monotonic()
 
-    def tend(self) -> str | None:
+    def restart_if_due(self) -> str | None:
         """Restart the process if it died and its pause is over. Returns how it died, once."""
         now = time.monotonic()
         if self._process is None:
@@ -330,51 +330,39 @@ class Service:
             return None
         if (code := self._process.poll()) is None:
             return None
-        self._sweep()
+        self._kill_group()
         self._process = None
         self.deaths += 1
         if now - self._started_at > STEADY_SECONDS:
             self._backoff = FIRST_BACKOFF
         self._start_at = now + self._backoff
         self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
-        return _how(code)
+        return processes.describe_exit(code)
 
     def seconds_to_restart(self) -> float | None:
-        """How long until `tend` would restart a dead process; None while it runs."""
+        """How long until `restart_if_due` would restart a dead process; None while it runs."""
         return None if self._process else max(0.0, self._start_at - time.monotonic())
 
-    def ask_to_end(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
-    def wait_for_end(self, grace: float) -> bool:
-        """Wait, then kill the whole group. True if the process ended by itself."""
+    def kill(self) -> bool:
+        """Kill what is left of the group. Returns whether the process had ended by itself."""
         if self._process is None:
             return True
-        try:
-            self._process.wait(max(0.0, grace))
-            ended = True
-        except subprocess.TimeoutExpired:
-            ended = False
-        self._sweep()
+        ended = self._process.poll() is not None
+        self._kill_group()
         self._process.wait()
         self._process = None
         return ended
 
-    def _sweep(self) -> None:
+    def _kill_group(self) -> None:
         """Kill what is left of the group, the process included."""
         assert self._process is not None
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a group of zombies
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        except PermissionError:
-            pass  # macOS says so of a group of zombies
-
-
-def _how(code: int) -> str:
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 class _Start:
