@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Literal
+from typing import Literal, get_args
 
 Prefix = Literal["ds", "job", "mdl", "evl", "cmp", "bat", "key", "aud", "req", "wrk"]
+_ID = re.compile(rf"(?:{'|'.join(get_args(Prefix))})_[0-9a-f]{{32}}")
 
 
 def uuid7() -> str:
@@ -25,9 +26,6 @@ def uuid7() -> str:
 def new_id(prefix: Prefix) -> str:
     """Return an id such as `job_0198f0c2a4d37c1e8a4b5c6d7e8f9012`."""
     return f"{prefix}_{uuid7()}"
-
-
-_ID = re.compile(r"(?:ds|job|mdl|evl|cmp|bat|key|aud|req|wrk)_[0-9a-f]{32}")
 
 
 def is_id(text: str, prefix: Prefix) -> bool:
