@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.access import repository as rows
 from app.platform import audit as audit_rows
-from app.platform import resources as space
+from app.platform import resources
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -168,7 +168,7 @@ def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
 
 def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
     """The same as the rows stand now: good for refusing an upload before it is sent, too early for accepting it."""
-    space.check(settings)
+    resources.check(settings)
     limit = settings.quota_queued_jobs
     if limit is not None and (queued := rows.queued_jobs(session, owner)) >= limit:
         raise _exceeded(

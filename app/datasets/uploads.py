@@ -36,7 +36,7 @@ from app.http.limits import Permit
 from app.http.schemas import bytes_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
 from app.jobs.acceptance import Look, PreferWait, PreferWaitDep, accepted, wake_a_worker
-from app.platform import resources as space
+from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, Malformed, ServiceError, TooLarge, Unavailable
 from app.platform.tables import Dataset as DatasetRow
@@ -242,7 +242,7 @@ class _Room:
 
     def admit(self, replays: tuple[str, str] | None, check_only: bool) -> None:
         """Look before the body comes; raises TooMany, Unavailable or OutOfSpace."""
-        space.check(self._settings, self._permit.size)
+        resources.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
             if not replayed:
@@ -259,7 +259,7 @@ class _Room:
             return
         self._next_look = size + min(size, _LOOK_BYTES)
         try:
-            space.check(self._settings)
+            resources.check(self._settings)
             self._check_quota()
         except ServiceError as error:
             error.headers["Connection"] = "close"  # what is left of the body is not read

@@ -20,8 +20,7 @@ from servers import eventually
 
 from app.access import repository as quotas
 from app.http.limits import FairSemaphore
-from app.platform import failpoints as faults
-from app.platform import resources as space
+from app.platform import failpoints, resources
 from app.platform.errors import TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
@@ -224,7 +223,7 @@ def test_a_disk_that_is_nearly_full_refuses_before_the_body(
 ) -> None:
     dataset_id = tight.upload(client, BODY.decode())
     before = everything(tight)
-    monkeypatch.setattr(space, "free_bytes", lambda folder: 1000)
+    monkeypatch.setattr(resources, "free_bytes", lambda folder: 1000)
     for answer in (
         upload(client),
         upload(client, key="k"),
@@ -298,7 +297,7 @@ def test_free_space_is_kept_while_a_body_comes(
 ) -> None:
     before = everything(tight)
     free = tight.settings.min_free_bytes + 10_000
-    monkeypatch.setattr(space, "free_bytes", lambda folder: free)
+    monkeypatch.setattr(resources, "free_bytes", lambda folder: free)
     answer = upload(client, b"\n" * 10_001)
     refused(answer, 507, "out_of_space", "and 10001 more are asked for")
     growing = Growing(client, "label=left&validate=true")
@@ -316,7 +315,7 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, seam: str
 ) -> None:
     before = everything(tight)
-    monkeypatch.setattr(faults, "_armed", faults.parse(f"{seam}=full"))
+    monkeypatch.setattr(failpoints, "_armed", failpoints.parse(f"{seam}=full"))
     refused(upload(client), 507, "out_of_space", "a disk of the service is full")
     monkeypatch.undo()
     assert everything(tight)[0] == before[0]
