@@ -21,7 +21,7 @@ from core.errors import ArtifactError, InvalidData
 from core.ranker import Floats
 from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
-from core.trees.cuts import Integers, is_above, members_of
+from core.trees.category_sets import Integers, is_above, members_of
 
 from . import stumps
 from .booster import Booster

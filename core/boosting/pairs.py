@@ -42,7 +42,7 @@ from core.coding import (
     slot,
 )
 from core.coding.best_split import TIE, bins_after
-from core.coding.team import shared_team, take
+from core.coding.threads import shared_pool, take
 from core.kernel import kernel
 from core.ranker import Floats
 from core.trees.grower import Grower
@@ -265,7 +265,7 @@ class PairStumpLearner(WeakLearner):
         by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         pairs = self._pairs
         arguments = (*by_width, pairs.better, pairs.worse, self._weights, n_bins, self._masses)
-        shared_team(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
+        shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 
 
 class ListedPairLoss(PairLoss):

@@ -33,7 +33,7 @@ from core.kernel import kernel
 from core.ranker import Floats
 from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
-from core.trees.cuts import NO_SET, Integers, Sets, check_sets, is_above, members_of
+from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
 from .data import Rows
 from .loop import LEAST_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of

@@ -20,15 +20,15 @@ from core.errors import ArtifactError
 from core.ranker import Floats
 from core.state import Array, Index, Known, Records, Totals
 from core.table import Categories
+from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
-from core.trees.cuts import NO_SET, Integers, Sets, check_sets, members_of
+from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, Grower, Splits
 from core.trees.options import LeafForm
 from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
 from core.trees.splitting import BY_SUBSET, Objective
 from core.trees.splitting import Rule as SplitRule
 from core.trees.target_encoding import encode
-from core.trees.words import describe_leaves
 
 from .data import Rows
 from .loop import NEVER_WRONG, Ensemble, LoopState, Path, Rule, WeakLearner, WeakRanker

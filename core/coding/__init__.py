@@ -63,7 +63,7 @@ from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_cod
 from .categories import NO_SPREAD, Spread, count_rows, measure_spread, order_bins
 from .histogram import WIDTHS, change_histograms, fill_histograms, slot
 from .labels import find_best_label_split
-from .team import Team
+from .threads import ThreadPool
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
 
 __all__ = [
@@ -77,7 +77,7 @@ __all__ = [
     "Criterion",
     "Split",
     "Spread",
-    "Team",
+    "ThreadPool",
     "Threshold",
     "TwoSided",
     "change_histograms",

@@ -10,7 +10,7 @@ from numba.extending import overload
 from core.kernel import kernel
 
 from .bins import N_CODES, Codes
-from .team import shared_team, take
+from .threads import shared_pool, take
 
 # Below this, clearing and adding up sub-histograms costs more than they save.
 FEW_ROWS = 2_000
@@ -82,7 +82,7 @@ def _add_up(
     is_narrow = codes.dtype == np.uint8
     by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
     arguments = (*by_width, rows, weights, n_positives, is_filled, histograms)
-    shared_team(codes.size).deal(_add_up_features, len(codes), *arguments)
+    shared_pool(codes.size).deal(_add_up_features, len(codes), *arguments)
 
 
 def slot(code: Any, last: Any) -> Any:

@@ -24,7 +24,7 @@ from .best_split import TIE, Split, bins_after
 from .bins import N_CODES, Codes, share_out
 from .categories import credibility
 from .histogram import WIDTHS, slot, slots_of
-from .team import Team
+from .threads import ThreadPool
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def find_best_label_split(
     if is_categorical is None:
         is_categorical = np.zeros(len(codes), dtype=np.bool_)
     best = np.empty((len(codes), 4))
-    Team(codes.size).run(
+    ThreadPool(codes.size).run(
         _scan_numeric, len(codes), codes, signed, n_slots, n_bins, has_missing, is_categorical, best
     )
     bins_above: list[npt.NDArray[np.bool_] | None] = [None] * len(codes)

@@ -22,7 +22,7 @@ from core.coding import (
     Criterion,
     Split,
     Spread,
-    Team,
+    ThreadPool,
     count_rows,
     find_best_split,
     fit_bins,
@@ -270,13 +270,15 @@ class Growth:
             masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
         features = np.maximum(nodes["feature"], 0)
         n_pieces = -(-codes.shape[1] // ROWS)
-        Team(codes.shape[1] * (t + 1)).run(take_step, n_pieces, codes, features, rises, masses)
+        ThreadPool(codes.shape[1] * (t + 1)).run(
+            take_step, n_pieces, codes, features, rises, masses
+        )
 
     def add(self, rows: CodedRows, masses: Floats) -> None:
         """Add rows, whose masses are those in the open layer, to its histograms."""
         codes, n_positives = rows.codes, rows.n_positives
         used = masses[: n_blocks(self.n_closed + 1)]
-        Team(codes.size * len(used)).run(
+        ThreadPool(codes.size * len(used)).run(
             add_layer, len(codes), codes, used, n_positives, self._histograms
         )
         if self._bins.is_categorical.any():

@@ -27,7 +27,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from core.coding.team import Team
+from core.coding.threads import ThreadPool
 from core.kernel import kernel
 from core.metrics.groups import FloatArray, Rows, group_rows
 from core.metrics.window import Window
@@ -64,7 +64,7 @@ def draw_areas(
     units, starts = _strata(positive, unit)
     areas = np.empty((n_bootstrap, n_scorers, len(windows)))
     key = np.random.SeedSequence(int(random_state)).generate_state(2, np.uint32)
-    Team(n_bootstrap * order.size).run(
+    ThreadPool(n_bootstrap * order.size).run(
         _draw_and_walk,
         n_bootstrap,
         key.astype(np.uint64),

@@ -20,7 +20,7 @@ from core.checkpoint import identify_fit, read_shares, write_share
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.coding.categories import count_rows
-from core.coding.team import PARALLEL_CELLS
+from core.coding.threads import PARALLEL_CELLS
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped

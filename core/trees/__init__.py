@@ -5,8 +5,8 @@ values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So 
 √(PN) - √(P₁N₁) - √(P₂N₂), whatever the other leaves are, and no pair is ever listed.
 
 A tree goes through one pipeline: `coding` makes of a matrix the coded table; `grower` grows a tree on it, by the best
-splits of histograms (`splitting`), on rows that `drawing` draws, and reweighs the rows when it has been (`logistic`);
-`predictor` sends new rows through trees. `target_encoding` turns many categories into numbers before, `words` puts
-trees into sentences after. The same grower grows LeafRank's small trees in the cells of a ranking tree
+splits of histograms (`splitting`), on rows that `sampling` draws, and reweighs the rows when it has been (`logistic`);
+`predictor` sends new rows through trees. `target_encoding` turns many categories into numbers before, `description`
+puts trees into sentences after. The same grower grows LeafRank's small trees in the cells of a ranking tree
 (`core.treerank.leafrank`). What is descended, and how far, is told in `core.boosting` (`trees`).
 """

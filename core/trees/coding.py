@@ -26,9 +26,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding import Bins, Team, count_rows
+from core.coding import Bins, ThreadPool, count_rows
 from core.coding.bins import MAX_NARROW, RUN_ROWS, learn_bins
-from core.coding.team import take
+from core.coding.threads import take
 from core.kernel import kernel
 from core.ranker import Floats
 
@@ -182,7 +182,7 @@ def code_table(
     n_runs = -(-len(X) // RUN_ROWS)
     narrow, wide = table.words.view(np.uint8), table.words.view(np.uint16)
     coding = (*_tables(bins), table.places, table.groups, narrow, wide)
-    Team(X.size).deal(_encode, n_runs, X, rows, *coding)
+    ThreadPool(X.size).deal(_encode, n_runs, X, rows, *coding)
     return bins, table
 
 
@@ -201,7 +201,9 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
     bits = np.zeros((len(features), n_words), dtype=np.uint64)
     counts = np.zeros((len(features), n_words), dtype=np.uint8)
     edges = np.array([bins.edges[j][0] for j in features.tolist()])
-    Team(len(X) * len(features)).deal(_pack, -(-n_words // 256), X, features, edges, bits, counts)
+    ThreadPool(len(X) * len(features)).deal(
+        _pack, -(-n_words // 256), X, features, edges, bits, counts
+    )
     share = counts.sum(axis=1, dtype=np.int64) / len(X)
     padding = np.zeros(n_words, dtype=np.uint64)
     padding[-1] = ~np.uint64((1 << ((len(X) - 1) % 64 + 1)) - 1)

@@ -12,7 +12,7 @@ Best first, several leaves are divided ahead at the same time: those that gain m
 Which of them the tree gets, and in what order, is decided by their gains as if they had been divided one by one. So
 threads have more to share, and wait for each other less often.
 
-The threads of a fit form a parallel region (`core.coding.team`). One of them leads it through the phases of a tree,
+The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree,
 each of many pieces that no two of which write to the same place. Sums go over fixed runs of rows and are added in
 order, so that the tree is the same whatever the number of threads.
 """
@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 
 from core.checkpoint import Resumable
 from core.coding import count_rows
-from core.coding.team import (
+from core.coding.threads import (
     REGION_TYPE,
     SPINS,
     YIELDS,
@@ -45,9 +45,9 @@ from core.kernel import INNER, kernel
 from core.ranker import Floats
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
-from .drawing import close_up, find_threshold, uniform
 from .logistic import ROWS_AT_ONCE, write_derivatives
-from .predictor import find_leaves
+from .predictor import CODED_SPLIT, find_leaves
+from .sampling import close_up, find_threshold, uniform
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
@@ -164,7 +164,7 @@ TASK = np.dtype(
         ("n_leaves", np.int64),
         ("n_nodes", np.int64),
         ("n_places", np.int64),
-        ("n_asked", np.int64),
+        ("n_columns", np.int64),
     ],
     align=True,
 )
@@ -222,9 +222,9 @@ class FitArrays(NamedTuple):
     found : ndarray of shape (2 * n_batch, n_groups), `SPLIT`
     runs : ndarray, `RUN`
     splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
-    questions : ndarray of shape (n_leaves - 1, 5), int64
-        See `predictor.find_leaves`.
-    asked : ndarray of shape (n_leaves - 1,), int64
+    coded_splits : ndarray of shape (n_leaves - 1,), `CODED_SPLIT`
+        The same splits as codes are compared, of columns by their places in `split_columns`.
+    split_columns : ndarray of shape (n_leaves - 1,), int64
         Columns that the tree asks: 8 · group + lane.
     """
 
@@ -259,8 +259,8 @@ class FitArrays(NamedTuple):
     found: Any
     runs: Any
     splits: Any
-    questions: Any
-    asked: Any
+    coded_splits: Any
+    split_columns: Any
 
 
 _RECORDS = {
@@ -273,6 +273,7 @@ _RECORDS = {
     "pairs": PAIR,
     "runs": RUN,
     "splits": TREE_SPLIT,
+    "coded_splits": CODED_SPLIT,
 }
 _F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
 _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()} | {
@@ -298,8 +299,7 @@ _TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()
     "batch": _I1,
     "above": numba.uint8[:, ::1],
     "found": numba.from_dtype(SPLIT)[:, ::1],
-    "questions": numba.int64[:, ::1],
-    "asked": _I1,
+    "split_columns": _I1,
 }
 ARRAYS_TYPE = numba.types.NamedTuple([_TYPES[name] for name in FitArrays._fields], FitArrays)
 
@@ -387,7 +387,7 @@ def add_rows(  # type: ignore[no-untyped-def]
     """Clear the histogram of a group and add rows[start:stop] to it.
 
     One weight is added to the cells of the row's class; gradient and curvature to both numbers of a cell. The weight of
-    a row, or its gradient, is raised to `least` where it is less, and its curvature in proportion; see `drawing`.
+    a row, or its gradient, is raised to `least` where it is less, and its curvature in proportion; see `sampling`.
     """
     for cell in range(len(histogram)):
         histogram[cell] = 0.0
@@ -447,7 +447,7 @@ def gather_rows(divided, start, middle, stop, rows, above, below):  # type: igno
 
 @numba.njit(**INNER)
 def _draw(job, t):  # type: ignore[no-untyped-def]
-    """Write the rows of a run that are kept, from its start on; see `drawing`."""
+    """Write the rows of a run that are kept, from its start on; see `sampling`."""
     task = job.task[0]
     start, stop = job.passes[t].start, job.passes[t].stop
     end = np.uint64(start)
@@ -587,13 +587,14 @@ def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: i
             leaves[np.uint64(rows[at])] = leaf
             at += np.uint64(1)
         return
-    question, asked = job.questions[s], job.asked[job.questions[s, 1]]
-    group, lane = job.groups[asked // LANES], asked % LANES
+    split = job.coded_splits[s]
+    column = job.split_columns[split.column]
+    group, lane = job.groups[column // LANES], column % LANES
     per_word = LANES // group.row_words
     words, n_words = job.words[group.first_word + lane // per_word :], np.uint64(group.row_words)
     bits = np.uint64(8 * group.row_words)
     shift, one_code = bits * np.uint64(lane % per_word), (np.uint64(1) << bits) - np.uint64(1)
-    above_from, n_above, place = np.uint64(question[2]), np.uint64(question[3]), question[4]
+    first_above, n_more, place = np.uint64(split.first), np.uint64(split.n_more), split.subset
     subsets = job.subsets.reshape(-1)
     while at < end:
         row = np.uint64(rows[at])
@@ -601,7 +602,7 @@ def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: i
         if place >= 0:
             is_above = subsets[np.uint64(place) + code] != 0
         else:
-            is_above = ((code - above_from) & one_code) <= (n_above & one_code)
+            is_above = ((code - first_above) & one_code) <= (n_more & one_code)
         leaves[row] = leaf if is_above else s + 1
         at += np.uint64(1)
 
@@ -628,19 +629,19 @@ def _read_leaves(job, start, stop):  # type: ignore[no-untyped-def]
 def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop: by their codes."""
     task = job.task[0]
-    n_asked, n_leaves = task.n_asked, task.n_leaves
+    n_columns, n_leaves = task.n_columns, task.n_leaves
     wide = False
-    for u in range(n_asked):
-        wide |= job.groups[job.asked[u] // LANES].row_words == 2
-    narrow_codes = np.empty((0 if wide else n_asked, ROUTED_ROWS), dtype=np.uint8)
-    wide_codes = np.empty((n_asked if wide else 0, ROUTED_ROWS), dtype=np.uint16)
+    for u in range(n_columns):
+        wide |= job.groups[job.split_columns[u] // LANES].row_words == 2
+    narrow_codes = np.empty((0 if wide else n_columns, ROUTED_ROWS), dtype=np.uint8)
+    wide_codes = np.empty((n_columns if wide else 0, ROUTED_ROWS), dtype=np.uint16)
     room = np.empty(ROUTED_ROWS, dtype=np.uint8)
-    questions = job.questions[: n_leaves - 1]
+    splits = job.coded_splits[: n_leaves - 1]
     subsets = job.subsets.reshape(-1)
     for low in range(start, stop, ROUTED_ROWS):
         n = min(ROUTED_ROWS, stop - low)
-        for u in range(n_asked):
-            g, lane = job.asked[u] // LANES, job.asked[u] % LANES
+        for u in range(n_columns):
+            g, lane = job.split_columns[u] // LANES, job.split_columns[u] % LANES
             group = job.groups[g]
             per_word = LANES // group.row_words
             first = group.first_word + low * group.row_words + lane // per_word
@@ -657,9 +658,9 @@ def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
                     narrow_codes[u, i] = np.uint8((words[i] >> shift) & np.uint64(0xFF))
         at = job.leaves[low : low + n]
         if wide:
-            find_leaves(wide_codes, questions, subsets, room, at)
+            find_leaves(wide_codes, splits, subsets, room, at)
         else:
-            find_leaves(narrow_codes, questions, subsets, room, at)
+            find_leaves(narrow_codes, splits, subsets, room, at)
 
 
 @numba.njit(**INNER)
@@ -862,30 +863,30 @@ def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
     g, lane, cut = split.group, split.lane, split.cut
     group, column = job.groups[g], job.columns[g][lane]
     n_known = group.n_codes - group.has_missing
-    of_tree, question = job.splits[s], job.questions[s]
+    of_tree, coded = job.splits[s], job.coded_splits[s]
     of_tree.leaf, of_tree.feature, of_tree.node = node.leaf, split.feature, number
     of_tree.missing_above = split.missing_above
     of_tree.cut = 0 if column.kind == BUNDLE else cut
     place = 0
-    while place < task.n_asked and job.asked[place] != LANES * g + lane:
+    while place < task.n_columns and job.split_columns[place] != LANES * g + lane:
         place += 1
-    job.asked[place] = LANES * g + lane
-    task.n_asked = max(task.n_asked, place + 1)
-    question[0], question[1], question[4] = node.leaf, place, -1
+    job.split_columns[place] = LANES * g + lane
+    task.n_columns = max(task.n_columns, place + 1)
+    coded.leaf, coded.column, coded.subset = node.leaf, place, -1
     if cut == BY_SUBSET:
         if not node.is_divided:
             _mark(job, number, scratch, job.subsets[number])
-        question[2] = question[3] = 0
-        question[4] = number * job.subsets.shape[1]
+        coded.first = coded.n_more = 0
+        coded.subset = number * job.subsets.shape[1]
     elif column.kind == BUNDLE:
         # the member's code alone, or the interval of all others, round the greatest code
         on_above = job.members[column.first_member + cut - 1].on_above != 0
-        question[2] = cut if on_above else cut + 1
-        question[3] = 0 if on_above else -2
+        coded.first = cut if on_above else cut + 1
+        coded.n_more = 0 if on_above else -2
     else:
         # The missing code, the greatest, ends the interval of those above or follows it.
-        question[2] = cut + 1
-        question[3] = n_known - 2 - cut + (split.missing_above if group.has_missing else 0)
+        coded.first = cut + 1
+        coded.n_more = n_known - 2 - cut + (split.missing_above if group.has_missing else 0)
     job.frontier[node.leaf] = node.above if node.is_divided else -1
     job.frontier[new] = node.below if node.is_divided else -1
     if node.is_divided:
@@ -1100,7 +1101,7 @@ def _grow_trees(region, job, scratch):  # type: ignore[no-untyped-def]
         root = job.nodes[number]
         root.place = root.depth = root.leaf = root.is_divided = 0
         task.n_leaves = task.n_places = 1
-        task.n_asked = 0
+        task.n_columns = 0
         job.frontier[0] = number
         job.pairs[0].added, job.pairs[0].sibling = number, -1
         n_pairs, n_batch = 1, 1
@@ -1304,8 +1305,8 @@ class Grower(Resumable):
             found=np.zeros((2 * n_batch, n_groups), dtype=SPLIT),
             runs=np.zeros(n_runs, dtype=RUN),
             splits=np.zeros(n_leaves - 1, dtype=TREE_SPLIT),
-            questions=np.zeros((n_leaves - 1, 5), dtype=np.int64),
-            asked=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
+            coded_splits=np.zeros(n_leaves - 1, dtype=CODED_SPLIT),
+            split_columns=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
         )
         self._helpers = Helpers(n_rows * table.n_features, take_part, self._arrays, HELP)
         n_threads = self._helpers.n_threads
@@ -1320,7 +1321,7 @@ class Grower(Resumable):
         features : ndarray of shape (n_features,), bool
             Which may be cut.
         share : float
-            Of the rows that it is grown on, drawn by their weights; see `drawing`.
+            Of the rows that it is grown on, drawn by their weights; see `sampling`.
         key : int
             Of the draw.
 

@@ -16,13 +16,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.coding import Team
+from core.coding import ThreadPool
 from core.coding.categories import unpack
 from core.kernel import kernel
 from core.ranker import Floats
 
+from .category_sets import NO_SET
 from .coding import Integers, find_bins
-from .cuts import NO_SET
 
 MOST_MET = 255  # splits, so that a leaf's number fits a byte
 MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
@@ -39,17 +39,30 @@ ROWS_PER_TREE = 512  # of several trees, where a tree's nodes are to be fetched,
 PIECE_ROWS = 1 << 14  # what a thread does at a time
 
 
+CODED_SPLIT = np.dtype(
+    [
+        ("leaf", np.int64),  # that it divides
+        ("column", np.int64),  # its place among the columns that a tree asks
+        ("first", np.int64),  # code above the cut
+        ("n_more", np.int64),  # codes that follow it above the cut, round the greatest code
+        ("subset", np.int64),  # where the codes above are told in place of an interval; -1 for none
+    ],
+    align=True,
+)
+_CODED_SPLITS = numba.from_dtype(CODED_SPLIT)[::1]
+
+
 @kernel(
     numba.void(
         numba.uint8[:, ::1],
-        numba.int64[:, ::1],
+        _CODED_SPLITS,
         numba.uint8[::1],
         numba.uint8[::1],
         numba.uint16[::1],
     ),
     numba.void(
         numba.uint16[:, ::1],
-        numba.int64[:, ::1],
+        _CODED_SPLITS,
         numba.uint8[::1],
         numba.uint8[::1],
         numba.uint16[::1],
@@ -60,8 +73,7 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
     """Find the leaf of each row of a block.
 
     columns: (n_asked, n_rows or more), codes of the columns asked for; room: (n_rows,).
-    splits: (n_splits, 5), the leaf, the column, the first code above the cut, how many codes follow it above the cut,
-    round the greatest code, and where the codes above are told in `subsets`: -1 if the interval tells.
+    splits: (n_splits,), `CODED_SPLIT`; subsets: 1 for each code above, of all splits by subsets.
 
     All rows, in leaf 0 at first, meet each split once: those in its leaf and below its cut move on. That takes a
     handful of vector instructions, whatever the depth. Of more splits than a byte can number each row meets
@@ -76,15 +88,16 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
         for number in range(n_splits + 1):
             following[number] = ~number
         for s in range(n_splits - 1, -1, -1):
-            ways[s, 0], ways[s, 1] = following[s + 1], following[splits[s, 0]]
-            following[splits[s, 0]] = s
+            ways[s, 0], ways[s, 1] = following[s + 1], following[splits[s].leaf]
+            following[splits[s].leaf] = s
         for i in range(len(found)):
             at = np.int64(0)
             while at >= 0:
-                c, place = columns[splits[at, 1], i], splits[at, 4]
-                above = code(c - code(splits[at, 2])) <= code(splits[at, 3])
-                if place >= 0:
-                    above = subsets[place + c] != 0
+                split = splits[at]
+                c = columns[split.column, i]
+                above = code(c - code(split.first)) <= code(split.n_more)
+                if split.subset >= 0:
+                    above = subsets[split.subset + c] != 0
                 at = ways[at, 1 if above else 0]
             found[i] = ~at
         return
@@ -92,15 +105,15 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
     for i in range(len(leaves)):
         leaves[i] = 0
     for s in range(len(splits)):
-        leaf, new, codes = np.uint8(splits[s, 0]), np.uint8(s + 1), columns[splits[s, 1]]
-        place = splits[s, 4]
-        if place >= 0:
-            above = subsets[place:]
+        split = splits[s]
+        leaf, new, codes = np.uint8(split.leaf), np.uint8(s + 1), columns[split.column]
+        if split.subset >= 0:
+            above = subsets[split.subset :]
             for i in range(len(leaves)):
                 below = above[codes[i]] == 0
                 leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
         else:
-            first, width = code(splits[s, 2]), code(splits[s, 3])
+            first, width = code(split.first), code(split.n_more)
             for i in range(len(leaves)):
                 below = code(codes[i] - first) > width
                 leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
@@ -120,10 +133,8 @@ class BinnedTrees(NamedTuple):
     starts, n_steps, missing : ndarray of shape (n_asked,), int64
         Where the table of each starts, the steps of its search, the code of a missing value.
     n_splits : ndarray of shape (n_trees,), int64
-    splits : ndarray of shape (n_splits, 5), int64
-        The leaf, the place of the feature in `features`, the first code above the cut, how many
-        codes follow it above the cut, and the place of the subsets in `subsets`, -1 if it has none;
-        where it has some, first and number mean nothing.
+    splits : ndarray of shape (n_splits,), `CODED_SPLIT`
+        Of columns by their places in `features`.
     subsets : ndarray of uint8
         1 for each category above, then for the missing.
     values : ndarray of shape (n_splits + n_trees,), float64
@@ -143,7 +154,7 @@ class BinnedTrees(NamedTuple):
 
 _I1, _F1 = numba.int64[::1], numba.float64[::1]
 _BINNED_TREES = numba.types.NamedTuple(
-    (_I1, _F1, _I1, _I1, _I1, _I1, numba.int64[:, ::1], numba.uint8[::1], _F1), BinnedTrees
+    (_I1, _F1, _I1, _I1, _I1, _I1, _CODED_SPLITS, numba.uint8[::1], _F1), BinnedTrees
 )
 
 
@@ -157,8 +168,8 @@ class BinnedPredictor:
     def add_scores(self, X: Floats, scores: Floats) -> None:
         """Add the values of all trees to the scores, tree by tree."""
         n_blocks = -(-len(X) // CODED_AT_ONCE)
-        team = Team(len(X) * len(self.trees.n_splits))
-        team.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, scores)
+        pool = ThreadPool(len(X) * len(self.trees.n_splits))
+        pool.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, scores)
 
 
 def bin_trees(
@@ -188,13 +199,15 @@ def bin_trees(
         table[: len(column)] = column
     n_steps[n_categories[features] > 0] = -1
     last = n_bins[asked] - 1 + splits["missing_above"]
-    coded = np.column_stack([splits["leaf"], asked, first, last - first, np.full_like(first, -1)])
+    coded = np.empty(len(splits), dtype=CODED_SPLIT)
+    coded["leaf"], coded["column"], coded["subset"] = splits["leaf"], asked, -1
+    coded["first"], coded["n_more"] = first, last - first
     subsets = []
     n_so_far = 0
     for s in np.flatnonzero(is_set).tolist():
         held = unpack(sets, splits["set"][s], n_bins[asked[s]])
         subsets.append(np.append(held, splits["missing_above"][s]))
-        coded[s, 4] = n_so_far
+        coded["subset"][s] = n_so_far
         n_so_far += len(subsets[-1])
     trees = BinnedTrees(
         features,
@@ -462,8 +475,8 @@ def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -
     if n_pieces == 1:
         _add_scores(0, 1, 1, X, nodes, first, last, scores)
     else:
-        team = Team(len(X) * int(nodes.depth[first:last].sum()))
-        team.run(_add_scores, n_pieces, X, nodes, first, last, scores)
+        pool = ThreadPool(len(X) * int(nodes.depth[first:last].sum()))
+        pool.run(_add_scores, n_pieces, X, nodes, first, last, scores)
 
 
 @kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.coding.categories import unpack
-from core.trees.cuts import is_above
+from core.trees.category_sets import is_above
 
 
 class Rows(NamedTuple):

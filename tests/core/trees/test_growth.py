@@ -9,8 +9,8 @@ import pytest
 from core.coding import fit_bins
 from core.errors import InvalidParameter
 from core.trees.coding import CELL, LANES, Kind, code_table
-from core.trees.drawing import find_threshold, uniform
 from core.trees.grower import Grower
+from core.trees.sampling import find_threshold, uniform
 from core.trees.splitting import BY_SUBSET, Objective, Rule
 
 

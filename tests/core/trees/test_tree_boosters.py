@@ -14,8 +14,8 @@ from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
 from core.errors import ArtifactError, InvalidParameter
 from core.table import CodedTable
-from core.trees.drawing import find_threshold
-from core.trees.words import describe_leaves
+from core.trees.description import describe_leaves
+from core.trees.sampling import find_threshold
 
 BOOSTERS = {
     "closed": lambda **options: RankBoost(weak_ranker="tree", **options),

@@ -15,6 +15,7 @@ from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
 from core.errors import ArtifactError, InvalidParameter
 from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
+from core.trees.description import describe_leaves
 from core.trees.splitting import (
     BY_SUBSET,
     SPLIT,
@@ -24,7 +25,6 @@ from core.trees.splitting import (
     make_scratch,
     mark_codes,
 )
-from core.trees.words import describe_leaves
 from tests.core.trees.tree_oracle import worth
 
 BOOSTERS = {

@@ -15,7 +15,7 @@ from core.explain.conditions import (
     in_words,
 )
 from core.table import Categories
-from core.trees.cuts import NO_SET
+from core.trees.category_sets import NO_SET
 
 
 def describe_leaves(

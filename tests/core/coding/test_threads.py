@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from core.coding import Team
-from core.coding.team import (
+from core.coding import ThreadPool
+from core.coding.threads import (
     PARALLEL_CELLS,
     REGION_TYPE,
     Helpers,
@@ -28,11 +28,11 @@ def count(queue, n, done):
 
 @pytest.mark.parametrize("n_pieces", [0, 1, 2, 3000])
 def test_each_piece_is_done_once(n_pieces):
-    team = Team(PARALLEL_CELLS)
-    assert team.n_threads == numba.get_num_threads()
+    pool = ThreadPool(PARALLEL_CELLS)
+    assert pool.n_threads == numba.get_num_threads()
     for _ in range(20):  # threads wake sooner or later
         done = np.zeros(n_pieces + 1, dtype=np.int64)
-        team.deal(count, n_pieces, done)
+        pool.deal(count, n_pieces, done)
         assert done.tolist() == [1] * n_pieces + [0]
 
 

@@ -1,6 +1,6 @@
 """Threads that share out the pieces of a piece of work.
 
-Kernels leave the interpreter's lock. `Team` wakes plain threads for each piece of work, which takes some fifty
+Kernels leave the interpreter's lock. `ThreadPool` wakes plain threads for each piece of work, which takes some fifty
 microseconds. In a parallel region (`Region`) threads stay in compiled code from one phase of the work to the next,
 and phases of tens of microseconds can be shared: one thread, the leader, publishes how many pieces a phase has, takes
 pieces as the others do, and waits until all are done. The others come and go as they like. One that comes late joins
@@ -26,7 +26,7 @@ from core.kernel import INNER
 PARALLEL_CELLS = 500_000
 
 
-class Team:
+class ThreadPool:
     """As many threads as numba is set to use, or one where the work is small.
 
     Parameters
@@ -76,16 +76,16 @@ class Team:
                 share.result()
 
 
-def shared_team(n_cells: int) -> Team:
-    """Give a team whose threads live on, for what is shared out often: waking threads costs less than starting them."""
-    return _team(os.getpid(), numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
+def shared_pool(n_cells: int) -> ThreadPool:
+    """Give a pool whose threads live on, for what is shared out often: waking threads costs less than starting them."""
+    return _pool(os.getpid(), numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
 
 
 @cache
-def _team(
+def _pool(
     _process: int, n_threads: int
-) -> Team:  # a forked process has none of its parent's threads
-    return Team(PARALLEL_CELLS if n_threads > 1 else 0)
+) -> ThreadPool:  # a forked process has none of its parent's threads
+    return ThreadPool(PARALLEL_CELLS if n_threads > 1 else 0)
 
 
 @intrinsic
@@ -142,7 +142,7 @@ class Helpers:
     Parameters
     ----------
     n_cells : int
-        Size of the work: see `Team`.
+        Size of the work: see `ThreadPool`.
     help_out : kernel (region, *arguments)
         Does pieces until the region has ended or there has been nothing to do for a while.
     *arguments : object
