@@ -1,4 +1,4 @@
-"""`rankwright backup | restore`: the embedded state, into a folder or a tar file and back."""
+"""`rankwright backup | restore | doctor`: the embedded state copied and made anew, and any state examined."""
 
 from __future__ import annotations
 

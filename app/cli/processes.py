@@ -1,4 +1,4 @@
-"""`rankwright serve | api | worker | dispatcher | migrate | keys`: the processes of the service and their upkeep."""
+"""`rankwright serve | api | worker | dispatcher | migrate | health | keys`: the service's processes and their upkeep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is worth, in words and figures for a terminal: a shape for each kind of dataset."""
+"""How good a model is, in words and figures for a terminal, with its ROC curve drawn in characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rankwright report | plot | profile`: what a model is worth or a dataset holds, as a file for somebody else."""
+"""`rankwright report | plot | profile | importance | dependence | tree`: what a model has learnt or a dataset holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rankwright train`: a job from a shell, followed to its end."""
+"""`rankwright train | follow`: a job from a shell, followed to its end, with the best so far and what Ctrl-C asks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Models judged on datasets that they have not seen: evaluations of one, comparisons of several.
+"""Models evaluated on datasets that they have not seen: evaluations of one, comparisons of several.
 
-A request is checked (`requests`) and becomes a row with its job (`evaluations`, `comparisons`). The job computes in the
-fit process and writes what it found (`evaluate`, `compare`); `drift` says what has changed since validation.
+A request is checked and becomes a row with its job (`service`). The job computes in the fit process and writes what it
+found (`tasks`, `comparison_tasks`): figures and drift (`metrics`), and rows that were there in training (`overlap`).
 """

@@ -1,4 +1,4 @@
-"""/v1/evaluations: a model judged on a dataset."""
+"""/v1/evaluations and /v1/comparisons: a model evaluated on a dataset, and several on the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a ranker is on a table, in the figures that its kind of dataset has."""
+"""How good a ranker is on a table, in the figures of its kind of dataset; and what has changed since its validation."""
 
 from __future__ import annotations
 

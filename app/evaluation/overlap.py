@@ -1,4 +1,4 @@
-"""Rows to judge by that were there in training: a copy under another name, an extract, a table that has grown since."""
+"""Rows to evaluate on that were there in training: a copy, an extract, a table that has grown since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluations over HTTP."""
+"""Evaluations and comparisons over HTTP."""
 
 from __future__ import annotations
 

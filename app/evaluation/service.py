@@ -1,4 +1,4 @@
-"""Evaluations and comparisons as resources: found, listed and deleted alike."""
+"""Evaluations and comparisons: checked, handed in as jobs, found, listed and deleted."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """From an uploaded file to a typed table: read in streams, judged over all rows, written as Parquet or refused.
 
 stream     plain bytes: decompressed, counted, limited
-delimited  CSV, in blocks side by side              dialect   how it is written
-columnar   Parquet, Arrow                           ndjson    JSON lines
+formats    which reader reads a file: csv, arrow (Parquet, Arrow), ndjson; how a CSV is written
+rows       what every reader gives: batches of rows, and the hash of a row
 roles      which column is label, weight, group or feature; which label value is positive
-evidence   is a column numbers, dates or text       missing   what stands for no value
-numerals   what is a number                         decimals  typed numbers to the nearest double
-convert    text or typed columns to numbers         profile   what the columns look like
-sources    which of the readers reads a file        build     the way through all of it
-faults     what is wrong, with line and column
+values     what a number, a date and a missing value are; value_columns: the same of whole columns
+columns    text or typed columns to numbers, categories and labels, and what a column is by its values
+profile    what the columns look like
+build      the way through all of it; writer: the table as Parquet; pairs: a list of pairs
+errors     what is wrong, with line and column
 """

@@ -1,4 +1,6 @@
-"""Parquet files, Arrow streams and files: typed columns, no lines; a fault is told by the number of its row."""
+"""Parquet files, Arrow streams and files, and the messages they are made of. They have typed columns and no lines: an
+error is told by the number of its row.
+"""
 
 from __future__ import annotations
 

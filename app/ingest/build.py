@@ -1,4 +1,4 @@
-"""The way of a table through the house: source, roles, label, rows, Parquet, profile."""
+"""The way of a table through ingest: reader, roles, label, rows, Parquet, profile; and of rows appended to one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""From what the reader gave, text or typed, to float64, categories, label codes and group text.
+"""What a column is by its values, and from what a reader gave to float64, categories, label codes and group text.
 
 A value that does not fit the others of its feature is a slip: it counts as missing, and is told. What does not fit a
-label, an item, a weight or a group is a fault.
+label, an item, a weight or a group is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reads a table: by its format one reader."""
+"""Which reader reads a table, by its format; and how a CSV is written: delimiter, decimal mark, encoding."""
 
 from __future__ import annotations
 

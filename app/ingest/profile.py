@@ -1,4 +1,4 @@
-"""What the columns look like: missing values, distinct values, range, mean and the most frequent values."""
+"""What the columns look like: missing and distinct values, range, mean, the most frequent values, duplicate rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every format is read into: batches of rows that know where they stand in the file."""
+"""What every format is read into: batches of rows that know where they stand in the file; and hashes of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of any type as text: labels, groups, items and categories."""
+"""Columns of any type as text: labels, groups, items and categories; and decimals as the nearest doubles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts stand for a missing value."""
+"""What a number, a date and a missing value are, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The examination, part by part; each is looked at even where another one is not well."""
+"""The doctor: looks at a state from outside, whether the service runs or not, and says what is wrong and what to do.
+
+Each part is looked at even where another one is not well.
+"""
 
 from __future__ import annotations
 

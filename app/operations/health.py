@@ -1,4 +1,4 @@
-"""Whether the parts that a request needs are there, each by name."""
+"""Whether the parts that a request needs are there, each by name; and the figures for Prometheus."""
 
 from __future__ import annotations
 

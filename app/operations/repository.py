@@ -1,4 +1,4 @@
-"""What the service says about itself, over all owners."""
+"""Queries over all owners: figures, what has outlived its use, which blobs are named."""
 
 from __future__ import annotations
 

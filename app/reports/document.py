@@ -1,4 +1,4 @@
-"""What a written report is made of: headings, paragraphs, lists, tables and pictures; plain text throughout.
+"""What a written report is made of: headings, paragraphs, lists, tables and pictures; and how figures are written.
 
 Nothing here is marked up, so that names, labels and categories, which anybody may have chosen, are escaped where a
 document is written, once and for all.

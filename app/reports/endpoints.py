@@ -1,4 +1,4 @@
-"""Pages and pictures: a model's report, its curve, and the profile of a dataset's columns."""
+"""/v1/models/{ref}/report and …/plot: all that is known of a model in one document, and the curve as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a picture of a ROC curve shows, whatever it is drawn with."""
+"""A ROC curve as a picture: what is drawn, as SVG, as PNG, and as a Vega-Lite specification."""
 
 from __future__ import annotations
 

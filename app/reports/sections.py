@@ -1,4 +1,4 @@
-"""The report as a document: what an auditor asks for, in the order in which it is asked."""
+"""The report as a document, section by section: data, training, evaluation, baselines, importance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document written out: as one HTML page that refers to nothing outside itself and runs nothing, and as Markdown."""
+"""A report as Markdown, and as one HTML page that refers to nothing outside itself and runs nothing."""
 
 from __future__ import annotations
 
