@@ -1,4 +1,4 @@
-"""`rankwright serve | api | worker | dispatcher | migrate | health | keys`: the service's processes and their upkeep."""
+"""`rankwright serve | api | worker | dispatcher | migrate | health | keys`: the processes of the service."""
 
 from __future__ import annotations
 
