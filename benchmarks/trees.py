@@ -123,7 +123,7 @@ def fit_rankwright(
     numba.set_num_threads(threads)
     names = tuple(f"x{j}" for j in range(data.X.shape[1]))
     categories = tuple(
-        tuple(f"c{k:03}" for k in range(n)) if n else None for n in data.n_categories.tolist()
+        tuple(f"c{k:06}" for k in range(n)) if n else None for n in data.n_categories.tolist()
     )
 
     def table(X: Floats) -> Floats | CodedTable:
