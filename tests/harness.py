@@ -28,11 +28,11 @@ from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
-from app.jobs.progress import FITTING
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job, Model, ModelOutOfFold
+from app.training.progress import FITTING
 from core.boosting import RankBoost
 from workers.slots import Slots
 

@@ -74,7 +74,7 @@ PROCESSES = {
     "score": (command("score", "a-model", "x=1", *UNREACHABLE), ALL),
     "train": (command("train", "a-dataset", *UNREACHABLE), ALL),
     "dispatcher": (
-        "import app.cli.processes, app.jobs.dispatcher",
+        "import app.cli.processes, app.jobs.dispatcher, app.operations.housekeeping",
         SCIENCE | ARROW | WEB | {"numpy", "pandas", "alembic"},
     ),
     "supervisor": (

@@ -25,7 +25,6 @@ BY_ANOTHER_SECRET = {
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("jobs/repository.py", "states"): "the watcher asks for ids that were found with their owner",
-    ("scoring/repository.py", "take_over"): "the retry of a job that was found with its owner",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }
 OWNED = {mapper.class_.__name__ for mapper in Base.registry.mappers if "owner" in mapper.columns}

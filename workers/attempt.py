@@ -222,7 +222,7 @@ class Attempt:
         try:
             queue.heartbeat(self._db, self._settings, self._claim, progress)
             if progress is not None and self._claim.parent_id is not None:
-                child_jobs.tell(self._db, self._claim.parent_id, progress)
+                child_jobs.report_progress(self._db, self._claim.parent_id, progress)
         except Unavailable as error:
             # Only the token says whether the lease is lost; a locked or distant database says nothing.
             log.warning("%s: no heartbeat: %s", self._claim.job_id, error)

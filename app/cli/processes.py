@@ -126,7 +126,10 @@ def worker() -> None:
 
 def dispatcher(gate: Gate = None) -> None:
     """Run the dispatcher: it sends wake-ups and finds jobs whose worker is lost. One is enough, more do no harm."""
+    from functools import partial
+
     from app.jobs.dispatcher import Dispatcher
+    from app.operations.housekeeping import keep_house
     from app.platform.blobs import BlobStore
     from app.platform.broker import Producer
     from app.platform.logging import configure_logging
@@ -144,8 +147,8 @@ def dispatcher(gate: Gate = None) -> None:
         producer = Producer(settings.celery_broker_url)
         stack.callback(producer.close)
         db = stack.enter_context(database(settings))
-        work = Dispatcher(db, BlobStore(settings.blob_dir), settings, producer).run
-        run_until_signalled(work, signals)
+        beside = partial(keep_house, db, BlobStore(settings.blob_dir), settings)
+        run_until_signalled(Dispatcher(db, settings, producer, beside).run, signals)
 
 
 def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:

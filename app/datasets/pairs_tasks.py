@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.datasets import repository as dataset_rows
+from sqlalchemy.orm import Session
+
 from app.datasets import repository as rows
-from app.datasets.tasks import TABLES, limits
+from app.datasets.tasks import TABLES, hold_inputs, limits, read_again, upload_errors
 from app.jobs import queue
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
-from app.platform.tables import DatasetStatus
+from app.platform.sql import Json
+from app.platform.tables import DatasetPairs, DatasetStatus, Job
 
 if TYPE_CHECKING:
     from app.ingest.build import Callback
@@ -26,7 +28,7 @@ def prepare(
     """Gather what the reader needs to know about the upload and the table of items."""
     dataset_id = claim.spec["dataset_id"]
     with db.read() as session:
-        dataset = dataset_rows.find(session, claim.owner, dataset_id)
+        dataset = rows.find(session, claim.owner, dataset_id)
         pairs = rows.find_pairs(session, dataset_id)
     waiting = pairs is not None and pairs.status == DatasetStatus.PROCESSING
     if dataset is None or pairs is None or dataset.table_key is None or not waiting:
@@ -62,6 +64,19 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             session, claim.job_id, table_key=key, table_bytes=blobs.size(key), **values
         ):
             raise _not_waiting(claim.spec["dataset_id"])
+
+
+def ended(session: Session, job: Job, error: Json | None) -> None:
+    """Mark the pairs of a job that will never have read them: nobody must wait for them."""
+    rows.abandon(session, DatasetPairs, job.id, upload_errors(job, error))
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Have another job read the pairs; raises Conflict unless they are invalid, and where others have replaced them."""
+    (dataset,) = hold_inputs(session, old, to_change=True)
+    pairs = rows.find_pairs(session, dataset.id)
+    own = pairs if pairs is not None and pairs.job_id == old.id else None
+    return read_again(session, dataset, own, again)
 
 
 def _not_waiting(dataset_id: str) -> Conflict:

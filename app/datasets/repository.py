@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, exists, func, insert, inspect, or_, select, update
@@ -46,6 +47,34 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement).one_or_none()
+
+
+def hold_all(session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False) -> None:
+    """Have nobody change or delete the owner's datasets that a job reads until the transaction ends; others may hold
+    them too, unless they are `to_change`.
+
+    They are locked in the order of their ids: of two transactions that want the same ones none has what the other waits
+    for.
+    """
+    statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.owner == owner)
+    session.execute(statement.order_by(Dataset.id).with_for_update(read=not to_change))
+
+
+def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
+    """The owner's dataset without its pairs."""
+    dataset = session.get(Dataset, dataset_id)
+    return dataset if dataset is not None and dataset.owner == owner else None
+
+
+def abandon(
+    session: Session, upload: type[Dataset | DatasetPairs], job_id: str, errors: list[Json]
+) -> None:
+    """Mark the table or the pairs that a job was to read as invalid."""
+    session.execute(
+        update(upload)
+        .where(upload.job_id == job_id, upload.status == DatasetStatus.PROCESSING)
+        .values(status=DatasetStatus.INVALID, errors=errors)
+    )
 
 
 def list_page(

@@ -19,14 +19,3 @@ def check_newest(session: Session, parent: Dataset) -> None:
         f"{newest.version} ({newest.id}) is {newest.status}",
         code="not_the_newest_version",
     )
-
-
-def check_again(session: Session, owner: str, parent_id: str) -> None:
-    """Raise Conflict unless rows whose reading has failed may still be added to this version; the caller holds it."""
-    parent = rows.find(session, owner, parent_id)
-    if parent is None:
-        raise Conflict(
-            f"dataset {parent_id}, which rows were to be added to, was deleted",
-            code="dataset_deleted",
-        )
-    check_newest(session, parent)

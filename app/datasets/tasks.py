@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,14 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.datasets import repository as rows
+from app.datasets import series
 from app.jobs import queue
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json
-from app.platform.tables import Dataset, DatasetStatus
+from app.platform.tables import Dataset, DatasetPairs, DatasetStatus, Job
 
 if TYPE_CHECKING:
     from app.ingest.build import Callback
@@ -142,3 +143,65 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
                 f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted"
             )
         rows.add_profile(session, dataset_id, profile)
+
+
+def ended(session: Session, job: Job, error: Json | None) -> None:
+    """Mark the upload of a job that will never have read it: nobody must wait for it."""
+    rows.abandon(session, Dataset, job.id, upload_errors(job, error))
+
+
+def upload_errors(job: Job, error: Json | None) -> list[Json]:
+    """What an upload shows as its errors when its job ended with that problem, or was cancelled."""
+    if error is None:
+        return [{"detail": f"the upload's job was {job.state}"}]
+    return error.get("errors") or [{"detail": error.get("detail")}]
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Have another job read the upload; raises Conflict unless it is invalid, and for rows of a version if a newer one
+    has come.
+    """
+    parent_id = old.spec.get("append_to")
+    dataset, *parents = hold_inputs(session, old, parent_id, to_change=True)
+    for parent in parents:
+        series.check_newest(session, parent)
+    return read_again(session, dataset, dataset, again)
+
+
+def hold_inputs(
+    session: Session, job: Job, *more: str | None, to_change: bool = False
+) -> list[Dataset]:
+    """Lock the job's dataset and these others for another job that reads them; returns those that there are to read.
+
+    Raises Conflict where one was deleted.
+    """
+    ids = [id_ for id_ in (job.dataset_id, *more) if id_ is not None]
+    rows.hold_all(session, job.owner, ids, to_change=to_change)
+    found = []
+    for id_ in ids:
+        dataset = rows.find_alone(session, job.owner, id_)
+        if dataset is None:
+            raise Conflict(
+                f"a job can be retried while its dataset exists; {id_} was deleted",
+                code="dataset_deleted",
+            )
+        found.append(dataset)
+    return found
+
+
+def read_again(
+    session: Session,
+    dataset: Dataset,
+    upload: Dataset | DatasetPairs | None,
+    again: Callable[[], Job],
+) -> Job:
+    """Have another job read the upload of a dataset, its table or its pairs; raises Conflict unless it is invalid."""
+    if upload is None or upload.status != DatasetStatus.INVALID:
+        status = "replaced" if upload is None else upload.status
+        raise Conflict(
+            f"an upload can be read again once it is invalid; that of {dataset.id} is {status}",
+            code="job_not_retryable",
+        )
+    job = again()
+    upload.status, upload.errors, upload.job_id = DatasetStatus.PROCESSING, [], job.id
+    return job

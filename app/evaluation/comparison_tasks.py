@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sqlalchemy.orm import Session
 
-from app.evaluation import repository as rows
-from app.evaluation.overlap import Overlap
+from app.datasets.tasks import hold_inputs
+from app.evaluation.metrics import Overlap
+from app.evaluation.service import COMPARISONS
 from app.jobs import queue
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.platform.tables import Comparison
+from app.platform.tables import Job
 from app.scoring import inputs as tables
 from app.training.samples import score
 
@@ -29,9 +31,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
     """Gather where the artifacts and the table lie."""
     comparison_id = claim.spec["comparison_id"]
     with db.read() as session:
-        comparison = rows.find(session, Comparison, claim.owner, comparison_id)
-        if comparison is None:
-            raise tables.deleted("comparison", comparison_id)
+        comparison = COMPARISONS.find_to_make(session, claim, comparison_id)
         dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
         models = [
             tables.find_model(session, claim.owner, compared.model_id)
@@ -112,5 +112,12 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     with db.write() as session:
         queue.finish(session, claim, messages=result["warnings"])
         found = {name: result[name] for name in ("result", "warnings")}
-        if rows.write(session, Comparison, claim.owner, comparison_id, **found) is None:
-            raise tables.deleted("comparison", comparison_id)
+        COMPARISONS.write(session, claim, comparison_id, **found)
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Have another job make it; raises Conflict where the dataset was deleted."""
+    hold_inputs(session, old)
+    job = again()
+    COMPARISONS.hand_over(session, old, job)
+    return job

@@ -1,4 +1,4 @@
-"""/v1/evaluations and /v1/comparisons: a model evaluated on a dataset, and several on the same."""
+"""/v1/evaluations: a model judged on a dataset; /v1/comparisons: several models on one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import service
-from app.evaluation import service as comparisons
-from app.evaluation import service as judgements
 from app.evaluation.schemas import (
     Comparison,
     Evaluation,
@@ -20,6 +18,7 @@ from app.evaluation.schemas import (
     comparison_of,
     evaluation_of,
 )
+from app.evaluation.service import COMPARISONS, EVALUATIONS
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, SubjectDep
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Valid
@@ -63,16 +62,13 @@ async def create_evaluation(
         row = service.submit_evaluation(session, context.settings, caller.owner, asked)
         return _shown(row)
 
-    def look(evaluation_id: str) -> tuple[dict[str, Any], bool]:
-        row = judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id)
-        return _shown(row), judgements.status_of(row) != judgements.PROCESSING
-
+    poll = EVALUATIONS.poll(context.db, caller.owner, _shown)
     check = look_only(
         context,
         caller.owner,
         lambda session: service.check_evaluation(session, caller.owner, asked),
     )
-    return await create(context, idempotent, wait, PATH, work, look, check=check)
+    return await create(context, idempotent, wait, PATH, work, poll, check=check)
 
 
 @router.get("", summary="List evaluations")
@@ -81,9 +77,7 @@ def list_evaluations(
     *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[Evaluation]:
     """The owner's evaluations, newest first, of one model or dataset if you like."""
-    page = judgements.list_page(
-        context.db, EvaluationRow, caller.owner, **vars(only), **vars(paging)
-    )
+    page = EVALUATIONS.list_page(context.db, caller.owner, **vars(only), **vars(paging))
     return PageOf[Evaluation](
         data=[evaluation_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
@@ -93,7 +87,7 @@ def list_evaluations(
 @needs("read")
 def read_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> Evaluation:
     """Its status, and once it is `ready` metrics and drift."""
-    return evaluation_of(judgements.get(context.db, EvaluationRow, caller.owner, evaluation_id))
+    return evaluation_of(EVALUATIONS.get(context.db, caller.owner, evaluation_id))
 
 
 @router.get(
@@ -119,7 +113,7 @@ def read_evaluation_roc(
 @needs("train")
 def delete_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Forget it. 409 while its job is unfinished."""
-    judgements.delete(context.db, EvaluationRow, caller.owner, evaluation_id)
+    EVALUATIONS.delete(context.db, caller.owner, evaluation_id)
 
 
 def _shown(row: EvaluationRow) -> dict[str, Any]:
@@ -160,19 +154,16 @@ async def create_comparison(
     asked = body.to_request()
 
     def work(session: Session) -> dict[str, Any]:
-        row = comparisons.submit_comparison(session, context.settings, caller.owner, asked)
+        row = service.submit_comparison(session, context.settings, caller.owner, asked)
         return _shown_comparison(row)
 
-    def look(comparison_id: str) -> tuple[dict[str, Any], bool]:
-        row = judgements.get(context.db, ComparisonRow, caller.owner, comparison_id)
-        return _shown_comparison(row), judgements.status_of(row) != judgements.PROCESSING
-
+    poll = COMPARISONS.poll(context.db, caller.owner, _shown_comparison)
     check = look_only(
         context,
         caller.owner,
-        lambda session: comparisons.check_comparison(session, caller.owner, asked),
+        lambda session: service.check_comparison(session, caller.owner, asked),
     )
-    return await create(context, idempotent, wait, COMPARISONS_PATH, work, look, check=check)
+    return await create(context, idempotent, wait, COMPARISONS_PATH, work, poll, check=check)
 
 
 @comparisons_router.get("", summary="List comparisons")
@@ -181,9 +172,7 @@ def list_comparisons(
     *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[Comparison]:
     """The owner's comparisons, newest first, of one model or dataset if you like."""
-    page = judgements.list_page(
-        context.db, ComparisonRow, caller.owner, **vars(only), **vars(paging)
-    )
+    page = COMPARISONS.list_page(context.db, caller.owner, **vars(only), **vars(paging))
     return PageOf[Comparison](
         data=[comparison_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
@@ -193,14 +182,14 @@ def list_comparisons(
 @needs("read")
 def read_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> Comparison:
     """Its status, and once it is `ready` the result."""
-    return comparison_of(judgements.get(context.db, ComparisonRow, caller.owner, comparison_id))
+    return comparison_of(COMPARISONS.get(context.db, caller.owner, comparison_id))
 
 
 @comparisons_router.delete("/{comparison_id}", status_code=204, summary="Delete a comparison")
 @needs("train")
 def delete_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Forget it. 409 while its job is unfinished."""
-    judgements.delete(context.db, ComparisonRow, caller.owner, comparison_id)
+    COMPARISONS.delete(context.db, caller.owner, comparison_id)
 
 
 def _shown_comparison(row: ComparisonRow) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""How good a ranker is on a table, in the figures of its kind of dataset; and what has changed since its validation."""
+"""How good a ranker is on a table, in the figures that its kind of dataset has; drift since its validation; rows of the
+table that it was trained on.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from app.datasets.matrices import LEAST_PER_CLASS
+from app.ingest.rows import Hashes
 from app.models import repository as model_rows
 from app.models.objectives import WHOLE, Window
 from app.models.service import VALIDATION, curve_of, heights_of
@@ -36,7 +39,7 @@ class Measure(Protocol):
         """What an evaluation says: areas and counts, and what the model's threshold does here, if it has one."""
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The areas alone, each named as `drift.remember` names those of the validation."""
+        """The areas alone, each named as `remember_validation` names those of the validation."""
 
     @property
     def notes(self) -> list[str]:
@@ -262,7 +265,9 @@ def _mean(values: Sequence[float]) -> float:
 _CURVE_FILE = "validation.curve"
 
 
-def remember(session: Session, model: Model, workdir: Path) -> tuple[Json | None, list[str]]:
+def remember_validation(
+    session: Session, model: Model, workdir: Path
+) -> tuple[Json | None, list[str]]:
     """What the model's validation has said, for the fit process; its curve goes into the folder.
 
     Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
@@ -329,10 +334,10 @@ class Scored(NamedTuple):
     rows: tuple[float, float]
 
 
-def measure(
+def measure_drift(
     before: Mapping[str, Any], areas: Sequence[Json], workdir: Path, scored: Scored | None
 ) -> Json:
-    """Compare an evaluation with what `remember` gave.
+    """Compare an evaluation with what `remember_validation` gave.
 
     `areas` are the evaluation's, at the same level and over the same windows.
     """
@@ -447,3 +452,59 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
     if moved:
         said += f" The scores of the {moved} have moved: rates at a threshold are others than they were."
     return said
+
+
+# Rows of the table that were there in training: a copy under another name, an extract, a table that has grown since.
+
+LEAST_SHARE = 0.01
+"""Of the rows: fewer do not move a figure."""
+BEYOND_CHANCE = 2.0
+"""Times the share by which rows of the training table equal each other anyway: where features are few or coarse, new
+rows often equal old ones, and no row has been seen."""
+
+Features = tuple[str, ...]
+
+
+class Overlap:
+    """Says of models whether a table holds rows that they were trained on; reads each table once."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._rows: dict[tuple[str, Features], Hashes] = {}
+        self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
+
+    def notes(self, models: Sequence[Mapping[str, Any]]) -> list[str]:
+        """A sentence for each model of whose training table too many rows are here.
+
+        A model is its `name`, its `features` and `trained_on`, the path of that table; None where that is gone, or is
+        this very one.
+        """
+        return [note for model in models if (note := self._note(model)) is not None]
+
+    def _note(self, model: Mapping[str, Any]) -> str | None:
+        if model["trained_on"] is None:
+            return None
+        here, anyway = self._measure(model["trained_on"], tuple(model["features"]))
+        if here <= max(LEAST_SHARE, BEYOND_CHANCE * anyway):
+            return None
+        return (
+            f"{here:.0%} of these rows equal a row of the table that {model['name']} was trained on, "
+            f"where {anyway:.0%} equal each other: its figures may flatter it"
+        )
+
+    def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:
+        """The share of the rows here that are in training, and of those in training that are there again."""
+        which = (trained_on, features)
+        if which not in self._shares:
+            known, counts = np.unique(self._hashes(trained_on, features), return_counts=True)
+            here = np.isin(self._hashes(self._path, features), known)
+            twins = counts[counts > 1].sum() / counts.sum()
+            self._shares[which] = float(here.mean()), float(twins)
+        return self._shares[which]
+
+    def _hashes(self, path: str, features: Features) -> Hashes:
+        from app.ingest.profile import hash_rows
+
+        if (path, features) not in self._rows:
+            self._rows[path, features] = hash_rows(Path(path), features)
+        return self._rows[path, features]

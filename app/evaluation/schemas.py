@@ -14,17 +14,14 @@ from app.evaluation.service import (
     MOST_WINDOWS,
     ComparisonRequest,
     EvaluationRequest,
-    status_of,
 )
 from app.http.schemas import Body, Interval, Rate, Resource, Text, Timestamp
+from app.jobs.resources import STATUS, status_of
 from app.models.schemas import Height, MeanArea, WindowArea
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
 
-STATUS = (
-    "`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."
-)
 LEVEL = Field(default=DEFAULT_LEVEL, ge=LEVELS[0], le=LEVELS[1], description="Of the intervals.")
 
 

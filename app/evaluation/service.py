@@ -1,4 +1,4 @@
-"""Evaluations and comparisons: checked, handed in as jobs, found, listed and deleted."""
+"""Evaluations and comparisons of models on a dataset: what is asked for is checked, and handed to a job."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from sqlalchemy.orm import Session
 
 from app.datasets.lineage import lineage_of, shares_rows
 from app.evaluation import repository as rows
-from app.evaluation.repository import Judgement
 from app.jobs import service as jobs
+from app.jobs.repository import insert_made
+from app.jobs.resources import PROCESSING, JobResource, status_of
 from app.models.objectives import WHOLE, Window
 from app.models.service import curve_of, find_named, find_to_use
-from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, Invalid, NotFound, check_id
-from app.platform.ids import Prefix, is_id, new_id
+from app.platform.database import Database
+from app.platform.errors import Invalid, NotFound
+from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page
 from app.platform.tables import (
-    FINAL_STATES,
     Comparison,
     Dataset,
     DatasetKind,
     Evaluation,
-    JobState,
     Model,
 )
 from app.training.bipartite import windows_of
@@ -43,79 +41,11 @@ from core.metrics.window import check_window
 if TYPE_CHECKING:
     from core.metrics import ClassTotals, RocCurve
 
-PROCESSING, READY = "processing", "ready"
-
-_NAMES: dict[type, tuple[Prefix, str]] = {
-    Evaluation: ("evl", "evaluation"),
-    Comparison: ("cmp", "comparison"),
-}
-
-
-def status_of(judgement: Evaluation | Comparison) -> str:
-    """`processing` until its job has ended, then `ready`, or how the job ended."""
-    if judgement.job.state == JobState.SUCCEEDED:
-        return READY
-    return judgement.job.state if judgement.job.state in FINAL_STATES else PROCESSING
-
-
-def find(
-    session: Session, table: type[Judgement], owner: str, id_: str, *, lock: bool = False
-) -> Judgement:
-    """The owner's evaluation or comparison; another owner's is as absent as one that never was."""
-    prefix, name = _NAMES[table]
-    found = rows.find(session, table, owner, id_, lock=lock) if is_id(id_, prefix) else None
-    if found is None:
-        raise NotFound(f"there is no {name} {id_[:100]!r}")
-    return found
-
-
-def get(db: Database, table: type[Judgement], owner: str, id_: str) -> Judgement:
-    """The same in a transaction of its own."""
-    with db.read() as session:
-        return find(session, table, owner, id_)
-
-
-def list_page(
-    db: Database,
-    table: type[Judgement],
-    owner: str,
-    *,
-    model_id: str | None,
-    dataset_id: str | None,
-    limit: int,
-    after: str | None,
-) -> Page[Judgement]:
-    """The owner's evaluations or comparisons, newest first, of one model or dataset if one is given."""
-    check_id("model_id", model_id, "mdl")
-    check_id("dataset_id", dataset_id, "ds")
-    with db.read() as session:
-        return rows.list_page(
-            session,
-            table,
-            owner,
-            model_id=model_id,
-            dataset_id=dataset_id,
-            limit=limit,
-            after=after,
-        )
-
-
-@again_after_deadlock
-def delete(db: Database, table: type[Judgement], owner: str, id_: str) -> None:
-    """Forget it, unless its job has yet to end."""
-    with db.write() as session:
-        found = find(session, table, owner, id_, lock=True)
-        if status_of(found) == PROCESSING:
-            name = _NAMES[table][1]
-            raise Conflict(
-                f"{name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
-                code=f"{name}_in_use",
-            )
-        rows.delete(session, table, owner, id_)
-
+EVALUATIONS = JobResource(Evaluation, "evl", "evaluation")
+COMPARISONS = JobResource(Comparison, "cmp", "comparison")
 
 EVALUATE, COMPARE = "evaluate", "compare"
-"""The kinds of job that judge models."""
+"""The kinds of job that evaluate models."""
 
 MOST_WINDOWS = 10
 LEVELS = (0.5, 0.999)
@@ -125,14 +55,14 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Judged:
+class Inputs:
     """Models on a dataset, as the check found them."""
 
     models: Sequence[Model]
     dataset: Dataset
 
 
-def find_judged(
+def find_inputs(
     session: Session,
     owner: str,
     refs: Sequence[str],
@@ -140,7 +70,7 @@ def find_judged(
     dataset_id: str,
     *,
     hold: bool,
-) -> Judged:
+) -> Inputs:
     """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid. `hold` keeps
     them as they are until a job on them is written.
     """
@@ -155,7 +85,7 @@ def find_judged(
     for model in found:
         _check_fits(model, dataset)
     check_pairs_ready(dataset, "/dataset_id")
-    return Judged(found, dataset)
+    return Inputs(found, dataset)
 
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
@@ -211,15 +141,15 @@ def refuse_windows(dataset: Dataset) -> None:
 
 def seen_before(model: Model, dataset: Dataset) -> str | None:
     """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
-    name, judged = f"{model.name}:{model.version}", lineage_of(dataset)
+    name, lineage = f"{model.name}:{model.version}", lineage_of(dataset)
     # By id as well: a worker of a version without lineage names no more, and works on during an upgrade.
-    if model.dataset_id == dataset.id or shares_rows(model.dataset, judged):
+    if model.dataset_id == dataset.id or shares_rows(model.dataset, lineage):
         return (
             f"{name} was trained on rows of this dataset: its figures here flatter it, "
             "and say nothing of rows to come"
         )
     validated_on = model.validation.get("dataset_id")
-    if validated_on == dataset.id or shares_rows(model.validation_dataset, judged):
+    if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage):
         return f"{name} was validated on rows of this dataset"
     return None
 
@@ -240,25 +170,25 @@ class EvaluationRequest:
 
 def check_evaluation(
     session: Session, owner: str, request: EvaluationRequest, *, hold: bool = False
-) -> tuple[Judged, list[Json]]:
-    """Check everything; returns what is judged, and the windows. Raises as `find_judged`, which `hold` is for."""
+) -> tuple[Inputs, list[Json]]:
+    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `hold` is for."""
     check_level(request.level)
     given = None if request.windows is None else check_windows(request.windows)
-    judged = find_judged(session, owner, [request.model], ["/model"], request.dataset_id, hold=hold)
+    inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, hold=hold)
     if given is not None:
-        refuse_windows(judged.dataset)
-        return judged, given
-    if judged.dataset.kind == DatasetKind.PREFERENCES:
-        return judged, []
-    return judged, check_windows(windows_of(judged.models[0].objective))
+        refuse_windows(inputs.dataset)
+        return inputs, given
+    if inputs.dataset.kind == DatasetKind.PREFERENCES:
+        return inputs, []
+    return inputs, check_windows(windows_of(inputs.models[0].objective))
 
 
 def submit_evaluation(
     session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
-    judged, windows = check_evaluation(session, owner, request, hold=True)
-    (model,), dataset = judged.models, judged.dataset
+    inputs, windows = check_evaluation(session, owner, request, hold=True)
+    (model,), dataset = inputs.models, inputs.dataset
     evaluation_id = new_id("evl")
     seen = seen_before(model, dataset)
     job = jobs.enqueue(
@@ -274,8 +204,9 @@ def submit_evaluation(
         },
         dataset_id=dataset.id,
     )
-    return rows.insert_evaluation(
+    return insert_made(
         session,
+        Evaluation,
         id=evaluation_id,
         owner=owner,
         job_id=job.id,
@@ -298,7 +229,7 @@ def roc(db: Database, owner: str, evaluation_id: str) -> tuple[Evaluation, RocCu
     from core.metrics import ClassTotals
 
     with db.read() as session:
-        evaluation = find(session, Evaluation, owner, evaluation_id)
+        evaluation = EVALUATIONS.find(session, owner, evaluation_id)
         row = rows.find_curve(session, evaluation.id)
         if row is None or evaluation.metrics is None:
             raise _no_curve(evaluation)
@@ -331,16 +262,16 @@ class ComparisonRequest:
 
 def check_comparison(
     session: Session, owner: str, request: ComparisonRequest, *, hold: bool = False
-) -> tuple[Judged, list[Json]]:
-    """Check everything; returns what is judged, and the windows. Raises as `find_judged`, which `hold` is for."""
+) -> tuple[Inputs, list[Json]]:
+    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `hold` is for."""
     check_level(request.level)
     windows = check_windows(request.windows)
     if not LEAST_MODELS <= len(request.models) <= MOST_MODELS:
         detail = f"models must be {LEAST_MODELS} to {MOST_MODELS}, got {len(request.models)}"
         raise Invalid(detail, errors=[{"pointer": "/models", "detail": detail}])
     pointers = [f"/models/{number}" for number in range(len(request.models))]
-    judged = find_judged(session, owner, request.models, pointers, request.dataset_id, hold=hold)
-    models, dataset = judged.models, judged.dataset
+    inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, hold=hold)
+    models, dataset = inputs.models, inputs.dataset
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (
             f"models are compared by their ROC curves, which those of kind {dataset.kind} lack: "
@@ -352,15 +283,15 @@ def check_comparison(
         if model.id in [other.id for other in models[:number]]:
             detail = f"models must differ, {model.name}:{model.version} is there twice"
             raise Invalid(detail, errors=[{"pointer": pointers[number], "detail": detail}])
-    return judged, windows
+    return inputs, windows
 
 
 def submit_comparison(
     session: Session, settings: Settings, owner: str, request: ComparisonRequest
 ) -> Comparison:
     """Check, and write the comparison and its job into the caller's transaction."""
-    judged, windows = check_comparison(session, owner, request, hold=True)
-    models, dataset = judged.models, judged.dataset
+    inputs, windows = check_comparison(session, owner, request, hold=True)
+    models, dataset = inputs.models, inputs.dataset
     seen = [seen_before(model, dataset) for model in models]
     comparison_id = new_id("cmp")
     job = jobs.enqueue(

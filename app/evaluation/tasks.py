@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sqlalchemy.orm import Session
 
+from app.datasets.tasks import hold_inputs
 from app.evaluation import metrics
-from app.evaluation import repository as rows
-from app.evaluation.metrics import MEASURES, BipartiteMeasure
-from app.evaluation.overlap import Overlap
+from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
+from app.evaluation.service import EVALUATIONS
 from app.jobs import queue
 from app.models import service as models
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.platform.tables import Evaluation, EvaluationCurve
+from app.platform.tables import EvaluationCurve, Job
 from app.scoring import inputs as tables
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
@@ -34,16 +35,14 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
     workdir = blobs.staging_dir()
     try:
         with db.read() as session:
-            evaluation = rows.find(session, Evaluation, claim.owner, evaluation_id)
-            if evaluation is None:
-                raise tables.deleted("evaluation", evaluation_id)
+            evaluation = EVALUATIONS.find_to_make(session, claim, evaluation_id)
             model = tables.find_model(session, claim.owner, evaluation.model_id)
             dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
             described = tables.model_of(session, model, dataset, blobs)
             remembered: Json | None = None
             notes: list[str] = []
             if claim.spec["independent"]:
-                remembered, notes = metrics.remember(session, model, workdir)
+                remembered, notes = metrics.remember_validation(session, model, workdir)
         point = models.point_of_objective(db, model)
     except BaseException:
         shutil.rmtree(workdir)
@@ -82,7 +81,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         scored = None
         if isinstance(measure, BipartiteMeasure):
             scored = metrics.Scored(measure.curve, measure.effective, measure.rows)
-        drifted = metrics.measure(before, areas, workdir, scored)
+        drifted = metrics.measure_drift(before, areas, workdir, scored)
     callback(2, 2, {})
     return {
         "workdir": str(workdir),
@@ -108,8 +107,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     with db.write() as session:
         queue.finish(session, claim, messages=result["warnings"])
         found = {name: result[name] for name in ("metrics", "drift", "warnings")}
-        if rows.write(session, Evaluation, claim.owner, evaluation_id, **found) is None:
-            raise tables.deleted("evaluation", evaluation_id)
+        EVALUATIONS.write(session, claim, evaluation_id, **found)
         if result["curve"]:
             session.add(_curve_row(evaluation_id, Path(result["workdir"]) / result["curve"]))
 
@@ -126,3 +124,11 @@ def _curve_row(evaluation_id: str, path: Path) -> EvaluationCurve:
         tpr=curve.tpr.tobytes(),
         thresholds=curve.thresholds.tobytes(),
     )
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Have another job make it; raises Conflict where the dataset was deleted."""
+    hold_inputs(session, old)
+    job = again()
+    EVALUATIONS.hand_over(session, old, job)
+    return job

@@ -1,9 +1,9 @@
-"""A job in parts: it fans out into rows of their own, waits for them, and is joined by its own next attempt.
+"""Child jobs: a job fans out into jobs of their own, waits for them, and is joined by its own next attempt.
 
-A part is claimed, kept alive, given back and tried again like any job. What is different is how it ends. With the last
-part of a stage its parent goes back into the queue, in the same transaction: the join is nothing but the parent's next
-claim, whose payload holds what the parts brought back. A part that fails takes its parent with it, and a parent that
-ends takes its parts with it. Parent before part is the order of locks everywhere.
+A child job is claimed, kept alive, given back and tried again like any job. What is different is how it ends. With the
+last child job of a stage the parent goes back into the queue, in the same transaction: the join is nothing but the
+parent's next claim, whose payload holds the results of the child jobs. A child job that fails ends its parent, and a
+parent that ends ends its child jobs. Parent before child is the order of locks everywhere.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.jobs import queue
-from app.jobs import queue_repository as queue_rows
+from app.jobs import handlers, queue
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
@@ -27,14 +26,13 @@ from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import CancelRequested, Conflict
 from app.platform.ids import new_id
 from app.platform.tables import FINAL_STATES, Job, JobState
-from app.training import batches as bundles
 
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 1.0
 
-# What a job tells of the part that was last heard of.
-_OF_PARTS = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
+# What a job shows of the child job that was last heard of.
+_OF_CHILD = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
 DEFAULT_SHARE = 0.5
 
 Json = dict[str, Any]
@@ -42,7 +40,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """What a job asks for: the parts of a stage by their specs.
+    """What a job asks for: the specifications of the child jobs of a stage.
 
     `share` is how much of the work that is left this stage is, for the progress that is shown. Stages are numbered
     upwards.
@@ -60,21 +58,20 @@ class FanOut:
 
 
 def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
-    """Queue the parts of a stage, and have the job wait for them.
+    """Queue the child jobs of a stage, and have the job wait for them.
 
     Only while the token holds: an attempt that was replayed after it fanned out has lost its lease. Raises `LeaseLost`,
-    `CancelRequested` as `queue.finish` does, and ValueError for a stage that was there before, which could go on
-    forever.
+    `CancelRequested` as `queue.finish` does, and ValueError for a stage that was there before: it could go on forever.
     """
     if claim.parent_id is not None:
-        raise ValueError(f"{claim.job_id} is a part and cannot be divided")
+        raise ValueError(f"{claim.job_id} is a child job and cannot fan out")
     with db.write() as session:
-        job = queue.hold(session, claim)
+        job = queue.lock(session, claim)
         if job.cancel_requested_at is not None:
             raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
         if job.keep_requested_at is not None and not claim.keep_requested:
             # The attempt did not know: the next one does, and asks for no more than it needs.
-            queue.requeue_held(session, job, "asked to end early", job.attempt - 1, 0.0)
+            queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
             return
         last = rows.last_stage(session, job.id)
         if last is not None and asked.stage <= last:
@@ -90,8 +87,10 @@ def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
             sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
             [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
         )
-        # As far as its owner sees, a job that waits for its parts is running.
-        queue.say(session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts))
+        # As far as its owner sees, a job that waits for its child jobs is running.
+        queue.add_state_event(
+            session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts)
+        )
         failpoints.reach("fan_out")
 
 
@@ -100,31 +99,32 @@ def finish(
     claim: queue.Claim,
     result: Json,
     files: Mapping[str, str],
-    learnt: Callable[[Json], Json] = lambda progress: progress,
+    merge: Callable[[Json], Json] = lambda progress: progress,
 ) -> None:
-    """End a part well, and queue its parent if it was the last; raises as `queue.finish`.
+    """End a child job well, and queue its parent if it was the last; raises as `queue.finish`.
 
-    `result` is kept until the parent is done, and so are `files`, keys of blobs by name. `learnt` turns the parent's
-    progress into that with what the part has found.
+    `result` is kept until the parent is done, and so are `files`, keys of blobs by name. `merge` adds what the child
+    job has found to the parent's progress.
     """
     if claim.parent_id is None:
-        raise ValueError(f"{claim.job_id} is not a part")
+        raise ValueError(f"{claim.job_id} is not a child job")
     parent = rows.lock_parent(session, claim.parent_id)
     queue.succeed(session, claim, result=result | {"files": dict(files)})
-    parent.progress = learnt(parent.progress)
+    parent.progress = merge(parent.progress)
     if not _join(session, parent):
-        _tell(session, parent)
+        _report_progress(session, parent)
 
 
 @again_after_deadlock
 def end_early(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a training job to end now with the best that it has; returns it and whether this call changed anything.
 
-    The process that fits is told by its worker. A job that waits for parts is queued at once to be joined, without
-    those that only try or compare; they are asked to stop. The request stands in the job's row, whoever runs it.
+    The worker passes the request on to the process that fits. A job that waits is queued at once to be joined, without
+    the child jobs that it can do without; they are asked to stop. The request stands in the job's row, whoever runs it.
+    Raises NotFound, and Conflict for a job that has ended, is being cancelled, or has nothing to keep.
     """
     with db.write() as session:
-        job = jobs.find_within(session, owner, job_id, lock=True)
+        job = jobs.find(session, owner, job_id, lock=True)
         if job.state in FINAL_STATES:
             raise Conflict(
                 f"keep needs a job that has not finished; {job_id} has {job.state}",
@@ -141,12 +141,14 @@ def end_early(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
             raise Conflict(
                 f"{job_id} has nothing to keep: {_why_nothing(job)}", code="nothing_to_keep"
             )
-        queue_rows.request_keep(session, job)
+        rows.request_keep(session, job)
         text = "asked to end early and keep the best so far"
         job_rows.add_event(session, job.id, job.event_seq, "message", {"text": text})
         if job.state == JobState.WAITING:
             left_out = [
-                id_ for id_, spec in rows.open_specs(session, job.id) if bundles.may_skip(spec)
+                id_
+                for id_, kind, spec in rows.open_specs(session, job.id)
+                if handlers.may_skip(kind, spec)
             ]
             rows.cancel_open(session, job.id, left_out)
             _join(session, job)
@@ -161,37 +163,37 @@ def _why_nothing(job: Job) -> str:
 
 
 def finished(db: Database, blobs: BlobStore, job_id: str) -> list[Json]:
-    """What the parts of a job brought back, by stage and part, each file as its path.
+    """The results of the child jobs of a job, by stage and number, each file as its path.
 
-    The result of a part that was asked to stop is None: its parent goes on without it.
+    The result of a child job that was asked to stop is None: its parent goes on without it.
     """
     with db.read() as session:
-        parts = rows.of_parent(session, job_id)
+        children = rows.of_parent(session, job_id)
     return [
         {
-            "stage": part.stage,
-            "part": part.part,
-            "spec": part.spec["part"],
-            "result": None if part.result is None else _with_paths(blobs, part.result),
+            "stage": child.stage,
+            "part": child.part,
+            "spec": child.spec["part"],
+            "result": None if child.result is None else _with_paths(blobs, child.result),
         }
-        for part in parts
-        if part.result is not None or part.cancel_requested_at is not None
+        for child in children
+        if child.result is not None or child.cancel_requested_at is not None
     ]
 
 
-def tell(db: Database, parent_id: str, progress: Json | None = None) -> None:
-    """Tell how far the parts of a job are, and what one of them does, unless that was told within the second."""
+def report_progress(db: Database, parent_id: str, progress: Json | None = None) -> None:
+    """Write how far the child jobs of a job are, and what one of them does; at most once a second."""
     with db.write() as session:
         parent = rows.lock_waiting(session, parent_id)
         if parent is not None:
-            _tell(session, parent, progress)
+            _report_progress(session, parent, progress)
 
 
 def tend(db: Database) -> list[str]:
     """See to the jobs that wait in vain; returns their ids.
 
-    One past its deadline is ended, for its parts may all be in the queue. One without a part to wait for is queued: no
-    transaction leaves such a job, but a row that a person has mended may.
+    One past its deadline is ended, for its child jobs may all be in the queue. One without a child job to wait for is
+    queued: no transaction leaves such a job, but a row that a person has mended may be so.
     """
     with db.read() as session:
         stuck = rows.stuck(session)
@@ -203,26 +205,26 @@ def tend(db: Database) -> list[str]:
                 continue
             if rows.overdue(session, job):
                 problem = queue.timed_out(job.timeout_seconds)
-                queue.end_held(session, job, JobState.TIMED_OUT, problem)
+                queue.end_locked(session, job, JobState.TIMED_OUT, problem)
             elif not _join(session, job):
                 continue
-        log.warning("job %s waited for its parts in vain; now %s", job_id, job.state)
+        log.warning("job %s waited for its child jobs in vain; now %s", job_id, job.state)
         tended.append(job_id)
     return tended
 
 
 def _join(session: Session, parent: Job) -> bool:
-    """Queue a locked job whose parts are all done, as if it had never been claimed; whether it was so."""
+    """Queue a locked job whose child jobs are all done, as if it had never been claimed; whether it was so."""
     if parent.state != JobState.WAITING or rows.any_open(session, parent.id):
         return False
     parent.progress = parent.progress | {"fraction": rows.done(session, parent.id).fraction}
-    queue.requeue_held(session, parent, "its parts are done", parent.attempt - 1, 0.0)
+    queue.requeue_locked(session, parent, "its parts are done", parent.attempt - 1, 0.0)
     failpoints.reach("join")
     return True
 
 
-def _tell(session: Session, parent: Job, of_part: Json | None = None) -> None:
-    if parent.state != JobState.WAITING or rows.told_within(session, parent, PROGRESS_SECONDS):
+def _report_progress(session: Session, parent: Job, of_child: Json | None = None) -> None:
+    if parent.state != JobState.WAITING or rows.progress_within(session, parent, PROGRESS_SECONDS):
         return
     done = rows.done(session, parent.id)
     now = {
@@ -231,16 +233,16 @@ def _tell(session: Session, parent: Job, of_part: Json | None = None) -> None:
         "of": done.of,
         "detail": f"{done.finished} of {done.of} parts of stage {done.stage} are done",
     }
-    if of_part is not None:
-        now |= {name: of_part[name] for name in _OF_PARTS if name in of_part}
+    if of_child is not None:
+        now |= {name: of_child[name] for name in _OF_CHILD if name in of_child}
     if "trial" in now:
         now["trial"] = parent.progress.get("trials_done", 0) + 1
     elapsed = rows.seconds_since_start(session, parent)
     parent.progress = clocked(parent.progress | now, parent.spec, elapsed)
     parent.event_seq += 1
     session.flush()
-    told = as_event(parent.progress)
-    job_rows.add_event(session, parent.id, parent.event_seq, "progress", told)
+    event = as_event(parent.progress)
+    job_rows.add_event(session, parent.id, parent.event_seq, "progress", event)
 
 
 def _with_paths(blobs: BlobStore, result: Json) -> Json:

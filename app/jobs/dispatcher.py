@@ -1,20 +1,18 @@
-"""The dispatcher: sends the wake-ups that are owed, reaps lost leases, and beside that keeps house."""
+"""The dispatcher: sends the wake-ups that are owed and reaps lost leases."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.jobs import child_jobs as parts
-from app.jobs import queue_repository as outbox
-from app.jobs import queue_repository as queue
-from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_held
-from app.jobs.queue_repository import Held
-from app.operations.housekeeping import Housekeeper
+from app.jobs import child_jobs
+from app.jobs import queue_repository as rows
+from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_locked
+from app.jobs.queue_repository import Leased
 from app.platform import failpoints
-from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import Unavailable
@@ -30,7 +28,7 @@ _RESENT_A_ROUND = 10
 
 @dataclass
 class Reaped:
-    """What a round did; `tended` are jobs that waited for their parts in vain."""
+    """What a round did; `tended` are jobs that waited for their child jobs in vain."""
 
     requeued: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -47,40 +45,40 @@ class Reaper:
         self._settings = settings
 
     def reap(self) -> Reaped:
-        """One round: silent jobs are queued again, failed or cancelled; wake-ups long unanswered are owed again."""
+        """One round: jobs whose lease expired are queued again, failed or cancelled; wake-ups that nobody answered for
+        long are owed again.
+        """
         reaped = Reaped()
         with self._db.read() as session:
-            silent = queue.silent(session, self._settings.lease_seconds)
-        for held in silent:
-            self._take(held, reaped)
-        reaped.tended = parts.tend(self._db)
+            expired = rows.expired(session, self._settings.lease_seconds)
+        for leased in expired:
+            self._take(leased, reaped)
+        reaped.tended = child_jobs.tend(self._db)
         with self._db.write() as session:
-            queue.release_misdated(session, BACKOFF_MAX)
-            reaped.resent = outbox.owe_again(
-                session, self._settings.resend_seconds, _RESENT_A_ROUND
-            )
+            rows.release_misdated(session, BACKOFF_MAX)
+            reaped.resent = rows.owe_again(session, self._settings.resend_seconds, _RESENT_A_ROUND)
         return reaped
 
-    def _take(self, held: Held, reaped: Reaped) -> None:
+    def _take(self, leased: Leased, reaped: Reaped) -> None:
         failpoints.reach("reap")
         with self._db.write() as session:
             # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
-            job = queue.hold(
-                session, held.job_id, held.token, held.parent_id, held.beats, patient=False
+            job = rows.lock(
+                session, leased.job_id, leased.token, leased.parent_id, leased.beats, wait=False
             )
             if job is None:
                 return  # it moved since it was read, or is moving: a heartbeat, an end, another reaper
             reason = f"worker {job.worker_id} was silent for {self._settings.lease_seconds:g} s"
-            state = retry_held(session, job, reason, delay_seconds=self._delay_seconds(job))
+            state = retry_locked(session, job, reason, delay_seconds=self._delay_seconds(job))
             failpoints.reach("take")
         failpoints.reach("reaped")
-        log.warning("job %s: %s; now %s", held.job_id, reason, state)
+        log.warning("job %s: %s; now %s", leased.job_id, reason, state)
         ended = {
             JobState.QUEUED: reaped.requeued,
             JobState.FAILED: reaped.failed,
             JobState.CANCELLED: reaped.cancelled,
         }
-        ended[state].append(held.job_id)
+        ended[state].append(leased.job_id)
 
     def _delay_seconds(self, job: Job) -> float:
         # The first loss costs no wait: machines die. A job that loses worker after worker may be why, and waits; what
@@ -113,8 +111,8 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     marked without being sent. Raises `BrokerAway` once everything that can be marked is.
     """
     with db.read() as session:
-        owed = outbox.unpublished(session, limit)
-    settled: list[outbox.Owed] = []
+        owed = rows.unpublished(session, limit)
+    settled: list[rows.Owed] = []
     away: BrokerAway | None = None
     for wake_up in owed:
         if wake_up.needed and away is None:
@@ -127,7 +125,7 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     if settled:
         failpoints.reach("published")
         with db.write() as session:
-            outbox.mark_published(session, settled)
+            rows.mark_published(session, settled)
             failpoints.reach("mark")
     if away is not None:
         raise away
@@ -138,12 +136,17 @@ class Dispatcher:
     """The loop behind `rankwright dispatcher`. Two of them do no harm: rows are guarded, and wake-ups may repeat."""
 
     def __init__(
-        self, db: Database, blobs: BlobStore, settings: Settings, producer: Producer
+        self,
+        db: Database,
+        settings: Settings,
+        producer: Producer,
+        beside: Callable[[threading.Event], object],
     ) -> None:
+        """`beside` runs in a thread of its own until its event is set: housekeeping."""
         self._db = db
-        self._blobs = blobs
         self._settings = settings
         self._producer = producer
+        self._beside = beside
         self._reaper = Reaper(db, settings)
         self._broker_away = False
         self._database_away = False
@@ -151,8 +154,7 @@ class Dispatcher:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. Outages of database and broker are waited out, and logged once each."""
         # In a thread: a million old rows, or a slow disk, must not hold up a wake-up or a lost lease.
-        keeper = Housekeeper(self._db, self._blobs, self._settings, stop)
-        thread = threading.Thread(target=keeper.run, name="housekeeping")
+        thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
         thread.start()
         try:
             self._dispatch(stop)

@@ -20,11 +20,11 @@ from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import IdempotentDep
 from app.http.limits import Permit
 from app.http.schemas import PageOf, Valid
-from app.jobs import child_jobs as parts
+from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.jobs.acceptance import Look, PreferWaitDep, WatcherDep, create
 from app.jobs.schemas import KINDS, Event, EventPage, Job, JobCheck, JobRequest
-from app.jobs.watcher import Sight, Watcher
+from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
@@ -34,7 +34,7 @@ PATH = "/v1/jobs"
 router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 
 PING_SECONDS = 15.0
-_EVENTS_A_LOOK = 200
+_EVENTS_A_POLL = 200
 
 
 @router.post(
@@ -158,7 +158,7 @@ def cancel_job(
     ] = False,
 ) -> Response:
     """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
-    ask = parts.end_early if keep else jobs.cancel
+    ask = child_jobs.end_early if keep else jobs.cancel
     job, changed = ask(context.db, caller.owner, job_id)
     return JSONResponse(_shown(job), 202 if changed else 200)
 
@@ -184,7 +184,7 @@ async def retry_job(
     """Run the same work again as a new job, which names this one in `retry_of`."""
 
     def work(session: Session) -> dict[str, Any]:
-        return _shown(jobs.retry_within(session, context.settings, caller.owner, job_id))
+        return _shown(jobs.retry(session, context.settings, caller.owner, job_id))
 
     look = _look(context, caller.owner)
     return await create(context, idempotent, wait, PATH, work, look, done=200)
@@ -259,22 +259,22 @@ async def _stream(
     left when it is final.
     """
     while True:
-        sight = await watcher.wait(job_id, _newer_than(after), PING_SECONDS)
+        snapshot = await watcher.wait(job_id, _newer_than(after), PING_SECONDS)
         try:
             await check_again(request)
         except Unauthenticated:
             return
         except Unavailable:
-            if sight is not None:
+            if snapshot is not None:
                 raise
-        if sight is None:
+        if snapshot is None:
             yield b": ping\n\n"
             if watcher.closed:
                 return
             continue
-        while after < sight.seq:
+        while after < snapshot.seq:
             rows = await run_in_threadpool(
-                jobs.events, context.db, owner, job_id, after=after, limit=_EVENTS_A_LOOK
+                jobs.events, context.db, owner, job_id, after=after, limit=_EVENTS_A_POLL
             )
             if not rows:
                 break
@@ -283,12 +283,12 @@ async def _stream(
                 data = orjson.dumps(event.model_dump(mode="json"))
                 yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
                 after = event.seq
-        if sight.final:
+        if snapshot.final:
             return
 
 
-def _newer_than(seq: int) -> Callable[[Sight], bool]:
-    return lambda sight: sight.final or sight.seq > seq
+def _newer_than(seq: int) -> Callable[[Snapshot], bool]:
+    return lambda snapshot: snapshot.final or snapshot.seq > seq
 
 
 def _event_number(text: str) -> int:

@@ -1,4 +1,6 @@
-"""What a worker runs: for every kind of job its three steps, and what an exception means to the job's owner."""
+"""What each kind of job does: the three steps that a worker runs, hooks for the queue, and what an exception means to
+the job's owner.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ from app.platform.errors import Invalid, ServiceError, Unavailable
 from core.errors import CoreError
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from app.jobs import queue
     from app.platform.blobs import BlobStore
     from app.platform.database import Database
     from app.platform.settings import Settings
+    from app.platform.tables import Job
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -25,8 +30,8 @@ class Handler(Protocol):
 
     `prepare` runs beside the database and returns a JSON payload with a fresh `workdir`, which the caller removes
     in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
-    `complete` writes what was made and the job's end in one transaction. A result `{"fan_out": …}` asks for parts
-    instead, in the words of `parts.FanOut`; once they are done the three steps begin anew.
+    `complete` writes what was made and the job's end in one transaction. A result `{"fan_out": …}` asks for child jobs
+    instead, with the fields of `child_jobs.FanOut`; once they are done the three steps begin anew.
 
     The science is imported by `run` itself: the worker, which calls the other two, never holds it.
     """
@@ -57,6 +62,37 @@ HANDLERS: Mapping[str, str] = {
 }
 
 
+# Beside its steps a module may have hooks: functions for what else may happen to a job of its kind. They are named
+# here, so that no module is imported only to find no hook in it: the dispatcher ends jobs of all kinds, and runs none.
+HOOKS: Mapping[str, frozenset[str]] = {
+    "ended": frozenset({"ingest", "ingest_pairs"}),
+    "retry": frozenset({"ingest", "ingest_pairs", "evaluate", "compare", "batch_score", "train"}),
+    "may_skip": frozenset({"train_part"}),
+}
+
+
+def ended(session: Session, job: Job, error: Json | None) -> None:
+    """The job has just ended without a result: what waited for it is let go, in the same transaction."""
+    if (hook := _hook("ended", job.kind)) is not None:
+        hook(session, job, error)
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Do the work of a job that ended without a result as another job, which `again` writes; returns that.
+
+    What the work needs is locked and checked before, and what the old job was to make is the new one's to make. Raises
+    Conflict where the work cannot be done again.
+    """
+    hook = _hook("retry", old.kind)
+    return again() if hook is None else cast("Job", hook(session, old, again))
+
+
+def may_skip(kind: str, spec: Mapping[str, Any]) -> bool:
+    """Whether a job that is to end early can do without a child job of this kind and specification."""
+    hook = _hook("may_skip", kind)
+    return hook is not None and bool(hook(spec))
+
+
 def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
     """Gather what the fit process needs; see `Handler`."""
     return _handler(claim.kind).prepare(db, blobs, settings, claim)
@@ -68,11 +104,11 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Write what was made and end the job, or have it wait for parts; see `Handler`. Raises as `queue.finish`."""
+    """Write what was made and end the job, or have it wait for child jobs; see `Handler`. Raises as `queue.finish`."""
     if "fan_out" in result:
-        from app.jobs import child_jobs as parts
+        from app.jobs import child_jobs
 
-        parts.fan_out(db, claim, parts.FanOut(**result["fan_out"]))
+        child_jobs.fan_out(db, claim, child_jobs.FanOut(**result["fan_out"]))
         return
     _handler(claim.kind).complete(db, blobs, claim, result)
 
@@ -104,6 +140,10 @@ def problem_of(error: BaseException) -> tuple[Json, bool]:
         }, False
     detail = f"{type(error).__name__} in the worker; its log says more"
     return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False
+
+
+def _hook(name: str, kind: str) -> Callable[..., object] | None:
+    return getattr(_handler(kind), name) if kind in HOOKS[name] else None
 
 
 def _handler(kind: str) -> Handler:

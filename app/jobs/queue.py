@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.jobs import queue_repository as outbox
-from app.jobs import queue_repository as part_rows
+from app.jobs import handlers
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs.progress import as_event
-from app.jobs.service import READINGS
 from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
@@ -34,8 +32,8 @@ BACKOFF_MAX = 60.0
 class Claim:
     """One attempt at a job, owned while `token` holds.
 
-    `parent_id` is set for a part of a job. `seconds_left` is what remains of the timeout, less than the whole for
-    one that is in parts, and `fraction_done` what such a job has told of its progress before this attempt.
+    `parent_id` is set for a child job. `seconds_left` is what remains of the timeout, and `fraction_done` the progress
+    before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
     `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
     `checkpoint_key` names the blob that the attempt may go on from.
     """
@@ -57,13 +55,6 @@ class Claim:
     checkpoint_key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """What a heartbeat learns."""
-
-    cancel_requested: bool
-
-
 def claim(
     db: Database, settings: Settings, worker_id: str, kinds: Collection[str] | None = None
 ) -> Claim | None:
@@ -80,7 +71,7 @@ def claim(
             return None
         job, seconds_left = claimed
         timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
-        say(session, job, worker=worker_id, token=job.lease_token)
+        add_state_event(session, job, worker=worker_id, token=job.lease_token)
         failpoints.reach("claim")
         return Claim(
             job_id=job.id,
@@ -104,37 +95,42 @@ def claim(
 def has_work(
     db: Database, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
-    """Whether a claim would find a job now: the look that an idle worker takes once a second."""
+    """Whether a claim would find a job now. An idle worker asks once a second."""
     with db.read() as session:
         return rows.has_work(session, kinds, most_running)
 
 
-def heartbeat(db: Database, settings: Settings, claim: Claim, progress: Json | None = None) -> Beat:
-    """Prolong the lease and tell the progress, if there is any to tell. That of a part is told by `parts.tell`."""
+def heartbeat(
+    db: Database, settings: Settings, claim: Claim, progress: Json | None = None
+) -> rows.Heartbeat:
+    """Prolong the lease, and write the progress if there is any; raises `LeaseLost`.
+
+    A child job has no events: `child_jobs.report_progress` writes its progress into those of its parent.
+    """
     with db.write() as session:
-        beaten = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
-        if beaten is None:
-            raise lost(claim)
+        beat = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
+        if beat is None:
+            raise lease_lost(claim)
         if progress is not None and claim.parent_id is None:
-            told = as_event(progress)
-            job_rows.add_event(session, claim.job_id, beaten.event_seq, "progress", told)
+            event = as_event(progress)
+            job_rows.add_event(session, claim.job_id, beat.event_seq, "progress", event)
     failpoints.reach("beat")
-    return Beat(beaten.cancel_requested)
+    return beat
 
 
 def keep_checkpoint(db: Database, claim: Claim, key: str) -> None:
     """Note a checkpoint, in place of the one before: should this attempt be lost, the next one goes on from it."""
     with db.write() as session:
         if not rows.keep_checkpoint(session, claim.job_id, claim.token, key):
-            raise lost(claim)
+            raise lease_lost(claim)
 
 
 def poll_requests(db: Database, claim: Claim) -> rows.Requests:
-    """What was asked of the job: one read by primary key, cheap enough for ten a second."""
+    """What the owner has asked of the job: one read by primary key, cheap enough for ten a second."""
     with db.read() as session:
         asked = rows.requests(session, claim.job_id, claim.token)
     if asked is None:
-        raise lost(claim)
+        raise lease_lost(claim)
     return asked
 
 
@@ -182,7 +178,7 @@ def succeed(
         asked = rows.requests(session, claim.job_id, claim.token)
         if asked is not None and asked.cancel:
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
-        raise lost(claim)
+        raise lease_lost(claim)
     failpoints.reach("finish")
     return seq
 
@@ -216,17 +212,17 @@ def retry_later(db: Database, settings: Settings, claim: Claim, reason: str) -> 
     Returns the state that came of it: a job that was asked to stop is cancelled instead.
     """
     with db.write() as session:
-        job = hold(session, claim)
-        return retry_held(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
+        job = lock(session, claim)
+        return retry_locked(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
 
 
 def give_back(db: Database, claim: Claim) -> JobState:
     """Requeue at once and as if it had never been claimed: this worker is told to end."""
     with db.write() as session:
-        job = hold(session, claim)
+        job = lock(session, claim)
         if job.cancel_requested_at is not None:
-            return end_held(session, job, JobState.CANCELLED, None)
-        return requeue_held(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
+            return end_locked(session, job, JobState.CANCELLED, None)
+        return requeue_locked(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
 
 
 def backoff_seconds(attempt: int) -> float:
@@ -234,51 +230,48 @@ def backoff_seconds(attempt: int) -> float:
     return min(BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
 
 
-def retry_held(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:
+def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:
     """Decide what becomes of a locked job that lost its attempt: cancelled, queued again, or failed."""
     if job.cancel_requested_at is not None:
-        return end_held(session, job, JobState.CANCELLED, None)
+        return end_locked(session, job, JobState.CANCELLED, None)
     if job.attempt < job.max_attempts:
-        return requeue_held(session, job, reason, job.attempt, delay_seconds)
+        return requeue_locked(session, job, reason, job.attempt, delay_seconds)
     error = {
         "code": "attempts_spent",
         "title": "Attempts spent",
         "detail": f"a job may be tried {job.max_attempts} times; the last attempt ended with: {reason}",
         "errors": [],
     }
-    return end_held(session, job, JobState.FAILED, error)
+    return end_locked(session, job, JobState.FAILED, error)
 
 
-def end_held(
+def end_locked(
     session: Session, job: Job, state: JobState, error: Json | None, detail: Json | None = None
 ) -> JobState:
-    """End a locked job without a result, tell it, and release who waits for its dataset.
+    """End a locked job without a result, with its event and what else its kind does then.
 
-    A part takes its parent with it, unless that goes on without it, and a parent its parts; see `parts.py`.
+    A child job ends its parent, too, unless that goes on without it, and a parent its child jobs; see `child_jobs`.
     """
     rows.end(session, job, state, error)
-    said = dict(detail or {})
+    data = dict(detail or {})
     if error is not None:
-        said["code"] = error.get("code")
-    say(session, job, **said)
-    if job.kind in READINGS:
-        fallback = {"detail": f"the upload's job has {state}"}
-        faults = (error or {}).get("errors") or [{"detail": (error or fallback).get("detail")}]
-        job_rows.abandon_upload(session, job.id, faults)
+        data["code"] = error.get("code")
+    add_state_event(session, job, **data)
+    handlers.ended(session, job, error)
     if job.parent_id is not None and job.cancel_requested_at is None:
-        parent = part_rows.lock_parent(session, job.parent_id)
+        parent = rows.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
-            end_held(session, parent, state, error, detail)
+            end_locked(session, parent, state, error, detail)
     return state
 
 
-def requeue_held(
+def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
     """Put a locked job back into the queue, to be claimed after so many seconds."""
     rows.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
-    outbox.owe(session, job.id, attempt + 1)
-    say(session, job, reason=reason)
+    rows.owe(session, job.id, attempt + 1)
+    add_state_event(session, job, reason=reason)
     return JobState.QUEUED
 
 
@@ -289,24 +282,24 @@ def _end(
         raise ValueError(
             f"a job ends without a result as failed, cancelled or timed_out, got {state}"
         )
-    end_held(session, hold(session, claim), state, error, detail)
+    end_locked(session, lock(session, claim), state, error, detail)
 
 
-def hold(session: Session, claim: Claim) -> Job:
-    """Lock the job for the rest of the transaction, of a part its parent before it; raises `LeaseLost`."""
-    job = rows.hold(session, claim.job_id, claim.token, claim.parent_id)
+def lock(session: Session, claim: Claim) -> Job:
+    """Lock the job for the rest of the transaction, and before it the parent of a child job; raises `LeaseLost`."""
+    job = rows.lock(session, claim.job_id, claim.token, claim.parent_id)
     if job is None:
-        raise lost(claim)
+        raise lease_lost(claim)
     return job
 
 
-def say(session: Session, job: Job, **data: object) -> None:
-    """Write the event that a locked job's new state was given the number of. Nobody listens to a part."""
+def add_state_event(session: Session, job: Job, **data: object) -> None:
+    """Write the event of a locked job's new state, whose number the job's row has. A child job has no events."""
     if job.parent_id is not None:
         return
-    said = {"state": job.state, "attempt": job.attempt, **data}
-    job_rows.add_event(session, job.id, job.event_seq, "state", said)
+    data = {"state": job.state, "attempt": job.attempt, **data}
+    job_rows.add_event(session, job.id, job.event_seq, "state", data)
 
 
-def lost(claim: Claim) -> LeaseLost:
+def lease_lost(claim: Claim) -> LeaseLost:
     return LeaseLost(f"attempt {claim.attempt} (token {claim.token}) no longer owns {claim.job_id}")

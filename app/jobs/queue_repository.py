@@ -143,12 +143,12 @@ def prune_outbox(session: Session, age_seconds: float, limit: int) -> int:
     return delete_some(session, Outbox, old, ended, limit=limit)
 
 
-_AS_IT_IS = {"synchronize_session": False}
+_AS_IT_IS = {"synchronize_session": False}  # nothing of these rows is in the session yet
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
 
 
 class Done(NamedTuple):
-    """How far the parts of a job are: the share of the whole job, and those of its last stage."""
+    """How far the child jobs of a job are: the share of the whole job, and those of its last stage."""
 
     fraction: float
     stage: int
@@ -157,7 +157,7 @@ class Done(NamedTuple):
 
 
 def lock_parent(session: Session, parent_id: str) -> Job:
-    """Lock the job that a part belongs to for the rest of the transaction, and return it."""
+    """Lock the parent of a child job for the rest of the transaction, and return it."""
     return session.scalars(select(Job).where(Job.id == parent_id).with_for_update()).one()
 
 
@@ -168,13 +168,13 @@ def try_lock_parent(session: Session, parent_id: str) -> Job | None:
 
 
 def lock_waiting(session: Session, parent_id: str) -> Job | None:
-    """Lock a job that waits for its parts; None when it does not, or when another transaction is at it."""
+    """Lock a job that waits for its child jobs; None when it does not, or when another transaction is at it."""
     statement = select(Job).where(Job.id == parent_id, Job.state == JobState.WAITING)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
 
 def wait(session: Session, job: Job) -> None:
-    """Take a locked running job from its worker until its parts are done, and number the event that says so."""
+    """Take a locked running job from its worker until its child jobs are done, and number the event that says so."""
     if job.deadline_at is None:
         job.deadline_at = Job.started_at + Job.timeout_seconds
     job.state = JobState.WAITING
@@ -187,7 +187,7 @@ def wait(session: Session, job: Job) -> None:
 def insert_queued(
     session: Session, parent: Job, stage: int, kind: str, ids: Sequence[str], specs: Sequence[Json]
 ) -> None:
-    """Queue the parts of a stage, with a wake-up owed for each. They are as old as their parent, and as urgent."""
+    """Queue the child jobs of a stage, with a wake-up owed for each. They are as old as their parent, and as urgent."""
     common: dict[str, object] = {
         "owner": parent.owner,
         "kind": kind,
@@ -220,23 +220,23 @@ def insert_queued(
 
 
 def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
-    """The parts of a job, in order."""
+    """The child jobs of a job, in order."""
     statement = select(Job).where(Job.parent_id == parent_id).order_by(Job.stage, Job.part)
     return session.scalars(statement).all()
 
 
 def any_open(session: Session, parent_id: str) -> bool:
-    """Whether the job waits for a part: for one that was asked to stop it does not."""
+    """Whether the job waits for a child job: for one that was asked to stop it does not."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))
     return bool(session.scalar(select(exists().where(Job.parent_id == parent_id, *waited_for))))
 
 
-def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, Json]]:
-    """The parts that have yet to end: (id, specification)."""
-    statement = select(Job.id, Job.spec["part"]).where(
+def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Json]]:
+    """The child jobs that have yet to end: (id, kind, specification)."""
+    statement = select(Job.id, Job.kind, Job.spec["part"]).where(
         Job.parent_id == parent_id, Job.state.in_(_OPEN)
     )
-    return [(id_, spec) for id_, spec in session.execute(statement)]
+    return [(id_, kind, spec) for id_, kind, spec in session.execute(statement)]
 
 
 def last_stage(session: Session, parent_id: str) -> int | None:
@@ -245,7 +245,7 @@ def last_stage(session: Session, parent_id: str) -> int | None:
 
 
 def done(session: Session, parent_id: str) -> Done:
-    """How far the parts of a job are that has some."""
+    """How far the child jobs of a job are that has some."""
     fraction = func.coalesce(Job.progress["fraction"].as_float(), 0.0)
     by_stage = session.execute(
         select(
@@ -262,8 +262,8 @@ def done(session: Session, parent_id: str) -> Done:
     return Done(min(sum(row[1] for row in by_stage), 1.0), stage, finished, of)
 
 
-def told_within(session: Session, job: Job, seconds: float) -> bool:
-    """Whether the job's last event tells of progress, and is no older than that."""
+def progress_within(session: Session, job: Job, seconds: float) -> bool:
+    """Whether the job's last event is one of progress, and no older than that."""
     now = db_now()
     statement = select(
         exists().where(
@@ -277,9 +277,9 @@ def told_within(session: Session, job: Job, seconds: float) -> bool:
 
 
 def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = None) -> None:
-    """End the parts of a locked job that nobody runs, all or those, and ask the others to stop.
+    """End the child jobs of a locked job that nobody runs, all or those, and ask the others to stop.
 
-    One statement, for a part may be claimed at this moment.
+    One statement, for a child job may be claimed at this moment.
     """
     queued = Job.state == JobState.QUEUED
     which = Job.parent_id == parent_id if ids is None else Job.id.in_(ids)
@@ -297,10 +297,10 @@ def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = 
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """The waiting jobs that are past their deadline, or have no part left to wait for."""
-    part = aliased(Job)
-    waited_for = (part.state.in_(_OPEN), part.cancel_requested_at.is_(None))
-    nothing_open = ~exists().where(part.parent_id == Job.id, *waited_for)
+    """The waiting jobs that are past their deadline, or have no child job left to wait for."""
+    child = aliased(Job)
+    waited_for = (child.state.in_(_OPEN), child.cancel_requested_at.is_(None))
+    nothing_open = ~exists().where(child.parent_id == Job.id, *waited_for)
     statement = select(Job.id).where(
         Job.state == JobState.WAITING, or_(Job.deadline_at < db_now(), nothing_open)
     )
@@ -308,17 +308,17 @@ def stuck(session: Session) -> Sequence[str]:
 
 
 def overdue(session: Session, job: Job) -> bool:
-    """Whether the deadline of a job in parts has passed."""
+    """Whether the deadline of a job with child jobs has passed."""
     return bool(session.scalar(select(job.deadline_at < db_now())))
 
 
 def seconds_since_start(session: Session, job: Job) -> float:
-    """How long ago a job in parts was first claimed."""
+    """How long ago a job with child jobs was first claimed."""
     return float(session.scalar(select(db_now() - job.started_at)) or 0.0)
 
 
 def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
-    """What the parts of every job brought back that has yet to end, over all owners: (id of the part, result)."""
+    """The results of the child jobs of all jobs that have yet to end, of all owners: (id of the child job, result)."""
     parent = aliased(Job)
     statement = (
         select(Job.id, Job.result)
@@ -329,7 +329,7 @@ def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
 
 
 def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove so many parts of jobs that ended that long ago, which nothing will ask for; returns how many."""
+    """Remove so many child jobs of jobs that ended that long ago, which nothing will ask for; returns how many."""
     parent = aliased(Job)
     forgotten = exists().where(
         parent.id == Job.parent_id,
@@ -339,7 +339,7 @@ def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
     return delete_some(session, Job, forgotten, Job.state.in_(FINAL_STATES), limit=limit)
 
 
-class Held(NamedTuple):
+class Leased(NamedTuple):
     """A running job as the reaper read it: `token` and `beats` tell whether it moved since."""
 
     job_id: str
@@ -355,7 +355,7 @@ class Requests(NamedTuple):
     keep: bool
 
 
-class Beaten(NamedTuple):
+class Heartbeat(NamedTuple):
     """What a heartbeat learns."""
 
     cancel_requested: bool
@@ -400,8 +400,6 @@ def _next_id(*, capped: bool) -> ScalarSelect[str]:
 
 # The statements of the hot paths are built once: SQLAlchemy takes longer to build one than SQLite to run it.
 
-# Nothing of these rows is in the session yet, so it has nothing to synchronise.
-
 _HELD = (
     Job.id == bindparam("held_id"),
     Job.lease_token == bindparam("held_token"),
@@ -421,8 +419,8 @@ def _has_work_capped() -> Select[tuple[bool]]:
 
 _HAS_WORK_CAPPED = _has_work_capped()
 
-# A job in parts goes on where it was: its time counts from its first start, and its progress never falls.
-_IN_PARTS = Job.deadline_at.is_not(None)
+# A job with child jobs goes on where it was: its time counts from its first start, and its progress never falls.
+_HAS_CHILDREN = Job.deadline_at.is_not(None)
 
 
 def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
@@ -437,8 +435,10 @@ def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
             beats=0,
             beaten_at=machine_now(),
             worker_id=bindparam("claimed_by"),
-            progress=case((_IN_PARTS, Job.progress), else_=literal({}, JSON)),
-            started_at=case((_IN_PARTS, func.coalesce(Job.started_at, db_now())), else_=db_now()),
+            progress=case((_HAS_CHILDREN, Job.progress), else_=literal({}, JSON)),
+            started_at=case(
+                (_HAS_CHILDREN, func.coalesce(Job.started_at, db_now())), else_=db_now()
+            ),
             event_seq=Job.event_seq + 1,
         )
         .returning(Job, (Job.deadline_at - db_now()).label("seconds_left"))
@@ -480,7 +480,7 @@ def claim(
 ) -> tuple[Job, float | None] | None:
     """Hand the next eligible job of these kinds to a worker, with a lease and a new token; None when there is none.
 
-    With it come the seconds until its deadline, which a job in parts has. No owner has more than `most_running`.
+    With it come the seconds until its deadline, which a job with child jobs has. No owner has more than `most_running`.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds} | _known(kinds)
     statement = _CLAIM
@@ -494,7 +494,7 @@ def claim(
 
 def beat(
     session: Session, job_id: str, token: int, lease_seconds: float, progress: Json | None
-) -> Beaten | None:
+) -> Heartbeat | None:
     """Prolong the lease; None when the token no longer holds. Progress takes an event number for itself."""
     values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
     if progress is None:
@@ -502,7 +502,7 @@ def beat(
     else:
         values["now_at"] = progress
         row = session.execute(_PROGRESS, values, execution_options=_AS_IT_IS).one_or_none()
-    return None if row is None else Beaten(row[0] is not None, row[1])
+    return None if row is None else Heartbeat(row[0] is not None, row[1])
 
 
 def requests(session: Session, job_id: str, token: int) -> Requests | None:
@@ -556,34 +556,34 @@ def succeed(
     )
 
 
-def hold(
+def lock(
     session: Session,
     job_id: str,
     token: int,
     parent_id: str | None,
     beats: int | None = None,
     *,
-    patient: bool = True,
+    wait: bool = True,
 ) -> Job | None:
     """Lock a running job for the rest of the transaction; None when the token (or the heartbeat) moved on.
 
-    Of a part its parent is locked first: whatever ends the one may end the other. Without patience None, too, when
-    another transaction is at either of them: it may be that of a process that stands still.
+    The parent of a child job is locked first: whatever ends the one may end the other. Without `wait` the answer is
+    None, too, when another transaction has locked either of them: its process may stand still.
     """
     if parent_id is not None:
-        lock = lock_parent if patient else try_lock_parent
-        if lock(session, parent_id) is None:
+        lock_it = lock_parent if wait else try_lock_parent
+        if lock_it(session, parent_id) is None:
             return None
     statement = select(Job).where(
         Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
     )
     if beats is not None:
         statement = statement.where(Job.beats == beats)
-    return session.scalars(statement.with_for_update(skip_locked=not patient)).one_or_none()
+    return session.scalars(statement.with_for_update(skip_locked=not wait)).one_or_none()
 
 
 def end(session: Session, job: Job, state: JobState, error: Json | None) -> None:
-    """End a locked job in a state other than `succeeded`, its parts with it, and number the event that says so."""
+    """End a locked job in a state other than `succeeded`, its child jobs with it, and number the event that says so."""
     if job.state == JobState.WAITING:
         cancel_open(session, job.id)
     job.state = state
@@ -658,10 +658,11 @@ def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnEleme
     )
 
 
-def silent(session: Session, lease_seconds: float) -> Sequence[Held]:
+def expired(session: Session, lease_seconds: float) -> Sequence[Leased]:
     """The running jobs whose lease is over."""
-    held = select(Job.id, Job.lease_token, Job.beats, Job.parent_id)
-    return [Held(*row) for row in session.execute(held.where(lease_is_over(lease_seconds)))]
+    leased = select(Job.id, Job.lease_token, Job.beats, Job.parent_id)
+    leased = leased.where(lease_is_over(lease_seconds))
+    return [Leased(*row) for row in session.execute(leased)]
 
 
 def wake_ups(session: Session, seconds: float) -> int:

@@ -1,23 +1,17 @@
-"""Queries on the jobs of one owner. What workers and the reaper do with them is in `queue.py`."""
+"""Queries on the jobs of one owner and what they make, and on workers. Those of the queue are in `queue_repository`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, selectinload
 
 from app.platform.sql import Json, Page, db_now, delete_some, fetch_page
-from app.platform.tables import (
-    Dataset,
-    DatasetPairs,
-    DatasetStatus,
-    Job,
-    JobEvent,
-    JobState,
-    Worker,
-)
+from app.platform.tables import Job, JobEvent, JobState, MadeByJob, Worker
+
+Made = TypeVar("Made", bound=MadeByJob)
 
 # Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
 _INSERT = (
@@ -47,7 +41,7 @@ def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job | None:
-    """The owner's job, none of its parts. `lock` holds the row until the transaction ends (SQLite's writers are alone
+    """The owner's job, no child job. `lock` holds the row until the transaction ends (SQLite's writers are alone
     anyway).
     """
     statement = select(Job).where(Job.id == job_id, Job.owner == owner, Job.parent_id.is_(None))
@@ -66,8 +60,8 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Job]:
-    """The owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for its
-    parts is running, too.
+    """The owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for
+    child jobs is running, too.
     """
     statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
     if state == "cancelling":
@@ -104,33 +98,59 @@ def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     return {id_: (state, event_seq) for id_, state, event_seq in rows}
 
 
-def hold_datasets(
-    session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False
+def insert_made(session: Session, table: type[Made], **values: Any) -> Made:
+    """Add a resource that its job has yet to make, created now by the database's clock."""
+    statement = insert(table).values(created_at=db_now(), **values).returning(table)
+    return session.scalars(statement).one()
+
+
+def find_made(
+    session: Session, table: type[Made], owner: str, id_: str, *, lock: bool = False
+) -> Made | None:
+    """The owner's resource with its job. `lock` holds the row until the transaction ends."""
+    statement = select(table).where(table.owner == owner, table.id == id_)
+    statement = statement.options(selectinload("*"))
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def list_made(
+    session: Session,
+    table: type[Made],
+    owner: str,
+    *,
+    model_id: str | None,
+    dataset_id: str | None,
+    limit: int,
+    after: str | None,
+) -> Page[Made]:
+    """The owner's resources with their jobs, newest first, of one model or dataset if one is given."""
+    statement = select(table).where(table.owner == owner).options(selectinload("*"))
+    if model_id is not None:
+        statement = statement.where(table.of_model(model_id))
+    if dataset_id is not None:
+        statement = statement.where(table.of_dataset(dataset_id))
+    return fetch_page(session, statement, table.created_at, table.id, limit=limit, after=after)
+
+
+def write_made(session: Session, table: type[Made], owner: str, id_: str, **values: Any) -> bool:
+    """Write what the job has made; False where the row was deleted meanwhile."""
+    statement = update(table).where(table.owner == owner, table.id == id_).values(**values)
+    return session.scalars(statement.returning(table.id)).one_or_none() is not None
+
+
+def hand_over(
+    session: Session, table: type[Made], owner: str, old_job_id: str, job_id: str
 ) -> None:
-    """Have nobody change or delete the owner's datasets that a job reads until the transaction ends; others may hold
-    them too, unless they are `to_change`.
-
-    They are locked in the order of their ids: of two transactions that want the same ones none has what the other waits
-    for.
-    """
-    statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.owner == owner)
-    session.execute(statement.order_by(Dataset.id).with_for_update(read=not to_change))
+    """Have another job make what an earlier one did not."""
+    statement = update(table).where(table.owner == owner, table.job_id == old_job_id)
+    session.execute(statement.values(job_id=job_id))
 
 
-def find_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | None:
-    """The owner's dataset that a job reads."""
-    dataset = session.get(Dataset, dataset_id)
-    return dataset if dataset is not None and dataset.owner == owner else None
-
-
-def abandon_upload(session: Session, job_id: str, errors: list[Json]) -> None:
-    """End the table or the pairs of a job that will never have read them: nobody must wait for it."""
-    for upload in (Dataset, DatasetPairs):
-        session.execute(
-            update(upload)
-            .where(upload.job_id == job_id, upload.status == DatasetStatus.PROCESSING)
-            .values(status=DatasetStatus.INVALID, errors=errors)
-        )
+def delete_made(session: Session, table: type[Made], owner: str, id_: str) -> None:
+    """Remove the row with what hangs on it."""
+    session.execute(delete(table).where(table.owner == owner, table.id == id_))
 
 
 def hello(session: Session, worker_id: str, *, host: str, version: str, slots: int) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from app.access import service
-from app.datasets import repository as pair_rows
-from app.datasets import series
-from app.evaluation import repository as evaluation_rows
-from app.jobs import queue_repository as outbox
-from app.jobs import queue_repository as queue
+from app.jobs import handlers
+from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as rows
 from app.platform import failpoints
 from app.platform.database import Database, again_after_deadlock
@@ -19,23 +17,13 @@ from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import MAX_LIMIT, Json, Page
-from app.platform.tables import (
-    FINAL_STATES,
-    Dataset,
-    DatasetPairs,
-    DatasetStatus,
-    Job,
-    JobEvent,
-    JobState,
-)
-from app.scoring import repository as batch_score_rows
+from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
-READINGS = (INGEST, INGEST_PAIRS)
 """The kinds of job that read an upload."""
 
-# A job that waits for its parts is shown as running.
+# A job that waits for its child jobs is shown as running.
 _SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
 _MAX_SEQ = 2**63 - 1
@@ -78,7 +66,7 @@ def enqueue(
         timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
         not_before=not_before,
     )
-    outbox.insert_first(session, [job.id])
+    queue_rows.insert_first(session, [job.id])
     rows.add_event(session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0})
     failpoints.reach("accept")
     return job
@@ -87,7 +75,7 @@ def enqueue(
 def get(db: Database, owner: str, job_id: str) -> Job:
     """The owner's job; another owner's is as absent as one that never was."""
     with db.read() as session:
-        return find_within(session, owner, job_id)
+        return find(session, owner, job_id)
 
 
 def list_page(
@@ -122,12 +110,12 @@ def list_page(
 def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a job to stop; returns it and whether this call changed anything.
 
-    A queued job ends at once, and so does one that waits for its parts. A running one is asked, and its worker (or
+    A queued job ends at once, and so does one that waits for child jobs. A running one is asked, and its worker (or
     the reaper) ends it. The row is locked while that is decided, so a job that is just finishing either has finished,
     or will see the request.
     """
     with db.write() as session:
-        job = find_within(session, owner, job_id, lock=True)
+        job = find(session, owner, job_id, lock=True)
         if job.state == JobState.CANCELLED:
             return job, False
         if job.state in FINAL_STATES:
@@ -137,38 +125,26 @@ def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
             )
         if job.cancel_requested_at is not None:
             return job, False
-        shown = queue.request_cancel(session, job)
+        shown = queue_rows.request_cancel(session, job)
         rows.add_event(
             session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
         )
-        if job.kind in READINGS and job.state == JobState.CANCELLED:
-            rows.abandon_upload(session, job.id, [{"detail": "the upload's job was cancelled"}])
+        if job.state == JobState.CANCELLED:
+            handlers.ended(session, job, None)
         session.refresh(job)
         return job, True
 
 
-def retry_within(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
+def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction."""
-    old = find_within(session, owner, job_id, lock=True)
+    old = find(session, owner, job_id, lock=True)
     if old.state not in _RETRYABLE:
         raise Conflict(
             f"a job can be retried once it is failed, cancelled or timed_out; {job_id} is {old.state}",
             code="job_not_retryable",
         )
-    judged_by = (old.spec.get("validation") or {}).get("dataset_id")
-    needed = [id_ for id_ in (old.dataset_id, judged_by) if id_ is not None]
-    held = [*needed, *filter(None, [old.spec.get("append_to")])]
-    rows.hold_datasets(session, owner, held, to_change=old.kind in READINGS)
-    found = [rows.find_dataset(session, owner, id_) for id_ in needed]
-    if None in found:
-        gone = needed[found.index(None)]
-        raise Conflict(
-            f"a job can be retried while its dataset exists; {gone} was deleted",
-            code="dataset_deleted",
-        )
-    dataset = None if old.dataset_id is None else found[0]
-    upload = _upload_of(session, old, dataset)
-    job = enqueue(
+    again = partial(
+        enqueue,
         session,
         settings,
         owner=owner,
@@ -181,35 +157,7 @@ def retry_within(session: Session, settings: Settings, owner: str, job_id: str) 
         priority=old.priority,
         retry_of=old.id,
     )
-    evaluation_rows.take_over(session, old.id, job.id)
-    batch_score_rows.take_over(session, old.id, job.id)
-    if upload is not None:
-        upload.status = DatasetStatus.PROCESSING
-        upload.errors = []
-        upload.job_id = job.id
-    return job
-
-
-def _upload_of(
-    session: Session, job: Job, dataset: Dataset | None
-) -> Dataset | DatasetPairs | None:
-    """What a job has read that is to be read again; None when it was to read nothing."""
-    if dataset is None or job.kind not in READINGS:
-        return None
-    if job.kind == INGEST:
-        upload: Dataset | DatasetPairs | None = dataset
-        if (parent_id := job.spec.get("append_to")) is not None:
-            series.check_again(session, job.owner, parent_id)
-    else:  # pairs may have been replaced since by others
-        pairs = pair_rows.find_pairs(session, dataset.id)
-        upload = pairs if pairs is not None and pairs.job_id == job.id else None
-    if upload is None or upload.status != DatasetStatus.INVALID:
-        status = "replaced" if upload is None else upload.status
-        raise Conflict(
-            f"an upload can be read again once it is invalid; that of {dataset.id} is {status}",
-            code="job_not_retryable",
-        )
-    return upload
+    return handlers.retry(session, old, again)
 
 
 def events(
@@ -221,7 +169,7 @@ def events(
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
     with db.read() as session:
-        job = find_within(session, owner, job_id)
+        job = find(session, owner, job_id)
         return rows.events_after(session, job.id, after, limit)
 
 
@@ -231,7 +179,7 @@ def states(db: Database, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
         return rows.states(session, ids)
 
 
-def find_within(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
+def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
     """The owner's job in the caller's transaction, locked if it is to be changed."""
     job = rows.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
     if job is None:

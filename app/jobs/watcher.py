@@ -16,13 +16,13 @@ from app.platform.tables import FINAL_STATES
 
 log = logging.getLogger(__name__)
 
-FASTEST, SLOWEST = 0.005, 0.25  # seconds between two looks
-SHARE = 0.05  # of the time waited so far: what a look may be late by
+FASTEST, SLOWEST = 0.005, 0.25  # seconds between two polls
+SHARE = 0.05  # of the time waited so far: what a poll may be late by
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What a look saw of a job."""
+class Snapshot:
+    """A job's state at one poll."""
 
     state: str
     seq: int
@@ -33,32 +33,32 @@ class Sight:
         return self.state in FINAL_STATES
 
 
-Look = Callable[[Iterable[str]], dict[str, tuple[str, int]]]
+Poll = Callable[[Iterable[str]], dict[str, tuple[str, int]]]
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    until: Callable[[Sight], bool]
+    until: Callable[[Snapshot], bool]
     since: float
-    answer: asyncio.Future[Sight | None]
+    answer: asyncio.Future[Snapshot | None]
 
 
 class Watcher:
     """Polls the jobs that someone waits for, all in one query: often at first, ever less as the wait grows.
 
-    `look` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
+    `poll` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
     """
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, poll: Poll) -> None:
+        self._poll = poll
         self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
         self.closed = False
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def wait(
-        self, job_id: str, until: Callable[[Sight], bool], seconds: float
-    ) -> Sight | None:
+        self, job_id: str, until: Callable[[Snapshot], bool], seconds: float
+    ) -> Snapshot | None:
         """Wait till `until` holds for the job; None when time is up or the server is closing."""
         if self.closed:
             return None
@@ -99,24 +99,24 @@ class Watcher:
                 self._asked.clear()
                 await self._asked.wait()
             try:
-                seen = await run_in_threadpool(self._look, list(self._waiters))
-            except Exception as error:  # the database is away: look again
-                log.warning("the watcher could not look: %s", error)
+                seen = await run_in_threadpool(self._poll, list(self._waiters))
+            except Exception as error:  # the database is away: poll again
+                log.warning("the watcher could not poll: %s", error)
                 await asyncio.sleep(SLOWEST)
                 continue
-            self._tell(seen)
+            self._answer(seen)
             await self._pause()
 
-    def _tell(self, seen: dict[str, tuple[str, int]]) -> None:
+    def _answer(self, seen: dict[str, tuple[str, int]]) -> None:
         for job_id, waiters in self._waiters.items():
             row = seen.get(job_id)
-            sight = None if row is None else Sight(*row)
+            snapshot = None if row is None else Snapshot(*row)
             for waiter in waiters:
-                # A waiter that came during the look may be missing from it: its job was not asked for.
+                # A waiter that came during the poll may be missing from it: its job was not asked for.
                 if waiter.answer.done():
                     continue
-                if sight is not None and waiter.until(sight):
-                    waiter.answer.set_result(sight)
+                if snapshot is not None and waiter.until(snapshot):
+                    waiter.answer.set_result(snapshot)
 
     async def _pause(self) -> None:
         """Sleep a share of the youngest wait, so that each is late by at most that share; a newcomer cuts it short."""

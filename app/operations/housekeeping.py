@@ -37,6 +37,11 @@ ROUNDS_A_GRACE = 24
 _KEYS_A_QUERY = 500
 
 
+def keep_house(db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event) -> None:
+    """Tidy up, round by round, until `stop` is set."""
+    Housekeeper(db, blobs, settings, stop).run()
+
+
 class Housekeeper:
     """The thread of the dispatcher that tidies up, round by round. Two of them do no harm."""
 

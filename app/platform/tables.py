@@ -8,8 +8,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false
-from sqlalchemy.orm import Mapped, foreign, mapped_column, relationship
+from sqlalchemy import (
+    CheckConstraint,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    UniqueConstraint,
+    false,
+    select,
+)
+from sqlalchemy.orm import Mapped, declared_attr, foreign, mapped_column, relationship
 
 from app.platform.sql import Base, Json
 
@@ -596,7 +604,35 @@ class ModelImportance(Base):
     features: Mapped[list[Json]]
 
 
-class Evaluation(Base):
+class MadeByJob(Base):
+    """A resource that a job makes: written together with the job, completed as that succeeds."""
+
+    __abstract__ = True
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    job_id: Mapped[str]
+    created_at: Mapped[float]
+
+    @declared_attr
+    def job(cls) -> Mapped[Job]:  # noqa: N805 - SQLAlchemy passes the class
+        """The job; it is there as long as the resource is."""
+        return relationship(
+            primaryjoin=lambda: foreign(cls.__table__.c.job_id) == Job.id, viewonly=True
+        )
+
+    @classmethod
+    def of_model(cls, model_id: str) -> ColumnElement[bool]:
+        """The condition that a row is of this model."""
+        return cls.__table__.c.model_id == model_id
+
+    @classmethod
+    def of_dataset(cls, dataset_id: str) -> ColumnElement[bool]:
+        """The condition that a row is of this dataset."""
+        return cls.__table__.c.dataset_id == dataset_id
+
+
+class Evaluation(MadeByJob):
     """How good a model is on a dataset: asked for with its job, `metrics` and `drift` written as that succeeds."""
 
     __tablename__ = "evaluations"
@@ -606,9 +642,6 @@ class Evaluation(Base):
         Index(None, "model_id"),
     )
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
-    job_id: Mapped[str]
     model_id: Mapped[str]
     model_name: Mapped[str]
     model_version: Mapped[int]
@@ -622,11 +655,6 @@ class Evaluation(Base):
     warnings: Mapped[list[str]]
     metrics: Mapped[Json | None]
     drift: Mapped[Json | None]
-    created_at: Mapped[float]
-
-    job: Mapped[Job] = relationship(
-        primaryjoin=lambda: foreign(Evaluation.job_id) == Job.id, viewonly=True
-    )
 
 
 class EvaluationCurve(Base):
@@ -643,15 +671,12 @@ class EvaluationCurve(Base):
     thresholds: Mapped[bytes]
 
 
-class Comparison(Base):
+class Comparison(MadeByJob):
     """Several models on one dataset: asked for with its job, `result` written as that succeeds."""
 
     __tablename__ = "comparisons"
     __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "job_id"))
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
-    job_id: Mapped[str]
     dataset_id: Mapped[str]
     dataset_name: Mapped[str]
     dataset_version: Mapped[int | None]
@@ -660,14 +685,16 @@ class Comparison(Base):
     level: Mapped[float]
     warnings: Mapped[list[str]]
     result: Mapped[Json | None]
-    created_at: Mapped[float]
 
-    job: Mapped[Job] = relationship(
-        primaryjoin=lambda: foreign(Comparison.job_id) == Job.id, viewonly=True
-    )
     models: Mapped[list[ComparisonModel]] = relationship(
         order_by=lambda: ComparisonModel.position, viewonly=True
     )
+
+    @classmethod
+    def of_model(cls, model_id: str) -> ColumnElement[bool]:
+        """The condition that this model is one of those compared."""
+        compared = select(ComparisonModel.comparison_id).where(ComparisonModel.model_id == model_id)
+        return cls.id.in_(compared)
 
 
 class ComparisonModel(Base):
@@ -685,7 +712,7 @@ class ComparisonModel(Base):
     version: Mapped[int]
 
 
-class BatchScore(Base):
+class BatchScore(MadeByJob):
     """A table and what a model gives its rows: asked for with its job, `result_key` and what is told of it written as
     that succeeds.
 
@@ -700,9 +727,6 @@ class BatchScore(Base):
         Index(None, "dataset_id"),
     )
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
-    job_id: Mapped[str]
     model_id: Mapped[str]
     model_name: Mapped[str]
     model_version: Mapped[int]
@@ -717,8 +741,3 @@ class BatchScore(Base):
     columns: Mapped[list[Json] | None]
     result_key: Mapped[str | None] = mapped_column(index=True)
     result_bytes: Mapped[int | None]
-    created_at: Mapped[float]
-
-    job: Mapped[Job] = relationship(
-        primaryjoin=lambda: foreign(BatchScore.job_id) == Job.id, viewonly=True
-    )

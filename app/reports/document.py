@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from app.jobs.progress import telling_first
 from app.reports.plots import CurvePlot
+from app.training.progress import telling_first
 
 if TYPE_CHECKING:
     from core.metrics import Interval

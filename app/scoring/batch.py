@@ -1,4 +1,4 @@
-"""Batch scores: tables too large for one request, asked for, found, listed, deleted; a job scores them."""
+"""Batch scores: tables too large for one request. What is asked for is checked, and handed to a job."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sqlalchemy.orm import Session
 from app.datasets import service as datasets
 from app.ingest.errors import show
 from app.jobs import service as jobs
+from app.jobs.repository import insert_made
+from app.jobs.resources import JobResource, status_of
 from app.models.service import find_named, find_to_use
 from app.platform.blobs import BlobStore
-from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable, check_id
-from app.platform.ids import is_id, new_id
+from app.platform.database import Database
+from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
+from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page
-from app.platform.tables import FINAL_STATES, BatchScore, Dataset, JobState, Model
-from app.scoring import repository as rows
+from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.service import ModelCache
 from app.scoring.table_rows import Bounds, Terms, check_said, read_body
 from app.training.submission import find_lack, hold_datasets, ready_dataset
@@ -28,7 +28,8 @@ from app.training.submission import find_lack, hold_datasets, ready_dataset
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
 
-PROCESSING, READY = "processing", "ready"
+BATCH_SCORES = JobResource(BatchScore, "bat", "batch score")
+
 SCORE_COLUMNS = ("score", "fpr", "tpr")
 _DROPPED = "dropped"
 
@@ -41,13 +42,6 @@ class UploadRequest:
 
     model: str
     terms: Json
-
-
-def status_of(batch: BatchScore) -> str:
-    """`processing` until its job has ended, then `ready`, or how the job ended."""
-    if batch.job.state == JobState.SUCCEEDED:
-        return READY
-    return batch.job.state if batch.job.state in FINAL_STATES else PROCESSING
 
 
 def sha256_of(batch: BatchScore) -> str | None:
@@ -154,8 +148,9 @@ def _insert(
         dataset_id=None if dataset is None else dataset.id,
         adds_bytes=0 if upload is None else upload.size,
     )
-    return rows.insert(
+    return insert_made(
         session,
+        BatchScore,
         id=batch_id,
         owner=model.owner,
         job_id=job.id,
@@ -199,44 +194,12 @@ def check(
     return {"valid": True, "rows": count}
 
 
-def find(session: Session, owner: str, batch_id: str, *, lock: bool = False) -> BatchScore:
-    """The owner's; another owner's is as absent as one that never was."""
-    found = rows.find(session, owner, batch_id, lock=lock) if is_id(batch_id, "bat") else None
-    if found is None:
-        raise NotFound(f"there are no batch scores {batch_id[:100]!r}")
-    return found
-
-
-def get(db: Database, owner: str, batch_id: str) -> BatchScore:
-    """The same in a transaction of its own."""
-    with db.read() as session:
-        return find(session, owner, batch_id)
-
-
-def list_page(
-    db: Database,
-    owner: str,
-    *,
-    model_id: str | None,
-    dataset_id: str | None,
-    limit: int,
-    after: str | None,
-) -> Page[BatchScore]:
-    """The owner's, newest first, of one model or dataset if one is given."""
-    check_id("model_id", model_id, "mdl")
-    check_id("dataset_id", dataset_id, "ds")
-    with db.read() as session:
-        return rows.list_page(
-            session, owner, model_id=model_id, dataset_id=dataset_id, limit=limit, after=after
-        )
-
-
 def result(db: Database, blobs: BlobStore, owner: str, batch_id: str) -> tuple[BatchScore, Path]:
     """Where the scores lie; raises Conflict until they are there."""
-    batch = get(db, owner, batch_id)
+    batch = BATCH_SCORES.get(db, owner, batch_id)
     if batch.result_key is None:
         raise Conflict(
-            f"batch scores {batch.id} must be ready to have a result, they are {status_of(batch)}",
+            f"batch score {batch.id} must be ready to have a result, it is {status_of(batch)}",
             code="batch_score_not_ready",
         )
     path = blobs.path(batch.result_key)
@@ -245,16 +208,3 @@ def result(db: Database, blobs: BlobStore, owner: str, batch_id: str) -> tuple[B
             f"the result of {batch.id} is not in the blob store", code="result_missing"
         )
     return batch, path
-
-
-@again_after_deadlock
-def delete(db: Database, owner: str, batch_id: str) -> None:
-    """Forget them, unless their job has yet to end. The bytes go when the dispatcher next sweeps."""
-    with db.write() as session:
-        batch = find(session, owner, batch_id, lock=True)
-        if status_of(batch) == PROCESSING:
-            raise Conflict(
-                f"batch scores {batch_id} have the unfinished job {batch.job_id}: wait for its end or cancel it",
-                code="batch_score_in_use",
-            )
-        rows.delete(session, owner, batch_id)

@@ -30,7 +30,7 @@ from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows as score_terms
-from app.scoring.batch import UploadRequest
+from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, csv_header, is_json, is_lenient
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
@@ -122,7 +122,7 @@ async def create_batch_score(
         accept=accept,
         path=PATH,
         show=_shown,
-        look=lambda batch_id: _look(sending, batch_id),
+        look=BATCH_SCORES.poll(sending.context.db, sending.owner, _shown),
     )
     return await take_in(sending, purpose)
 
@@ -177,7 +177,7 @@ async def _of_dataset(sending: Sending, caller: Caller) -> Response:
         sending.wait,
         PATH,
         work,
-        lambda id_: _look(sending, id_),
+        BATCH_SCORES.poll(context.db, sending.owner, _shown),
         check=check,
     )
 
@@ -218,18 +218,13 @@ def _parse(body: bytes) -> NewBatchScore:
     return asked
 
 
-def _look(sending: Sending, batch_id: str) -> tuple[dict[str, Any], bool]:
-    row = batch_scores.get(sending.context.db, sending.owner, batch_id)
-    return _shown(row), batch_scores.status_of(row) != batch_scores.PROCESSING
-
-
 @router.get("", summary="List batch scores")
 @needs("score")
 def list_batch_scores(
     *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[BatchScore]:
     """The owner's, newest first, of one model or dataset if you like."""
-    page = batch_scores.list_page(context.db, caller.owner, **vars(only), **vars(paging))
+    page = BATCH_SCORES.list_page(context.db, caller.owner, **vars(only), **vars(paging))
     return PageOf[BatchScore](
         data=[batch_score_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
@@ -239,7 +234,7 @@ def list_batch_scores(
 @needs("score")
 def read_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchScore:
     """Their status, and once `ready` what the result holds; once `failed` why."""
-    return batch_score_of(batch_scores.get(context.db, caller.owner, batch_score_id))
+    return batch_score_of(BATCH_SCORES.get(context.db, caller.owner, batch_score_id))
 
 
 @router.get(
@@ -306,7 +301,7 @@ def _csv(path: Path) -> Iterator[bytes]:
 @needs("score")
 def delete_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Forget them, with their result. 409 while their job is unfinished."""
-    batch_scores.delete(context.db, caller.owner, batch_score_id)
+    BATCH_SCORES.delete(context.db, caller.owner, batch_score_id)
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:

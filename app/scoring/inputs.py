@@ -27,7 +27,7 @@ def find_dataset(session: Session, owner: str, dataset_id: str | None) -> Datase
     """The dataset that a job judges by: ready when that was asked for, and so ever since, unless it was deleted."""
     dataset = dataset_rows.find(session, owner, dataset_id or "")
     if dataset is None:
-        raise deleted("dataset", dataset_id)
+        raise _deleted("dataset", dataset_id)
     return dataset
 
 
@@ -35,11 +35,11 @@ def find_model(session: Session, owner: str, model_id: str) -> Model:
     """The model that a job judges."""
     model = model_rows.find(session, owner, model_id)
     if model is None:
-        raise deleted("model", model_id)
+        raise _deleted("model", model_id)
     return model
 
 
-def deleted(what: str, id_: str | None) -> Conflict:
+def _deleted(what: str, id_: str | None) -> Conflict:
     """The refusal of a job whose subject has gone."""
     return Conflict(f"{what} {id_} was deleted before the job ran", code=f"{what}_deleted")
 

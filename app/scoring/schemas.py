@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.evaluation.schemas import STATUS
 from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
+from app.jobs.resources import STATUS, status_of
 from app.models.schemas import Part
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -233,7 +233,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
     columns = None if row.columns is None else [ResultColumn(**column) for column in row.columns]
     return BatchScore(
         id=row.id,
-        status=batch_scores.status_of(row),
+        status=status_of(row),
         job_id=row.job_id,
         model_id=row.model_id,
         model_name=row.model_name,

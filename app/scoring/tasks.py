@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from app.datasets.tasks import limits
+from app.datasets.tasks import hold_inputs, limits
 from app.ingest.formats import PARQUET, open_source
 from app.ingest.values import MissingTokens
 from app.jobs import queue
@@ -21,11 +21,10 @@ from app.models import service as models
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.platform.tables import BatchScore, Model
-from app.scoring import repository as rows
-from app.scoring.batch import score_names
+from app.platform.tables import BatchScore, Job, Model
+from app.scoring.batch import BATCH_SCORES, score_names
 from app.scoring.features import FeatureIndex
-from app.scoring.inputs import deleted, find_dataset, find_model
+from app.scoring.inputs import find_dataset, find_model
 from app.scoring.service import Served, artifact_key
 from app.scoring.table_rows import ALL, RowReader, Terms
 
@@ -48,9 +47,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
     workdir = blobs.staging_dir()
     try:
         with db.read() as session:
-            batch = rows.find(session, claim.owner, batch_id)
-            if batch is None:
-                raise deleted("batch score", batch_id)
+            batch = BATCH_SCORES.find_to_make(session, claim, batch_id)
             model = find_model(session, claim.owner, batch.model_id)
             described = _model(session, model, blobs, workdir)
             table, said = _table(session, batch, model, blobs)
@@ -204,8 +201,14 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     with db.write() as session:
         queue.finish(session, claim)
         found = {"rows": result["rows"], "columns": result["columns"]}
-        there = rows.write(
-            session, claim.owner, batch_id, result_key=key, result_bytes=result["bytes"], **found
-        )
-        if not there:
-            raise deleted("batch score", batch_id)
+        found |= {"result_key": key, "result_bytes": result["bytes"]}
+        found |= {"upload_key": None, "upload_bytes": None}  # an upload goes once it is scored
+        BATCH_SCORES.write(session, claim, batch_id, **found)
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Have another job make it; raises Conflict where the dataset was deleted."""
+    hold_inputs(session, old)
+    job = again()
+    BATCH_SCORES.hand_over(session, old, job)
+    return job

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.jobs.progress import Reporter, leave_out
+from app.training.progress import Reporter, leave_out
 
 PARTS_IN_LEAST = 10
 """Parts that the smallest job makes which is shared."""
@@ -28,11 +28,6 @@ def fits_a_part(cells: int, fan_out_cells: int) -> int:
 def pack(fits: Sequence[Json], size: int) -> list[Json]:
     """The specifications of parts of so many fits each."""
     return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
-
-
-def may_skip(part: Mapping[str, Any]) -> bool:
-    """Whether a job that is to end early can do without a part: all of its fits try or compare."""
-    return all(fit["what"] in ("tryout", "control") for fit in part["fits"])
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> list[Json]:

@@ -10,12 +10,12 @@ from typing import Any
 
 from app.jobs import child_jobs as parts
 from app.jobs import queue
-from app.jobs.progress import Leaderboard
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.training import batches as bundles
 from app.training import tasks as training
+from app.training.progress import Leaderboard
 
 TRAIN_PART = "train_part"
 PARTS = "parts"
@@ -65,3 +65,8 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
 
     with db.write() as session:
         parts.finish(session, claim, {"results": result["results"]}, keys, learnt)
+
+
+def may_skip(part: Mapping[str, Any]) -> bool:
+    """Whether a job that is to end early can do without these fits: all of them try or compare."""
+    return all(fit["what"] in ("tryout", "control") for fit in part["fits"])

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from app.jobs.progress import COMPARING, MEASURING, PREPARING, READING, Reporter, Told
 from app.platform.errors import Invalid
 from app.training import importance as importances
 from app.training import samples
@@ -36,6 +35,7 @@ from app.training.plan import (
     scope_of,
     tryout_of,
 )
+from app.training.progress import COMPARING, MEASURING, PREPARING, READING, Reporter, Told
 from app.training.shards import SHARE_FILE
 from app.training.splits import Inner
 from core import artifact

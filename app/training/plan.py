@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from app.jobs.progress import key_of
 from app.training import search
 from app.training.baselines import (
     FIRST_ROWS,
@@ -34,6 +33,7 @@ from app.training.baselines import (
     parameters_of,
     seconds_for,
 )
+from app.training.progress import key_of
 from app.training.shards import SHARE_FILE, STAGE_SHARE, divide_fit
 from app.training.splits import CROSS_VALIDATION, Inner
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
+from app.datasets import repository as dataset_rows
 from app.datasets.lineage import lineage_of
-from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.models.objectives import check_objective, window_of
 from app.platform.errors import Conflict, Invalid, NotFound, escape, invalid, shown
@@ -424,14 +424,14 @@ def _parameter_fault(
 
 def hold_datasets(session: Session, owner: str, *ids: str | None) -> None:
     """Keep the datasets that a job is to read as they are until it is written: once, and before they are checked."""
-    job_rows.hold_datasets(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
+    dataset_rows.hold_all(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
     """The owner's dataset, once it can be worked on; raises NotFound or Conflict."""
     dataset = None
     if is_id(dataset_id, "ds"):
-        dataset = job_rows.find_dataset(session, owner, dataset_id)
+        dataset = dataset_rows.find_alone(session, owner, dataset_id)
     if dataset is None:
         detail = f"there is no dataset {shown(dataset_id)}"
         raise NotFound(detail, errors=[{"pointer": pointer, "detail": detail}])

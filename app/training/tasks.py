@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy.orm import Session
+
 from app.datasets import repository as dataset_rows
 from app.datasets.lineage import notes_on
+from app.datasets.tasks import hold_inputs
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import repository as job_rows
-from app.jobs.progress import MEASURING, EndEarly, Reporter, leave_out
 from app.models import repository as model_rows
 from app.models import service as models
 from app.platform.blobs import BlobStore, publish
@@ -23,7 +25,7 @@ from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
-from app.platform.tables import Dataset, DatasetStatus
+from app.platform.tables import Dataset, DatasetStatus, Job
 from app.scoring.table_rows import spelling_of
 from app.training import baselines as controls
 from app.training import batches as bundles
@@ -31,6 +33,7 @@ from app.training import importance as importances
 from app.training import out_of_fold, samples, search
 from app.training.kinds import KINDS
 from app.training.plan import CONTROL, SHARE, TRYOUT, Plan, share_of
+from app.training.progress import MEASURING, EndEarly, Reporter, leave_out
 from app.training.submission import (
     check_pairs_ready,
     count_features,
@@ -330,3 +333,9 @@ def _optimised_for(spec: Mapping[str, Any]) -> Json:
     if objective["metric"] == "pair_order" or "fpr_max" in parameters:
         return dict(objective)
     return {"metric": "auc"}
+
+
+def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
+    """Have another job train on the same datasets; raises Conflict where one was deleted."""
+    hold_inputs(session, old, (old.spec.get("validation") or {}).get("dataset_id"))
+    return again()

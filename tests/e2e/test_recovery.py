@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
@@ -17,6 +18,7 @@ from sqlalchemy import select
 
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Dispatcher
+from app.operations.housekeeping import keep_house
 from app.platform.broker import Producer
 from app.platform.settings import Settings
 
@@ -41,8 +43,9 @@ def shop(database_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
     shop = Shop(settings)
     producer = Producer(broker_url)
     stop = threading.Event()
+    beside = partial(keep_house, shop.db, shop.blobs, settings)
     dispatcher = threading.Thread(
-        target=Dispatcher(shop.db, shop.blobs, settings, producer).run, args=(stop,)
+        target=Dispatcher(shop.db, settings, producer, beside).run, args=(stop,)
     )
     dispatcher.start()
     yield shop

@@ -38,6 +38,7 @@ from servers import eventually
 
 from app.operations import repository as blob_rows
 from app.platform.settings import Settings
+from app.platform.tables import BatchScore
 
 PATH = "/v1/batch-scores"
 ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]
@@ -333,3 +334,14 @@ def test_a_form_says_the_same(shared: Service, client: httpx.Client, model_id: s
     batch = scored(shared, client, client.post(PATH, **form))
     assert result(client, batch).column("id").to_pylist()[0] == "p0"
     assert io.BytesIO(client.get(f"{PATH}/{batch['id']}/result").content).read(4) == b"PAR1"
+
+
+def test_one_that_is_deleted_as_its_job_begins_fails_the_job(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    asked = ask(client, as_csv(ROWS), model=model_id).json()
+    with shared.context.db.write() as session:  # in the moment between a check and its commit
+        session.delete(session.get_one(BatchScore, asked["id"]))
+    shared.work()
+    job = shared.client(shared.key()).get(f"/v1/jobs/{asked['job_id']}").json()
+    assert (job["state"], job["error"]["code"]) == ("failed", "batch_score_deleted")

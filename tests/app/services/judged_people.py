@@ -11,8 +11,7 @@ from workbench import OWNER, Workbench
 from app.datasets import service as datasets
 from app.evaluation import service
 from app.evaluation import service as evaluations
-from app.evaluation import service as judgements
-from app.evaluation.service import ComparisonRequest, EvaluationRequest
+from app.evaluation.service import EVALUATIONS, ComparisonRequest, EvaluationRequest
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from app.scoring.service import artifact_key
 from core import artifact
@@ -73,7 +72,7 @@ def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Eval
     job = bench.work()
     assert job.state == JobState.SUCCEEDED, job.error
     assert bench.left_over() == []
-    return judgements.get(bench.db, Evaluation, OWNER, asked.id)
+    return EVALUATIONS.get(bench.db, OWNER, asked.id)
 
 
 def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: Any) -> Comparison:

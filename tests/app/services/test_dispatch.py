@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from app.jobs import queue_repository as outbox_rows
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Dispatcher, publish_after_commit, publish_pending
+from app.operations.housekeeping import keep_house
 from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
@@ -44,11 +46,6 @@ def broker() -> Iterator[ValkeyServer]:
     server = ValkeyServer()
     yield server
     server.close()
-
-
-@pytest.fixture
-def blobs(tmp_path: Path) -> BlobStore:
-    return BlobStore(tmp_path / "blobs")
 
 
 def messages(valkey: ValkeyServer) -> int:
@@ -228,7 +225,6 @@ class TestDispatcher:
     def test_it_catches_up_when_the_broker_is_back(
         self,
         db: Database,
-        blobs: BlobStore,
         broker: ValkeyServer,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
@@ -236,7 +232,7 @@ class TestDispatcher:
         broker.stop()
         ids = [submit(db).id for _ in range(3)]
         producer = Producer(broker.broker_url)
-        with running(Dispatcher(db, blobs, Settings(), producer)):
+        with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
             eventually(lambda: "accepted jobs wait" in caplog.text)
             assert owed(db) == 3
             broker.start()
@@ -248,7 +244,6 @@ class TestDispatcher:
     def test_more_than_a_batch_goes_out_in_one_go(
         self,
         db: Database,
-        blobs: BlobStore,
         valkey: ValkeyServer,
         producer: Producer,
         monkeypatch: pytest.MonkeyPatch,
@@ -257,34 +252,34 @@ class TestDispatcher:
         with db.write() as session:
             for _ in range(250):
                 jobs.enqueue(session, Settings(), owner=OWNER, kind="train", name="x", spec={})
-        with running(Dispatcher(db, blobs, Settings(reap_seconds=3600.0), producer)):
+        with running(Dispatcher(db, Settings(reap_seconds=3600.0), producer, threading.Event.wait)):
             eventually(lambda: owed(db) == 0)
         assert messages(valkey) == 250
 
     def test_a_dead_workers_job_is_offered_again(
-        self, db: Database, blobs: BlobStore, valkey: ValkeyServer, producer: Producer
+        self, db: Database, valkey: ValkeyServer, producer: Producer
     ) -> None:
         settings = Settings(lease_seconds=0.2, reap_seconds=0.05)
         job = submit(db)
         stale = claimed(db, settings)
-        with running(Dispatcher(db, blobs, settings, producer)):
+        with running(Dispatcher(db, settings, producer, threading.Event.wait)):
             eventually(lambda: jobs.get(db, OWNER, job.id).state == "queued")
             eventually(lambda: owed(db) == 0)
         assert messages(valkey) == 1
         assert claimed(db).token == stale.token + 1
 
     def test_it_keeps_house_beside_its_work(
-        self, db: Database, blobs: BlobStore, producer: Producer
+        self, db: Database, producer: Producer, tmp_path: Path
     ) -> None:
         with db.write() as session:
             worker_rows.hello(session, "wrk_old", host="h", version="1", slots=1)
             session.get_one(Worker, "wrk_old").seen_at = 1.0
-        with running(Dispatcher(db, blobs, Settings(), producer)):
+        beside = partial(keep_house, db, BlobStore(tmp_path), Settings())
+        with running(Dispatcher(db, Settings(), producer, beside)):
             eventually(lambda: no_workers(db))
 
     def test_it_survives_a_database_that_goes_and_comes(
         self,
-        blobs: BlobStore,
         valkey: ValkeyServer,
         producer: Producer,
         caplog: pytest.LogCaptureFixture,
@@ -295,12 +290,11 @@ class TestDispatcher:
         migrate.upgrade(url)
         db = Database(url)
 
-        def said(text: str) -> bool:  # by the loop itself: housekeeping says so, too
-            own = (one for one in caplog.records if one.name == "app.jobs.dispatcher")
-            return any(text in one.getMessage() for one in own)
+        def said(text: str) -> bool:
+            return any(text in one.getMessage() for one in caplog.records)
 
         try:
-            with running(Dispatcher(db, blobs, Settings(), producer)):
+            with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
                 submit(db)
                 eventually(lambda: messages(valkey) == 1)
                 server.stop()

@@ -204,3 +204,13 @@ def test_every_kind_of_job_has_a_handler_with_its_three_steps() -> None:
     assert set(execution.HANDLERS) == kinds
     for module in map(import_module, execution.HANDLERS.values()):
         assert all(callable(getattr(module, step)) for step in ("prepare", "run", "complete"))
+
+
+def test_every_hook_that_is_named_is_there_and_every_hook_that_is_there_is_named() -> None:
+    for name, kinds in execution.HOOKS.items():
+        there = {
+            kind
+            for kind, module in execution.HANDLERS.items()
+            if hasattr(import_module(module), name)
+        }
+        assert there == kinds, name

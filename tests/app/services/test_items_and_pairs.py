@@ -276,7 +276,7 @@ def test_reading_pairs_again(bench: Workbench) -> None:
         [{"detail": "the upload's job was cancelled"}],
     )
     with bench.db.write() as session:
-        jobs.retry_within(session, bench.settings, OWNER, waiting.job_id)
+        jobs.retry(session, bench.settings, OWNER, waiting.job_id)
     assert bench.work().state == JobState.SUCCEEDED
     again = datasets.get(bench.db, OWNER, dataset.id).pairs
     assert again is not None
@@ -285,7 +285,7 @@ def test_reading_pairs_again(bench: Workbench) -> None:
         bench.db.write() as session,
         pytest.raises(Conflict, match="read again once it is invalid"),
     ):
-        jobs.retry_within(session, bench.settings, OWNER, waiting.job_id)
+        jobs.retry(session, bench.settings, OWNER, waiting.job_id)
 
 
 @on_both

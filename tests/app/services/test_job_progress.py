@@ -17,18 +17,11 @@ from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
-from app.jobs.progress import (
-    MOST_CHARACTERS,
-    SHOWN_PARAMETERS,
-    SHOWN_ROWS,
-    Leaderboard,
-    Report,
-    as_event,
-    clocked,
-)
+from app.jobs.progress import Report, as_event, clocked
 from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Job, JobState
 from app.training import tasks as training
+from app.training.progress import MOST_CHARACTERS, SHOWN_PARAMETERS, SHOWN_ROWS, Leaderboard
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}

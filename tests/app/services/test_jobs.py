@@ -216,7 +216,7 @@ class TestCancel:
 
 def retry(db: Database, job_id: str, owner: str = OWNER) -> Job:
     with db.write() as session:
-        return jobs.retry_within(session, Settings(), owner, job_id)
+        return jobs.retry(session, Settings(), owner, job_id)
 
 
 class TestRetry:
@@ -264,7 +264,7 @@ class TestRetry:
             pytest.raises(Conflict, match=f"{judge.id} was deleted") as caught,
             db.write() as session,
         ):
-            jobs.retry_within(session, Settings(), OWNER, claim.job_id)
+            jobs.retry(session, Settings(), OWNER, claim.job_id)
         assert caught.value.code == "dataset_deleted"
 
     def test_a_retried_upload_is_processing_again(self, db: Database) -> None:

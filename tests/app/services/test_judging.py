@@ -12,8 +12,9 @@ from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.evaluation import service
-from app.evaluation import service as judgements
+from app.evaluation.service import COMPARISONS, EVALUATIONS
 from app.jobs import service as jobs
+from app.jobs.resources import status_of
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import (
@@ -36,7 +37,7 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     new = people.upload(bench, weight="w", group="g")
     found = evaluate(bench, "churn", new, windows=[(0.0, 0.1), (0.2, 0.5)], level=0.9)
     assert (found.model_id, found.model_name, found.model_version) == (model.id, "churn", 1)
-    assert judgements.status_of(found) == "ready"
+    assert status_of(found) == "ready"
     scores = people.scores(bench, model)
     rows = {"sample_weight": people.weight, "group": people.group}
     figures = found.metrics
@@ -144,7 +145,7 @@ def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
     assert [warning[: len(words)] for warning in found.warnings] == [words]
     compared = ask_comparison(bench, ["bare", "boosted"], dataset_id)
     assert bench.work().state == JobState.SUCCEEDED
-    warnings = judgements.get(bench.db, Comparison, OWNER, compared.id).warnings
+    warnings = COMPARISONS.get(bench.db, OWNER, compared.id).warnings
     assert [warning.split(" was")[0].split()[-1] for warning in warnings] == ["bare:1", "boosted:1"]
     # Where features are coarse, that rows are equal says nothing.
     coarse = ["a,left\n" + "".join(f"{i % 7},{k}\n" for i in range(90) for k in "yn")] * 2
@@ -242,7 +243,7 @@ def test_the_figures_of_a_comparison(bench: Workbench) -> None:
         bench, ["boosted", "linear:1", other.id], new, windows=[(0.0, 1.0), (0.0, 0.2)], level=0.9
     )
     assert bench.work().state == JobState.SUCCEEDED
-    found = judgements.get(bench.db, Comparison, OWNER, asked.id)
+    found = COMPARISONS.get(bench.db, OWNER, asked.id)
     assert [model.model_id for model in found.models] == [model.id for model in (*plain, other)]
     (warning,) = found.warnings
     assert warning.startswith("other:1 was trained on rows of this dataset")
@@ -289,18 +290,18 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     with pytest.raises(
         Conflict, match=r"has the unfinished job job_\w+: wait for its end or cancel it"
     ):
-        judgements.delete(bench.db, Evaluation, OWNER, asked.id)
+        EVALUATIONS.delete(bench.db, OWNER, asked.id)
     bench.work(), bench.work()
     # What was found stays, whatever becomes of whom it was found of.
     for model in (first, second):
         models.delete(bench.db, OWNER, model.id)
     datasets.delete(bench.db, OWNER, new)
-    kept = judgements.get(bench.db, Evaluation, OWNER, asked.id)
+    kept = EVALUATIONS.get(bench.db, OWNER, asked.id)
     assert (kept.model_name, kept.metrics is not None) == ("first", True)
     assert len(service.roc(bench.db, OWNER, asked.id)[1]) > 2
-    assert judgements.get(bench.db, Comparison, OWNER, compared.id).result is not None
-    judgements.delete(bench.db, Evaluation, OWNER, asked.id)
-    judgements.delete(bench.db, Comparison, OWNER, compared.id)
+    assert COMPARISONS.get(bench.db, OWNER, compared.id).result is not None
+    EVALUATIONS.delete(bench.db, OWNER, asked.id)
+    COMPARISONS.delete(bench.db, OWNER, compared.id)
     with bench.db.read() as session:
         for table in (Evaluation, EvaluationCurve, Comparison, ComparisonModel):
             assert session.scalars(select(table)).all() == []
@@ -312,16 +313,16 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     train(bench, old, "churn")
     asked = ask(bench, "churn", new)
     jobs.cancel(bench.db, OWNER, asked.job_id)
-    stopped = judgements.get(bench.db, Evaluation, OWNER, asked.id)
-    assert (judgements.status_of(stopped), stopped.metrics) == ("cancelled", None)
+    stopped = EVALUATIONS.get(bench.db, OWNER, asked.id)
+    assert (status_of(stopped), stopped.metrics) == ("cancelled", None)
     with pytest.raises(NotFound, match=r"has no ROC curve: its job \w+ has cancelled"):
         service.roc(bench.db, OWNER, asked.id)
     with bench.db.write() as session:
-        job = jobs.retry_within(session, bench.settings, OWNER, asked.job_id)
-    again = judgements.get(bench.db, Evaluation, OWNER, asked.id)
-    assert (again.job_id, judgements.status_of(again)) == (job.id, "processing")
+        job = jobs.retry(session, bench.settings, OWNER, asked.job_id)
+    again = EVALUATIONS.get(bench.db, OWNER, asked.id)
+    assert (again.job_id, status_of(again)) == (job.id, "processing")
     assert bench.work().state == JobState.SUCCEEDED
-    assert judgements.status_of(judgements.get(bench.db, Evaluation, OWNER, asked.id)) == "ready"
+    assert status_of(EVALUATIONS.get(bench.db, OWNER, asked.id)) == "ready"
 
 
 def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
@@ -338,5 +339,5 @@ def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
         job = bench.work()
         assert (job.state, job.error and job.error["code"]) == (JobState.FAILED, code)
     assert bench.left_over() == []
-    failed = judgements.get(bench.db, Comparison, OWNER, compared.id)
-    assert judgements.status_of(failed) == "failed"
+    failed = COMPARISONS.get(bench.db, OWNER, compared.id)
+    assert status_of(failed) == "failed"

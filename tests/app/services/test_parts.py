@@ -97,7 +97,7 @@ class TestFanOut:
     def test_nonsense_is_refused(self, db: Database) -> None:
         job = divided(db, 1)
         part = claimed(db)
-        with pytest.raises(ValueError, match="is a part and cannot be divided"):
+        with pytest.raises(ValueError, match="is a child job and cannot fan out"):
             fan_out(db, part)
         end_part(db, part)
         with pytest.raises(ValueError, match=f"stage must be above 0, the last of {job.id}, got 0"):
@@ -161,7 +161,7 @@ class TestJoin:
     ) -> None:
         job = divided(db, 1)
         claim = claimed(db)
-        for module, seam in ((queue, "succeed"), (queue, "requeue_held")):
+        for module, seam in ((queue, "succeed"), (queue, "requeue_locked")):
             with monkeypatch.context() as patch:
                 patch.setattr(module, seam, _then_die(getattr(module, seam)))
                 with pytest.raises(_Died):
@@ -183,7 +183,7 @@ class TestJoin:
             with pytest.raises(LeaseLost):
                 act()
         assert states(db, job) == ("waiting", ["queued"] * 2)
-        with pytest.raises(ValueError, match="is not a part"):
+        with pytest.raises(ValueError, match="is not a child job"):
             end_part(db, _of_nobody(stale))
 
     def test_silent_workers_parts_run_again_and_the_join_counts_each_once(
@@ -214,7 +214,7 @@ class TestProgress:
         fan_out(db, claimed(db), 2, share=0.8)
         first, second = claimed(db), claimed(db)
         queue.heartbeat(db, SETTINGS, first, {"fraction": 0.5})
-        parts.tell(db, job.id)
+        parts.report_progress(db, job.id)
         kept = jobs.get(db, OWNER, job.id)
         assert kept.progress == {
             "fraction": pytest.approx(0.2),
@@ -225,7 +225,7 @@ class TestProgress:
         }
         assert seen(db, job.id)[-1][1] == "progress"
         queue.heartbeat(db, SETTINGS, second, {"fraction": 0.5})
-        parts.tell(db, job.id)  # within the second
+        parts.report_progress(db, job.id)  # within the second
         assert jobs.get(db, OWNER, job.id).event_seq == kept.event_seq
         end_part(db, first)
         end_part(db, second)
@@ -239,7 +239,7 @@ class TestProgress:
         assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.9)
         finish(db, claimed(db))
         assert jobs.get(db, OWNER, job.id).progress == {"fraction": 1.0}
-        parts.tell(db, job.id)  # too late, and no harm
+        parts.report_progress(db, job.id)  # too late, and no harm
         numbers = [seq for seq, _, _ in seen(db, job.id)]
         assert numbers == list(range(1, len(numbers) + 1))
 
@@ -249,12 +249,12 @@ class TestProgress:
         queue.heartbeat(db, SETTINGS, claim, {"fraction": 0.5})
         queue.give_back(db, claim)
         assert claimed(db).fraction_done == 0.5
-        parts.tell(db, job.id)
+        parts.report_progress(db, job.id)
         assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.25)
 
     def test_many_tell_at_once_and_are_heard_once(self, db: Database) -> None:
         job = divided(db, 2)
-        assert at_once(*[functools.partial(parts.tell, db, job.id)] * 6) == [None] * 6
+        assert at_once(*[functools.partial(parts.report_progress, db, job.id)] * 6) == [None] * 6
         assert [kind for _, kind, _ in seen(db, job.id)].count("progress") == 1
 
 

@@ -112,7 +112,7 @@ class TestEnds:
         job = divided(db, 2)
         jobs.cancel(db, OWNER, job.id)
         with db.write() as session:
-            again = jobs.retry_within(session, SETTINGS, OWNER, job.id)
+            again = jobs.retry(session, SETTINGS, OWNER, job.id)
         claim = claimed(db)
         assert (claim.job_id, claim.attempt) == (again.id, 1)
         assert of(db, again) == []

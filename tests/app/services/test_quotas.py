@@ -83,7 +83,7 @@ def test_a_retry_is_a_job_like_any_other(db: Database) -> None:
     jobs.cancel(db, OWNER, old.id)
     submit(db, settings)
     with db.write() as session, pytest.raises(TooMany, match="at most 1 queued jobs"):
-        jobs.retry_within(session, settings, OWNER, old.id)
+        jobs.retry(session, settings, OWNER, old.id)
 
 
 def test_bytes_are_counted_by_rows(db: Database) -> None:

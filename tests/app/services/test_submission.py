@@ -246,7 +246,7 @@ class TestLocks:
         failed = bench.work()
         assert failed.state == "failed"
         meeting = Meeting(bench)
-        for module, name in ((suitability, "check_validation"), (series, "check_again")):
+        for module, name in ((suitability, "check_validation"), (series, "check_newest")):
             monkeypatch.setattr(module, name, meeting.before(getattr(module, name)))
 
         def submit() -> str:
@@ -257,7 +257,7 @@ class TestLocks:
 
         def retry() -> str:
             with bench.db.write() as session:
-                return jobs.retry_within(session, bench.settings, OWNER, failed.id).state
+                return jobs.retry(session, bench.settings, OWNER, failed.id).state
 
         with ThreadPoolExecutor() as pool:
             ends = [pool.submit(submit), pool.submit(retry)]

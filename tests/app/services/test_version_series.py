@@ -106,7 +106,7 @@ def test_reading_again_what_failed(bench: Workbench) -> None:
 
     def retry() -> None:
         with bench.db.write() as session:
-            jobs.retry_within(session, bench.settings, OWNER, failed.id)
+            jobs.retry(session, bench.settings, OWNER, failed.id)
 
     retry()
     assert bench.work().state == "failed"
