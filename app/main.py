@@ -93,6 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
         training.router,
         datasets.router,
         datasets.versions_router,
+        training.jobs_router,
         jobs.router,
         models.router,
         interpretation.router,

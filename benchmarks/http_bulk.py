@@ -27,13 +27,14 @@ import pyarrow.csv
 
 from app.access import service as keys
 from app.datasets import service as datasets
+from app.datasets.description import Format, describe
 from app.ingest.formats import ARROW, CSV, NDJSON
 from app.main import open_context
 from app.platform import migrate
 from app.platform.settings import Settings
 from app.scoring.endpoints import rows_of
 from app.scoring.service import Served
-from app.scoring.table_rows import Bounds, Terms, read_body
+from app.scoring.table_rows import Bounds, TableOptions, read_body
 from app.training import submission
 from benchmarks.http_score import HOST, cpu_seconds, free_port, models_of, run_jobs
 
@@ -102,8 +103,8 @@ def train(settings: Settings, rounds: int) -> tuple[str, str, Served]:
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(text)
         key, sha256 = upload.commit()
-        stored = datasets.Upload(key, upload.size, sha256, datasets.Format(CSV, None))
-        said = datasets.describe({"name": "bench", "label": "label"})
+        stored = datasets.Upload(key, upload.size, sha256, Format(CSV, None))
+        said = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, OWNER, said, stored)
     run_jobs(context)
     request = submission.TrainRequest(
@@ -165,8 +166,8 @@ def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
             return lambda: rows_of(served, body, lenient=False, bounds=bounds)
 
         def work() -> int:
-            table = datasets.Format(kind, None)
-            reader, found = read_body(body, table, served.features, Terms(), None, bounds)
+            table = Format(kind, None)
+            reader, found = read_body(body, table, served.features, TableOptions(), None, bounds)
             batches = reader.batches(found)
             return sum(X.size for batch in batches for X in batch.blocks(FEATURES))
 

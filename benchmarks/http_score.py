@@ -35,6 +35,7 @@ from starlette.types import Receive, Scope, Send
 from app.access import service as keys
 from app.access.authentication import Authenticator
 from app.datasets import service as datasets
+from app.datasets.description import Format, describe
 from app.http.dependencies import Context
 from app.http.server import server_config
 from app.jobs import handlers as execution
@@ -111,8 +112,8 @@ def train_on(settings: Settings, table: str) -> tuple[str, str]:
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(table.encode())
         key, sha256 = upload.commit()
-        stored = datasets.Upload(key, upload.size, sha256, datasets.Format("text/csv", None))
-        description = datasets.describe({"name": "bench", "label": "label"})
+        stored = datasets.Upload(key, upload.size, sha256, Format("text/csv", None))
+        description = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, "bench", description, stored)
     run_jobs(context)
     request = submission.TrainRequest(

@@ -24,6 +24,7 @@ from sqlalchemy import func, select
 
 from app import cli
 from app.datasets import service as datasets
+from app.datasets.description import Format, describe
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import queue_repository as part_rows
@@ -77,9 +78,9 @@ class Shop:
         with self.blobs.writer("uploads") as writer:
             writer.write(table)
             key, sha256 = writer.commit()
-        written = datasets.Format(content_type, None)
+        written = Format(content_type, None)
         upload = datasets.Upload(key, len(table), sha256, written)
-        said = datasets.describe({"name": "table", "label": label, "positive": positive})
+        said = describe({"name": "table", "label": label, "positive": positive})
         with self.db.write() as session:
             given = self.settings.model_copy(update=settings)
             return datasets.accept(session, given, OWNER, said, upload).id

@@ -12,8 +12,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.datasets import pairs, previews, versions
 from app.datasets import service as datasets
+from app.datasets.description import (
+    MODES,
+    Description,
+    NewVersion,
+    describe,
+    describe_version,
+    longest,
+)
 from app.datasets.schemas import Dataset, Preview, TableCheck
 from app.datasets.uploads import (
     FORM,
@@ -34,7 +41,7 @@ from app.platform.tables import DatasetStatus, VersionMode
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
-Table = Received[datasets.Description]
+Table = Received[Description]
 DIALECT_FIELDS = {
     "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
     "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
@@ -78,7 +85,7 @@ def field_docs(fields: Mapping[str, str], schemas: Mapping[str, Any]) -> list[di
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": datasets.longest(name)}
+            "schema": {"type": "string", "minLength": 1, "maxLength": longest(name)}
             | schemas.get(name, {}),
             **_FIELDS_EXAMPLES.get(name, {}),
         }
@@ -121,7 +128,7 @@ async def upload_dataset(sending: SendingDep) -> Response:
     def accept(session: Session, table: Table, upload: datasets.Upload) -> DatasetRow:
         return datasets.accept(session, context.settings, sending.owner, table.description, upload)
 
-    purpose = Purpose("POST /v1/datasets", [], datasets.describe, check, accept)
+    purpose = Purpose("POST /v1/datasets", [], describe, check, accept)
     return await take_in(sending, purpose)
 
 
@@ -168,7 +175,7 @@ def preview_dataset(
     limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
 ) -> Preview:
     """The first rows of a ready dataset, typed as they were read; missing values are null."""
-    return Preview(**previews.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
+    return Preview(**datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
 
 
 @router.put(
@@ -194,9 +201,9 @@ async def put_pairs(
     The bytes are durable before the answer. A worker reads them; `pairs.status` then is `ready`, or `invalid` with
     the lines at fault. 409 while an unfinished job uses the dataset.
     """
-    await run_in_threadpool(pairs.check_open, context.db, caller.owner, dataset_id)
+    await run_in_threadpool(datasets.check_pairs_open, context.db, caller.owner, dataset_id)
     with context.blobs.writer("uploads") as writer:
-        table = await receive(request, writer, pairs.refuse_fields)
+        table = await receive(request, writer, datasets.refuse_pair_fields)
         body = await run_in_threadpool(_accept_pairs, context, caller.owner, dataset_id, table)
     headers = {"Location": f"/v1/datasets/{dataset_id}"}
     job_id = body["pairs"]["job_id"]
@@ -218,7 +225,7 @@ def _accept_pairs(
     with context.db.write() as session:
         writer = table.writer
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
-        body = shown(pairs.accept(session, context.settings, owner, dataset_id, upload))
+        body = shown(datasets.accept_pairs(session, context.settings, owner, dataset_id, upload))
         writer.commit()
     wake_a_worker(context, body["pairs"]["job_id"])
     return body
@@ -234,7 +241,7 @@ def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> N
 PATH = "/v1/datasets/{dataset_id}/versions"
 versions_router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
 
-VersionTable = Received[versions.NewVersion]
+VersionTable = Received[NewVersion]
 _FIELDS = {
     "mode": "`append`, the default: the rows of the version and after them those of the upload. `replace`: those of "
     "the upload alone.",
@@ -243,7 +250,7 @@ _FIELDS = {
         for name, text in DIALECT_FIELDS.items()
     },
 }
-_SCHEMAS = {"mode": {"enum": list(versions.MODES)}}
+_SCHEMAS = {"mode": {"enum": list(MODES)}}
 
 
 @versions_router.post(
@@ -274,11 +281,11 @@ async def create_version(dataset_id: str, sending: SendingDep) -> Response:
         sending.key is None
     ):  # under a key the first answer may be asked for, whatever has become of the version
         await run_in_threadpool(
-            versions.check_open, context.db, owner, dataset_id, _likely_mode(sending)
+            datasets.check_version_open, context.db, owner, dataset_id, _likely_mode(sending)
         )
 
     def check(table: VersionTable) -> dict[str, Any]:
-        return versions.check_table(
+        return datasets.check_version(
             context.db,
             context.blobs,
             context.settings,
@@ -291,9 +298,9 @@ async def create_version(dataset_id: str, sending: SendingDep) -> Response:
 
     def accept(session: Session, table: VersionTable, upload: datasets.Upload) -> DatasetRow:
         new = table.description
-        return versions.accept(session, context.settings, owner, dataset_id, new, upload)
+        return datasets.accept_version(session, context.settings, owner, dataset_id, new, upload)
 
-    purpose = Purpose(f"POST {PATH}", [dataset_id], versions.describe, check, accept)
+    purpose = Purpose(f"POST {PATH}", [dataset_id], describe_version, check, accept)
     return await take_in(sending, purpose)
 
 
@@ -310,7 +317,7 @@ def list_versions(
     dataset_id: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> PageOf[Dataset]:
     """Those of the dataset's series, newest first; any of them may be asked."""
-    page: Any = versions.list_page(
+    page: Any = datasets.list_versions(
         context.db, caller.owner, dataset_id, limit=paging.limit, after=paging.after
     )
     return PageOf[Dataset].model_validate(page)

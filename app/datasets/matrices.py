@@ -1,4 +1,4 @@
-"""Ready tables as matrices, and their split into a training and a validation part.
+"""Ready tables as matrices.
 
 Of a categorical column the matrix holds positions among the categories of the rows that are learnt from: what occurs in
 other rows alone is missing, as it will be when the ranker scores rows to come.
@@ -6,10 +6,10 @@ other rows alone is missing, as it will be when the ranker scores rows to come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -170,84 +170,6 @@ class _CodeBook:
         return tuple(texts)
 
 
-def split(table: Table, fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Divide the rows into training and validation, both in the order of the table.
-
-    Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
-    put into two strata, with a positive row and without, sorted by hash within each, and cut where the share of
-    the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
-    rows or columns. Raises Invalid when a part would lack a class.
-    """
-    units = Units.of(table, seed)
-    chosen = np.zeros(len(units.sizes), dtype=bool)
-    for members, mass in units.strata():
-        chosen[members[: cut(mass, _checked(fraction))]] = True
-    validation = units.spread(chosen)
-    train_rows, validation_rows = np.flatnonzero(~validation), np.flatnonzero(validation)
-    check_classes(table.y[train_rows], "the training part")
-    check_classes(table.y[validation_rows], "the validation part")
-    return train_rows, validation_rows
-
-
-@dataclass(frozen=True)
-class Units:
-    """What is never divided, in the order of their hashes: so many rows each, and so many positive ones.
-
-    `order` lists the rows unit by unit.
-    """
-
-    order: Rows
-    sizes: npt.NDArray[np.int64]
-    positives: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, table: Table, seed: int) -> Units:
-        """Gather the rows of a table."""
-        hashes = _hash_units(table, seed)
-        order = np.argsort(hashes, kind="stable")
-        ordered = hashes[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        positives = np.add.reduceat(table.y[order].astype(np.int64), starts)
-        return cls(order, np.diff(np.r_[starts, len(ordered)]), positives)
-
-    def strata(self) -> Iterator[tuple[Rows, npt.NDArray[np.int64]]]:
-        """The units with a positive row and those without, each by the mass that is to be divided evenly."""
-        for stratum, mass in (
-            (self.positives > 0, self.positives),
-            (self.positives == 0, self.sizes),
-        ):
-            yield np.flatnonzero(stratum), mass[stratum]
-
-    def spread(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Give each row what its unit has."""
-        of_rows = np.empty(len(self.order), dtype=of_units.dtype)
-        of_rows[self.order] = np.repeat(of_units, self.sizes)
-        return of_rows
-
-
-def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
-    """Return the two parts, both with the categories of the first alone."""
-    learnt = table.take(train).known_to()
-    return learnt, table.take(validation).coded_as(learnt)
-
-
-def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
-    """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
-    _checked(fraction)
-    return _hash_units(table, seed)
-
-
-def _hash_units(table: Table, seed: int) -> Hashes:
-    hashes = _hash_rows(table) if table.group is None else table.group
-    return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
-
-
-def _checked(fraction: float) -> float:
-    if not 0 < fraction < 1:
-        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
-    return fraction
-
-
 def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
     """Raise Invalid unless there are enough rows of each class."""
     positives = int(np.count_nonzero(y))
@@ -258,25 +180,6 @@ def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
             f"got {positives} positive and {negatives} negative",
             code="too_few_rows",
         )
-
-
-def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
-    """Return how many units, from the first, come nearest to that share of the mass, leaving both sides some."""
-    if len(mass) < 2:
-        return 0
-    sums = np.cumsum(mass)
-    nearest = int(np.argmin(np.abs(sums[:-1] - fraction * sums[-1])))
-    return nearest + 1
-
-
-def _hash_rows(table: Table) -> Hashes:
-    from app.ingest.profile import add_column  # numba, which the API does without
-
-    hashes = np.zeros(len(table.X), dtype=np.uint64)
-    for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
-        words = None if texts is None else row_hashes.hash_words(texts)
-        add_column(hashes, name, table.X[:, feature], words)
-    return hashes
 
 
 def _hash_text(column: object) -> Hashes:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, exists, func, insert, inspect, or_, select, update
-from sqlalchemy import delete as sql_delete
-from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, aliased, selectinload
 
 from app.platform.sql import Json, Page, db_now, fetch_page, next_number
@@ -27,7 +25,7 @@ FIRST_VERSION = 1
 def insert_dataset(session: Session, **values: Any) -> Dataset:
     """Add a dataset whose bytes are durable and have yet to be read, created now by the database's clock."""
     statement = (
-        sql_insert(Dataset)
+        insert(Dataset)
         .values(
             status=DatasetStatus.PROCESSING,
             columns=[],
@@ -186,7 +184,7 @@ def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
 
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     """Remove the row."""
-    session.execute(sql_delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))
+    session.execute(delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))
 
 
 def find_pairs(session: Session, dataset_id: str) -> DatasetPairs | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from app.datasets.constants import is_constant
+from app.datasets.service import is_constant
 from app.http.schemas import Resource, Timestamp
 
 

@@ -1,86 +1,46 @@
-"""Datasets: taken in as bytes, read by a worker, looked at, deleted."""
+"""Datasets: taken in, read by a worker, looked at, deleted; their versions and pairs; and what a job asks of one.
+
+A version of a dataset is another table of the same roles, or rows added to one. No version ever changes. The versions
+of a table are its *series*, named by the first one. A number is given out under a lock of the series, and never again.
+Rows are added to the newest version alone: of two who add at once the second is told so, and no row that was accepted
+is missing from what comes next.
+"""
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
 from app.datasets import repository as rows
 from app.datasets import tasks as ingest_job
-from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, bounded, encoding_of
+from app.datasets.description import LONGEST_TEXT, Description, Format, NewVersion, find_dialect
+from app.ingest.formats import CSV, bounded
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock
-from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedMedia
+from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page
-from app.platform.tables import Dataset, DatasetKind, DatasetProfile
-
-CONTENT_ENCODINGS = ("gzip", "zstd")
-KINDS = tuple(DatasetKind)
-FIELDS = (
-    *("name", "label", "positive", "labels", "weight", "group", "item", "kind"),
-    *("categorical", "numeric", "drop", "missing", "strict"),
-    *CHOICES,
+from app.platform.sql import Json, Page
+from app.platform.tables import (
+    Dataset,
+    DatasetKind,
+    DatasetProfile,
+    DatasetStatus,
+    Model,
+    VersionMode,
 )
-LISTS = frozenset({"labels", "categorical", "numeric", "drop", "missing"})
-LONGEST_TEXT = 255
-LONGEST_LIST = 4096
-MOST_LABELS = 100
-_ROLES = ("label", "item", "weight", "group")
-_BOOLEANS = ("true", "false")
-_NO_ITEM = "rows have labels; items belong to kind=preferences"
-_ONE_LABEL = "several labels belong to kind=multilabel"
-_NO_LABEL = "items have no label: pairs say which one is better"
-# Fields that mean nothing for a kind, and why.
-_FOREIGN: Mapping[str, Mapping[str, str]] = {
-    DatasetKind.BIPARTITE: {"item": _NO_ITEM, "labels": _ONE_LABEL},
-    DatasetKind.PREFERENCES: {
-        **dict.fromkeys(("label", "positive", "labels"), _NO_LABEL),
-        "weight": "items have no weight: the pairs have",
-    },
-    DatasetKind.MULTILABEL: {
-        "item": _NO_ITEM,
-        **dict.fromkeys(("label", "positive"), "the labels are named by labels"),
-    },
-}
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-@dataclass(frozen=True)
-class Description:
-    """What the caller says about a table."""
-
-    name: str
-    label: str | None
-    positive: str | None
-    weight: str | None
-    group: str | None
-    item: str | None
-    labels: list[str] | None
-    kind: str
-    categorical: list[str] | None = None
-    numeric: list[str] | None = None
-    drop: list[str] | None = None
-    missing: list[str] | None = None
-    strict: bool = False
-    dialect: dict[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class Format:
-    """What the bytes of an upload are; `charset` is what the Content-Type says of a text."""
-
-    content_type: str
-    content_encoding: str | None
-    charset: str | None = None
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -119,138 +79,119 @@ def hash_appended(before: str, added: str) -> str:
     return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
 
 
-def describe(given: Mapping[str, str]) -> Description:
-    """Check what the caller says about a table; every fault is named."""
-    errors = []
-    for field, value in given.items():
-        if field not in FIELDS:
-            detail = f"{field} is not known here; known are {', '.join(FIELDS)}"
-        elif not 0 < len(value) <= longest(field) or "\0" in value:
-            detail = f"{field} must have 1 to {longest(field)} characters and no NUL"
-        else:
-            continue
-        errors.append({"parameter": field[:LONGEST_TEXT], "detail": detail})
-    kind = given.get("kind", "bipartite")
-    if kind not in KINDS:
-        detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}"
-        errors.append({"parameter": "kind", "detail": detail})
-    errors += [
-        {"parameter": field, "detail": f"{field} cannot be given with kind={kind}: {why}"}
-        for field, why in _FOREIGN.get(kind, {}).items()
-        if field in given
-    ]
-    lists, faults = _read_lists(given, kind)
-    errors += faults
-    for field, known in CHOICES.items():
-        if field in given and given[field] not in known:
-            detail = f"{field} must be one of {', '.join(known)}, got {given[field][:100]!r}"
-            errors.append({"parameter": field, "detail": detail})
-    roles = [(role, given[role]) for role in _ROLES if role in given]
-    if given.get("strict", "false") not in _BOOLEANS:
-        detail = f"strict must be true or false, got {given['strict'][:100]!r}"
-        errors.append({"parameter": "strict", "detail": detail})
-    for field in ("drop", "labels", "categorical", "numeric"):
-        roles += [(field, name) for name in lists.get(field) or ()]
-    if len({name for _, name in roles}) < len(roles):
-        named = ", ".join(f"{role}={column!r}" for role, column in roles[:20])
-        errors.append(
-            {
-                "parameter": "label",
-                "detail": f"each role needs a column of its own, got {named[:1000]}",
-            }
+def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
+    """The owner's dataset, in the caller's transaction; `lock` holds the row until that ends."""
+    dataset = None
+    if is_id(dataset_id, "ds"):
+        dataset = rows.find(session, owner, dataset_id, lock=lock)
+    if dataset is None:
+        raise NotFound(f"there is no dataset {dataset_id[:100]!r}")
+    return dataset
+
+
+def get(db: Database, owner: str, dataset_id: str) -> Dataset:
+    """The owner's dataset; another owner's is as absent as one that never was."""
+    with db.read() as session:
+        return find(session, owner, dataset_id)
+
+
+def list_page(
+    db: Database,
+    owner: str,
+    *,
+    name: str | None = None,
+    latest: bool = False,
+    limit: int,
+    after: str | None,
+) -> Page[Dataset]:
+    """The owner's datasets, newest first, of one name if one is given; `latest` leaves out all but the newest ready
+    version of each series.
+    """
+    if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
+        detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
+        raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
+    with db.read() as session:
+        return rows.list_page(session, owner, name=name, latest=latest, limit=limit, after=after)
+
+
+def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
+    """What the columns of a ready dataset hold, and the rows that come twice."""
+    with db.read() as session:
+        dataset = find(session, owner, dataset_id)
+        found = rows.find_profile(session, dataset.id)
+    if found is None:
+        raise Conflict(
+            f"dataset {dataset.id} must be ready, and read by this version or a later one, to have a profile; "
+            f"it is {dataset.status}",
+            code="dataset_not_ready",
         )
-    if errors:
-        raise Invalid(errors[0]["detail"], errors=errors)
-    return Description(
-        name=given.get("name", "table"),
-        label=given.get("label"),
-        positive=given.get("positive"),
-        weight=given.get("weight"),
-        group=given.get("group"),
-        item=given.get("item"),
-        labels=lists.get("labels"),
-        kind=kind,
-        categorical=lists.get("categorical"),
-        numeric=lists.get("numeric"),
-        drop=lists.get("drop"),
-        missing=lists.get("missing"),
-        strict=given.get("strict") == "true",
-        dialect={field: given[field] for field in CHOICES if field in given} or None,
-    )
+    return dataset, found
 
 
-def longest(field: str) -> int:
-    """Most characters of a field."""
-    return LONGEST_LIST if field in LISTS else LONGEST_TEXT
+def preview(
+    db: Database, blobs: BlobStore, owner: str, dataset_id: str, limit: int
+) -> dict[str, Any]:
+    """The first rows of a ready dataset, in the order of its columns."""
+    import pyarrow.parquet as pq
+
+    dataset = get(db, owner, dataset_id)
+    if dataset.status != DatasetStatus.READY or dataset.table_key is None:
+        raise Conflict(
+            f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
+        )
+    with pq.ParquetFile(blobs.path(dataset.table_key)) as file:
+        batch = next(file.iter_batches(batch_size=limit), None)
+        names = file.schema_arrow.names
+    columns = [] if batch is None else [_plain(column) for column in batch.columns]
+    labels = dataset.labels or [
+        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
+    ]
+    for label in labels:  # kept as 0 and 1; shown in the caller's words
+        if label["name"] in names and columns:
+            words = (label["negative"], label["positive"])
+            at = names.index(label["name"])
+            columns[at] = [words[int(value)] for value in columns[at]]
+    return {"columns": names, "data": [list(row) for row in zip(*columns, strict=True)]}
 
 
-def _read_lists(
-    given: Mapping[str, str], kind: str
-) -> tuple[dict[str, list[str]], list[dict[str, str]]]:
-    """The fields that hold several names or values, and what is wrong with them."""
-    lists = {field: split_names(given[field]) for field in LISTS if field in given}
-    if kind == DatasetKind.MULTILABEL:
-        lists.setdefault("labels", [""])
-    else:
-        lists.pop("labels", None)  # refused by the kind already
-    if "missing" in lists:  # the empty value is missing anyway
-        lists["missing"] = [token for token in lists["missing"] if token]
-    faults = []
-    for field, names in sorted(lists.items()):
-        what = "the label columns of a multilabel table" if field == "labels" else "columns"
-        if not all(names):
-            faults.append((field, f"{field} must name {what}, as in {field}=a,b,c"))
-        elif field == "labels" and len(names) > MOST_LABELS:
-            detail = f"labels must be at most {MOST_LABELS} columns, got {len(names)}"
-            faults.append((field, detail))
-        elif len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            faults.append((field, f"{field} must name each once, {twice!r} comes again"))
-    return lists, [{"parameter": field, "detail": detail} for field, detail in faults]
+def _plain(column: pa.Array) -> list[Any]:
+    """Values as JSON has them: NaN and infinity as null."""
+    import pyarrow as pa
+
+    values = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [
+            value if value is not None and abs(value) < float("inf") else None for value in values
+        ]
+    return [
+        value if isinstance(value, bool | int | float | None) else _cut(str(value))
+        for value in values
+    ]
 
 
-def split_names(text: str) -> list[str]:
-    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
-    line = " ".join(text.splitlines())
-    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
 
 
-def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
-    """The media type without parameters and the encoding, if both can be read. `also` is what else may be sent."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    charset = None
-    if media_type == CSV:
-        try:
-            charset = encoding_of(content_type)
-        except ValueError as error:
-            raise UnsupportedMedia(f"the {error} in the Content-Type") from error
-    if media_type not in CONTENT_TYPES:
-        known = ", ".join(CONTENT_TYPES)
-        got = repr(media_type[:100]) if media_type else "none"
-        raise UnsupportedMedia(f"Content-Type must be one of {known}, or {also}; got {got}")
-    return Format(media_type, check_encoding(content_encoding), charset)
+@again_after_deadlock
+def delete(
+    db: Database, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
+) -> None:
+    """Forget the dataset, unless a job that is queued or running uses it. Its models stay.
 
-
-def check_encoding(content_encoding: str | None) -> str | None:
-    """The encoding, if it can be read; None for a body that is sent as it is."""
-    encoding = (content_encoding or "identity").strip().lower()
-    if encoding == "identity":
-        return None
-    if encoding not in CONTENT_ENCODINGS:
-        known = ", ".join(CONTENT_ENCODINGS)
-        raise UnsupportedMedia(f"Content-Encoding must be one of {known}, got {encoding[:100]!r}")
-    return encoding
-
-
-def find_dialect(description: Description, table: Format) -> dict[str, str] | None:
-    """How the text of a CSV is written, by the fields and the Content-Type; raises Invalid for other formats."""
-    said = description.dialect
-    if said is not None and table.content_type != CSV:
-        detail = f"{', '.join(said)} can be said of {CSV} only, got {table.content_type}"
-        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in said])
-    if table.charset is not None:
-        return {"encoding": table.charset, **(said or {})}
-    return said
+    The bytes go when the dispatcher next sweeps what no row names. `check` may refuse once nothing of it can change.
+    """
+    with db.write() as session:
+        dataset = find(session, owner, dataset_id, lock=True)
+        if check is not None:
+            check(session)
+        busy = rows.unfinished_jobs(session, owner, dataset.id)
+        if busy:
+            raise Conflict(
+                f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+                code="dataset_in_use",
+            )
+        rows.delete_dataset(session, owner, dataset.id)
 
 
 def accept(
@@ -335,71 +276,291 @@ def check_table(
     return {"valid": True, **{name: result[name] for name in found}}
 
 
-def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    """The owner's dataset, in the caller's transaction; `lock` holds the row until that ends."""
-    dataset = None
-    if is_id(dataset_id, "ds"):
-        dataset = rows.find(session, owner, dataset_id, lock=lock)
-    if dataset is None:
-        raise NotFound(f"there is no dataset {dataset_id[:100]!r}")
+def check_version_open(db: Database, owner: str, parent_id: str, mode: str) -> None:
+    """Raise NotFound or Conflict unless a version could be made now: asked before any bytes are sent."""
+    with db.read() as session:
+        _check_takes_version(session, find(session, owner, parent_id), mode)
+
+
+def accept_version(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    parent_id: str,
+    new: NewVersion,
+    upload: Upload,
+) -> Dataset:
+    """Write the version and the job that will read it into the caller's transaction."""
+    parent = find(session, owner, parent_id, lock=True)
+    number = rows.next_version(session, owner, parent.series_id)  # from here on alone in the series
+    _check_takes_version(session, parent, new.mode)
+    descent = Descent(parent, number, appends=new.mode == VersionMode.APPEND)
+    described = _describe_as(parent, new, upload.format)
+    version = accept(session, settings, owner, described, upload, descent)
+    if descent.appends and parent.pairs is not None:
+        # Pairs name items by their rows, and these stay where they are.
+        rows.copy(session, parent.pairs, version.id)
+        session.expire(version, ["pairs"])
+    return version
+
+
+def check_version(
+    db: Database,
+    blobs: BlobStore,
+    settings: Settings,
+    owner: str,
+    parent_id: str,
+    new: NewVersion,
+    upload: Path,
+    kind: Format,
+) -> dict[str, Any]:
+    """Read the version as the worker would, and keep nothing."""
+    with db.read() as session:
+        parent = find(session, owner, parent_id)
+        _check_takes_version(session, parent, new.mode)
+    described = _describe_as(parent, new, kind)
+    append_to = parent if new.mode == VersionMode.APPEND else None
+    return check_table(blobs, settings, described, upload, kind, append_to)
+
+
+def list_versions(
+    db: Database, owner: str, dataset_id: str, *, limit: int, after: str | None
+) -> Page[Dataset]:
+    """The versions of the dataset's series, newest first."""
+    with db.read() as session:
+        series_id = find(session, owner, dataset_id).series_id
+        return rows.list_page(session, owner, series_id=series_id, limit=limit, after=after)
+
+
+def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
+    if parent.status != DatasetStatus.READY:
+        raise Conflict(
+            f"dataset {parent.id} must be ready to have another version, it is {parent.status}",
+            code="dataset_not_ready",
+        )
+    if mode == VersionMode.APPEND:
+        ingest_job.check_newest(session, parent)
+
+
+def _describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
+    """The parent's roles and declarations; how a CSV is written may be said anew."""
+    dialect = new.dialect
+    if kind.content_type == CSV:
+        said_of_it = {} if kind.charset is None else {"encoding": kind.charset}
+        dialect = {**(parent.dialect or {}), **said_of_it, **(new.dialect or {})} or None
+    return Description(
+        name=parent.name,
+        kind=parent.kind,
+        labels=None if parent.labels is None else [label["name"] for label in parent.labels],
+        dialect=dialect,
+        **ingest_job.declared(parent),
+    )
+
+
+def refuse_pair_fields(given: Mapping[str, str]) -> None:
+    """Raise Invalid for any field beside the pairs: their columns are named better, worse and weight."""
+    if given:
+        detail = (
+            "a list of pairs takes no fields: its columns are better, worse and weight, "
+            f"got {', '.join(given)[:100]}"
+        )
+        raise Invalid(
+            detail, errors=[{"parameter": field[:100], "detail": detail} for field in given]
+        )
+
+
+def check_pairs_open(db: Database, owner: str, dataset_id: str) -> None:
+    """Raise NotFound or Conflict unless the dataset would take pairs now: asked before any is sent."""
+    with db.read() as session:
+        _check_takes_pairs(session, owner, find(session, owner, dataset_id))
+
+
+def accept_pairs(
+    session: Session, settings: Settings, owner: str, dataset_id: str, upload: Upload
+) -> Dataset:
+    """Write the pairs, in place of any before, and the job that will read them into the caller's transaction."""
+    dataset = find(session, owner, dataset_id, lock=True)
+    _check_takes_pairs(session, owner, dataset)
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=jobs.INGEST_PAIRS,
+        name=dataset.name,
+        spec={"dataset_id": dataset.id},
+        dataset_id=dataset.id,
+        adds_bytes=upload.size,
+    )
+    rows.replace(
+        session,
+        dataset.id,
+        job_id=job.id,
+        content_type=upload.format.content_type,
+        content_encoding=upload.format.content_encoding,
+        upload_key=upload.key,
+        bytes=upload.size,
+        sha256=upload.sha256,
+    )
+    session.expire(dataset, ["pairs"])
     return dataset
 
 
-def get(db: Database, owner: str, dataset_id: str) -> Dataset:
-    """The owner's dataset; another owner's is as absent as one that never was."""
-    with db.read() as session:
-        return find(session, owner, dataset_id)
-
-
-def list_page(
-    db: Database,
-    owner: str,
-    *,
-    name: str | None = None,
-    latest: bool = False,
-    limit: int,
-    after: str | None,
-) -> Page[Dataset]:
-    """The owner's datasets, newest first, of one name if one is given; `latest` leaves out all but the newest ready
-    version of each series.
-    """
-    if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
-        detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
-        raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
-    with db.read() as session:
-        return rows.list_page(session, owner, name=name, latest=latest, limit=limit, after=after)
-
-
-def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
-    """What the columns of a ready dataset hold, and the rows that come twice."""
-    with db.read() as session:
-        dataset = find(session, owner, dataset_id)
-        found = rows.find_profile(session, dataset.id)
-    if found is None:
+def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
+    if dataset.kind != DatasetKind.PREFERENCES:
         raise Conflict(
-            f"dataset {dataset.id} must be ready, and read by this version or a later one, to have a profile; "
-            f"it is {dataset.status}",
+            f"pairs belong to datasets of kind {DatasetKind.PREFERENCES}, "
+            f"{dataset.id} is of kind {dataset.kind}",
+            code="wrong_kind",
+        )
+    if dataset.status != DatasetStatus.READY:
+        raise Conflict(
+            f"dataset {dataset.id} must be ready to take pairs, it is {dataset.status}",
             code="dataset_not_ready",
         )
-    return dataset, found
+    busy = rows.unfinished_jobs(session, owner, dataset.id)
+    if busy:
+        raise Conflict(
+            f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+            code="dataset_in_use",
+        )
 
 
-@again_after_deadlock
-def delete(
-    db: Database, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
-) -> None:
-    """Forget the dataset, unless a job that is queued or running uses it. Its models stay.
+def count_features(dataset: Dataset) -> int:
+    """How many columns are learnt from."""
+    return sum(column["role"] == "feature" for column in dataset.columns)
 
-    The bytes go when the dispatcher next sweeps what no row names. `check` may refuse once nothing of it can change.
+
+def hold_datasets(session: Session, owner: str, *ids: str | None) -> None:
+    """Keep the datasets that a job is to read as they are until it is written: once, and before they are checked."""
+    rows.hold_all(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
+
+
+def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
+    """The owner's dataset, once it can be worked on; raises NotFound or Conflict."""
+    dataset = None
+    if is_id(dataset_id, "ds"):
+        dataset = rows.find_alone(session, owner, dataset_id)
+    if dataset is None:
+        detail = f"there is no dataset {shown(dataset_id)}"
+        raise NotFound(detail, errors=[{"pointer": pointer, "detail": detail}])
+    if dataset.status != DatasetStatus.READY:
+        detail = f"dataset {dataset.id} must be ready, it is {dataset.status}"
+        raise Conflict(
+            detail, code="dataset_not_ready", errors=[{"pointer": pointer, "detail": detail}]
+        )
+    return dataset
+
+
+def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
+    """Raise Conflict for a dataset of kind `preferences` without pairs that can be used."""
+    if dataset.kind != DatasetKind.PREFERENCES:
+        return
+    status = dataset.pairs.status if dataset.pairs is not None else None
+    if status == DatasetStatus.READY:
+        return
+    state = "it has none" if status is None else f"they are {status}"
+    detail = (
+        f"dataset {dataset.id} must have pairs that are ready, {state}: "
+        f"PUT /v1/datasets/{dataset.id}/pairs"
+    )
+    errors = [] if pointer is None else [{"pointer": pointer, "detail": detail}]
+    raise Conflict(detail, code="pairs_not_ready", errors=errors)
+
+
+def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
+    """Say which features of the dataset the other one does not have, or not as such; None if it has all."""
+    return find_lack([column for column in dataset.columns if column["role"] == "feature"], other)
+
+
+def find_lack(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
+    """The same of features by `name` and `type`."""
+    has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
+    lacks = [column["name"] for column in features if column["name"] not in has]
+    if lacks:
+        return f"lacks {len(lacks)} features: {', '.join(map(repr, lacks[:10]))}"
+    kinds = {name: c["type"] == "categorical" for name, c in has.items() if c["distinct"]}
+    differ = [
+        f"{column['name']!r} {'' if is_categorical else 'not '}categorical"
+        for column in features
+        if (is_categorical := column["type"] == "categorical")
+        != kinds.get(column["name"], is_categorical)
+    ]
+    return (
+        f"must have {', '.join(differ[:10])}: declare it so when it is uploaded" if differ else None
+    )
+
+
+def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
+    """(negative, positive) of the label that a dataset has or a model learnt; of several labels their names too, in
+    their order.
     """
-    with db.write() as session:
-        dataset = find(session, owner, dataset_id, lock=True)
-        if check is not None:
-            check(session)
-        busy = rows.unfinished_jobs(session, owner, dataset.id)
-        if busy:
-            raise Conflict(
-                f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
-                code="dataset_in_use",
-            )
-        rows.delete_dataset(session, owner, dataset.id)
+    if dataset.labels is None:
+        return [(dataset.negative, dataset.positive)]
+    return [(entry["name"], entry["negative"], entry["positive"]) for entry in dataset.labels]
+
+
+def show_labels(dataset: Dataset | Model) -> str:
+    """The values of the label, of several labels one after the other, for a message."""
+    shown = []
+    for *name, negative, positive in label_values(dataset):
+        of = f" of {name[0]!r}" if name else ""
+        shown.append(f"{positive!r} (positive) and {negative!r}{of}")
+    return "; ".join(shown[:5]) + ("; …" if len(shown) > 5 else "")
+
+
+def table_dialect_of(dataset: Dataset | None) -> Json | None:
+    """What a model's own table says of its values, which a table to be scored need not say again."""
+    if dataset is None:
+        return None
+    decimal = (dataset.dialect or {}).get("decimal")
+    if dataset.missing is None and decimal is None:
+        return None
+    return {"missing": dataset.missing, "decimal": decimal}
+
+
+def is_constant(column: Mapping[str, Any]) -> bool:
+    """Whether all rows have the same value, or all have none: where only some have none, that may tell them apart."""
+    distinct, missing = column["distinct"], column["missing"]
+    return bool(distinct == 0 or (distinct == 1 and missing == 0))
+
+
+def lineage_of(dataset: Dataset) -> Json:
+    """Name a version and its content, as they are when a job is handed in. `rows_from` is the version whose rows it
+    begins with: versions that have it in common have these rows in common.
+    """
+    return {
+        "id": dataset.id,
+        "name": dataset.name,
+        "version": dataset.version,
+        "sha256": dataset.sha256,
+        "pairs_sha256": None if dataset.pairs is None else dataset.pairs.sha256,
+        "rows_from": dataset.rows_from,
+    }
+
+
+def shares_rows(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two versions are known to have rows in common: equal content, or rows added to the same ones.
+
+    Either may be None, where nobody wrote down what it was.
+    """
+    if one is None or other is None:
+        return False
+    return any(one[name] == other[name] for name in ("id", "sha256", "rows_from"))
+
+
+def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
+    """What is to be said of the data that a model was trained with; `dataset` is None where it is gone."""
+    judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
+    if judge is not None and shares_rows(spec.get("dataset"), judge):
+        yield (
+            f"the validation dataset {judge['id']} has rows that the model was trained on: "
+            "the figures flatter it"
+        )
+    constant = [
+        repr(column["name"])
+        for column in (dataset.columns if dataset is not None else [])
+        if column["role"] == "feature" and column["distinct"] and is_constant(column)
+    ]
+    if constant:
+        shown = ", ".join(constant[:MOST_NAMED]) + (", …" if len(constant) > MOST_NAMED else "")
+        yield f"{len(constant)} features are the same in all rows of the dataset: {shown}"

@@ -10,7 +10,6 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.datasets import repository as rows
-from app.datasets import series
 from app.jobs import queue
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
@@ -164,7 +163,7 @@ def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
     parent_id = old.spec.get("append_to")
     dataset, *parents = hold_inputs(session, old, parent_id, to_change=True)
     for parent in parents:
-        series.check_newest(session, parent)
+        check_newest(session, parent)
     return read_again(session, dataset, dataset, again)
 
 
@@ -205,3 +204,15 @@ def read_again(
     job = again()
     upload.status, upload.errors, upload.job_id = DatasetStatus.PROCESSING, [], job.id
     return job
+
+
+def check_newest(session: Session, parent: Dataset) -> None:
+    """Raise Conflict unless rows may be added to this version: no other that is not invalid came after it."""
+    newest = rows.newest_version(session, parent.owner, parent.series_id)
+    if newest is None or newest.id == parent.id:
+        return
+    raise Conflict(
+        f"rows are added to the newest version: {parent.id} is version {parent.version}, and version "
+        f"{newest.version} ({newest.id}) is {newest.status}",
+        code="not_the_newest_version",
+    )

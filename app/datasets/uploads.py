@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse, Response
 from app.access import service
 from app.access.authentication import check_again
 from app.datasets import service as datasets
+from app.datasets.description import Format, check_format
 from app.datasets.schemas import Dataset
 from app.http import idempotency
 from app.http.dependencies import (
@@ -39,6 +40,7 @@ from app.jobs.acceptance import Look, PreferWait, PreferWaitDep, accepted, wake_
 from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, Malformed, ServiceError, TooLarge, Unavailable
+from app.platform.sql import Json
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus
 
@@ -168,16 +170,16 @@ FORM = "multipart/form-data"
 _WRITE_BYTES = 1 << 20
 _LOOK_BYTES = 1 << 24  # that may come between two looks at free space and quota
 
-Said = TypeVar("Said")
+Described = TypeVar("Described")
 
 
 @dataclass(frozen=True)
-class Received(Generic[Said]):
+class Received(Generic[Described]):
     """Bytes on their way into the store, and what the caller says about them."""
 
     writer: BlobWriter
-    description: Said
-    format: datasets.Format
+    description: Described
+    format: Format
 
 
 def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
@@ -202,11 +204,11 @@ def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
 async def receive(
     request: Request,
     writer: BlobWriter,
-    describe: Callable[[Mapping[str, str]], Said],
+    describe: Callable[[Mapping[str, str]], Described],
     *,
     replays: tuple[str, str] | None = None,
     check_only: bool = False,
-) -> Received[Said]:
+) -> Received[Described]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
 
     What is checked and not kept may be no larger than an ordinary body, and is given up where it is.
@@ -281,14 +283,14 @@ async def _receive(
     body: AsyncIterator[bytes],
     room: _Room,
     writer: BlobWriter,
-    describe: Callable[[Mapping[str, str]], Said],
-) -> Received[Said]:
+    describe: Callable[[Mapping[str, str]], Described],
+) -> Received[Described]:
     given = _query_fields(request)
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != FORM:
         description = describe(given)
         encoding = request.headers.get("content-encoding")
-        table = Received(writer, description, datasets.check_format(content_type, encoding))
+        table = Received(writer, description, check_format(content_type, encoding))
         await _write(body, room, writer)
         return table
     reader = FormReader(content_type)
@@ -297,7 +299,7 @@ async def _receive(
     if twice:
         raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
     description = describe(given | reader.form.fields)
-    return Received(writer, description, datasets.check_format(*_file_format(reader.form)))
+    return Received(writer, description, check_format(*_file_format(reader.form)))
 
 
 def _query_fields(request: Request) -> dict[str, str]:
@@ -370,9 +372,6 @@ async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield b"".join(pending)
 
 
-Json = dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Sending:
     """A request that uploads a table: who sends it, under which Idempotency-Key, and what is to come of it."""
@@ -406,7 +405,7 @@ def shown(dataset: DatasetRow) -> Json:
 
 
 @dataclass(frozen=True)
-class Purpose(Generic[Said]):
+class Purpose(Generic[Described]):
     """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
     what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `look`. `of` is
     what beside the upload makes two requests the same.
@@ -414,19 +413,19 @@ class Purpose(Generic[Said]):
 
     route: str
     of: Sequence[str]
-    describe: Callable[[Mapping[str, str]], Said]
-    check: Callable[[Received[Said]], Json]
-    accept: Callable[[Session, Received[Said], datasets.Upload], Any]
+    describe: Callable[[Mapping[str, str]], Described]
+    check: Callable[[Received[Described]], Json]
+    accept: Callable[[Session, Received[Described], datasets.Upload], Any]
     path: str = "/v1/datasets"
     show: Callable[[Any], Json] = shown
     look: Look | None = None
 
 
-async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
+async def take_in(sending: Sending, purpose: Purpose[Described]) -> Response:
     """Stream the table to disk, and answer with what it becomes."""
     context = sending.context
 
-    def describe(given: Mapping[str, str]) -> Said:
+    def describe(given: Mapping[str, str]) -> Described:
         return purpose.describe({name: given[name] for name in given if name != "validate"})
 
     with _alone(sending), context.blobs.writer("uploads") as writer:
@@ -450,7 +449,7 @@ async def take_in(sending: Sending, purpose: Purpose[Said]) -> Response:
     return await accepted(sending.owner, answer, sending.wait, path, again)
 
 
-def _check(context: Context, purpose: Purpose[Said], table: Received[Said]) -> Json:
+def _check(context: Context, purpose: Purpose[Described], table: Received[Described]) -> Json:
     with context.turn():  # it takes memory that nothing but its bounds limits
         return purpose.check(table)
 
@@ -473,7 +472,9 @@ def _alone(sending: Sending) -> Iterator[None]:
         uploading.discard(claim)
 
 
-def _accept(sending: Sending, purpose: Purpose[Said], table: Received[Said]) -> idempotency.Answer:
+def _accept(
+    sending: Sending, purpose: Purpose[Described], table: Received[Described]
+) -> idempotency.Answer:
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
 

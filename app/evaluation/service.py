@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
-from app.datasets.lineage import lineage_of, shares_rows
+from app.datasets.service import (
+    check_pairs_ready,
+    find_lack,
+    hold_datasets,
+    label_values,
+    lineage_of,
+    ready_dataset,
+    shares_rows,
+    show_labels,
+)
 from app.evaluation import repository as rows
 from app.jobs import service as jobs
 from app.jobs.repository import insert_made
@@ -27,14 +36,6 @@ from app.platform.tables import (
     Model,
 )
 from app.training.bipartite import windows_of
-from app.training.submission import (
-    check_pairs_ready,
-    find_lack,
-    hold_datasets,
-    label_values,
-    ready_dataset,
-    show_labels,
-)
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
 

@@ -131,3 +131,11 @@ def plain_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
             words = pc.if_else(pc.match_substring_regex(words, _BEGINS_ONE), escaped, words)
         columns.append(words)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def matches(if_none_match: str | None, tag: str) -> bool:
+    """Whether the caller holds the answer of this tag already (RFC 9110, weak comparison)."""
+    if if_none_match is None:
+        return False
+    held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]
+    return "*" in held or tag in held

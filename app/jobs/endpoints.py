@@ -1,10 +1,9 @@
-"""/v1/jobs: hand in, watch, cancel, retry."""
+"""/v1/jobs: list, watch, cancel, retry. Those that train are handed in at `app.training.endpoints`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -23,12 +22,11 @@ from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.jobs.acceptance import Look, PreferWaitDep, WatcherDep, create
-from app.jobs.schemas import KINDS, Event, EventPage, Job, JobCheck, JobRequest
+from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
-from app.training import submission
 
 PATH = "/v1/jobs"
 router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
@@ -37,70 +35,14 @@ PING_SECONDS = 15.0
 _EVENTS_A_POLL = 200
 
 
-@router.post(
-    "",
-    status_code=202,
-    response_model=Job,
-    summary="Hand in a training job",
-    responses={
-        200: {"model": Job | JobCheck, "description": "Done within the wait, or only checked."}
-    },
-)
-@needs("train")
-async def submit_job(
-    *,
-    body: JobRequest,
-    context: ContextDep,
-    caller: CallerDep,
-    wait: PreferWaitDep,
-    idempotent: IdempotentDep,
-) -> Response:
-    """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
+def look_at(context: Context, owner: str) -> Look:
+    """Read a job of the owner again, for a caller who waits for its end."""
 
-    With `Prefer: wait=N` the answer comes when the job has ended, with its final state; a job that failed is a
-    200 too, whose `error` says why. `?validate=true` checks everything, creates nothing, and estimates time and memory.
-    """
-    train = body.to_request()
-
-    def work(session: Session) -> dict[str, Any]:
-        return _shown(submission.submit(session, context.settings, caller.owner, train))
-
-    return await create(
-        context,
-        idempotent,
-        wait,
-        PATH,
-        work,
-        _look(context, caller.owner),
-        check=partial(_check, context, caller.owner, train),
-        done=200,
-    )
-
-
-def _look(context: Context, owner: str) -> Look:
     def look(job_id: str) -> tuple[dict[str, Any], bool]:
         job = jobs.get(context.db, owner, job_id)
-        return _shown(job), job.state in FINAL_STATES
+        return show(job), job.state in FINAL_STATES
 
     return look
-
-
-def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
-    with context.db.read() as session:
-        spec = submission.check(session, owner, train)
-        estimate = submission.estimate(session, owner, train, spec)
-    algorithm = spec["algorithm"]
-    return {
-        "valid": True,
-        "algorithm": {"name": algorithm["name"], **algorithm["parameters"]},
-        "objective": spec["objective"],
-        "validation": spec["validation"],
-        "search": spec["search"],
-        "controls": spec["controls"],
-        "seed": spec["seed"],
-        "label_noise": spec["label_noise"],
-        "estimate": estimate,
-    }
 
 
 @router.get("", summary="List jobs")
@@ -111,7 +53,7 @@ def list_jobs(
     caller: CallerDep,
     paging: PagingDep,
     state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
-    kind: Annotated[str, Query(description=KINDS)] = submission.TRAIN,
+    kind: Annotated[str, Query(description=KINDS)] = jobs.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
 ) -> PageOf[Job]:
     """The owner's jobs, newest first: training jobs unless `kind` asks for others."""
@@ -160,7 +102,7 @@ def cancel_job(
     """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
     ask = child_jobs.end_early if keep else jobs.cancel
     job, changed = ask(context.db, caller.owner, job_id)
-    return JSONResponse(_shown(job), 202 if changed else 200)
+    return JSONResponse(show(job), 202 if changed else 200)
 
 
 @router.post(
@@ -184,9 +126,9 @@ async def retry_job(
     """Run the same work again as a new job, which names this one in `retry_of`."""
 
     def work(session: Session) -> dict[str, Any]:
-        return _shown(jobs.retry(session, context.settings, caller.owner, job_id))
+        return show(jobs.retry(session, context.settings, caller.owner, job_id))
 
-    look = _look(context, caller.owner)
+    look = look_at(context, caller.owner)
     return await create(context, idempotent, wait, PATH, work, look, done=200)
 
 
@@ -297,5 +239,6 @@ def _event_number(text: str) -> int:
     return int(text)
 
 
-def _shown(job: JobRow) -> dict[str, Any]:
+def show(job: JobRow) -> dict[str, Any]:
+    """The job as JSON."""
     return Job.of_row(job).model_dump(mode="json")

@@ -2,103 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field
 
-from app.http.schemas import Body, DatasetVersion, Rate, Resource, Tags, Text, Timestamp
+from app.http.schemas import DatasetVersion, Resource, Timestamp
 from app.jobs.handlers import HANDLERS
 from app.platform.tables import Job as JobRow
 from app.platform.tables import JobState
-from app.training.schemas import Holdout, Search, Validation
-from app.training.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
-DAY = 86_400.0
 KINDS = ", ".join(f"`{kind}`" for kind in HANDLERS if not kind.endswith("_part")) + "."
 """The kinds of job that are shown."""
-
-
-class Auc(Body):
-    """Aim at the whole curve."""
-
-    metric: Literal["auc"]
-
-
-class PartialAuc(Body):
-    """Aim at a window of false positive rates."""
-
-    metric: Literal["pauc"]
-    fpr_min: Rate = 0.0
-    fpr_max: Rate
-
-
-class TprAtFpr(Body):
-    """Aim at the TPR of one cut: at the threshold that flags so many negatives at most, which the model comes with.
-
-    Algorithms that take a window are trained for [fpr/2, fpr]. The threshold is read off the validation rows.
-    """
-
-    metric: Literal["tpr"]
-    fpr: Annotated[float, Field(gt=0, le=1, description="Share of the negatives flagged at most.")]
-
-
-class JobRequest(Body):
-    """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
-
-    dataset_id: Text
-    algorithm: dict[str, JsonValue] = Field(
-        description="`name`, and beside it any parameters of that algorithm: see GET /v1/algorithms."
-    )
-    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
-        default=None, description="Name of the model. Default: the algorithm's name."
-    )
-    objective: Annotated[Auc | PartialAuc | TprAtFpr, Field(discriminator="metric")] = Auc(
-        metric="auc"
-    )
-    validation: Validation = Holdout(method="holdout")
-    search: Search | None = None
-    controls: bool | None = Field(
-        default=None,
-        description="Whether logistic regression and an SVM for the AUC are fitted on the same divisions, for "
-        "comparison, after it. Default: yes, in a tenth of the job's time, else on a sample of the rows, which is "
-        "named; true: on all rows, whatever it takes. `auto` counts them within its budget.",
-    )
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
-    label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
-        default=None,
-        description="Share of the labels that are known to be flipped, if it is known: algorithms with a "
-        "`noise_rate` take it out; kept with the job for all. Null: sampled_martirank guesses it.",
-    )
-    timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
-        default=None, description="Longest run. Default: the service's own."
-    )
-    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
-        default=0, description="Higher is claimed first."
-    )
-    tags: Tags = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _offered(cls, data: Any) -> Any:
-        refuse_unknown_methods(data)
-        return data
-
-    def to_request(self) -> TrainRequest:
-        """What the service takes."""
-        return TrainRequest(
-            dataset_id=self.dataset_id,
-            algorithm=dict(self.algorithm),
-            name=self.name,
-            objective=self.objective.model_dump(),
-            validation=self.validation.model_dump(exclude_none=True),
-            search=None if self.search is None else self.search.model_dump(exclude_none=True),
-            controls=self.controls,
-            seed=self.seed,
-            label_noise=self.label_noise,
-            timeout_seconds=self.timeout_seconds,
-            priority=self.priority,
-            tags=dict(self.tags),
-        )
 
 
 class ProgressRow(Resource):
@@ -268,27 +182,6 @@ class Job(Resource):
             cancel_requested_at=row.cancel_requested_at,
             keep_requested_at=row.keep_requested_at,
         )
-
-
-class Estimate(Resource):
-    """A rough guess from the table's size."""
-
-    seconds: float
-    memory_bytes: int
-
-
-class JobCheck(Resource):
-    """What `?validate=true` found: a sound job. Nothing was created."""
-
-    valid: bool
-    algorithm: dict[str, Any]
-    objective: dict[str, Any]
-    validation: dict[str, Any]
-    search: dict[str, Any] | None
-    controls: dict[str, Any]
-    seed: int
-    label_noise: float | None
-    estimate: Estimate
 
 
 class Event(Resource):

@@ -19,6 +19,7 @@ from app.platform.settings import Settings
 from app.platform.sql import MAX_LIMIT, Json, Page
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
+TRAIN = "train"
 INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
 """The kinds of job that read an upload."""

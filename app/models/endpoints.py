@@ -15,17 +15,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
-from app.http.responses import StoredFile
+from app.http.responses import StoredFile, matches
 from app.http.schemas import PageOf
 from app.models import margins
-from app.models import margins as bounds
 from app.models import service as models
 from app.models.schemas import (
     Alias,
     AliasTarget,
     AnyMetrics,
     BandKind,
-    Margins,
     Model,
     ModelSummary,
     OperatingPoint,
@@ -41,11 +39,8 @@ from app.models.schemas import (
     summary_of,
 )
 from app.platform.errors import Invalid, Unavailable
-from app.scoring import service as scoring
-from core.bounds import LEAST_THETA
 
 if TYPE_CHECKING:
-    from core.bounds import Bound
     from core.metrics import ClassTotals, Costs, RocCurve
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
@@ -105,95 +100,6 @@ def read_metrics(
     return metrics_of(models.metrics(context.db, caller.owner, ref, on))
 
 
-@router.get("/{ref}/margins", summary="How safe is the order of its pairs?")
-@needs("read")
-def read_margins(
-    *,
-    ref: str,
-    request: Request,
-    context: ContextDep,
-    caller: CallerDep,
-    theta: Annotated[
-        float,
-        Query(
-            ge=LEAST_THETA, le=1, description="Pairs with a margin up to this count as misranked."
-        ),
-    ] = 0.1,
-    delta: Annotated[
-        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
-    ] = 0.05,
-    max_rounds: Annotated[
-        int, Query(ge=0, le=100_000, description="Most rounds, the first ones.")
-    ] = 100,
-) -> Margins:
-    """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
-    where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
-    """
-    found = margins.read_margins(context.db, caller.owner, ref, theta=theta, delta=delta)
-    served = request.app.state.models.find(caller.owner, found.model.id)
-    return Margins.model_validate(
-        {
-            "model_id": found.model.id,
-            "on": "train",
-            "l1_norm": found.row.l1_norm,
-            "margin": found.spread.least,
-            "smooth_margin": found.row.smooth_margin,
-            "weak_rankers": found.row.weak_rankers,
-            "distribution": [
-                {"theta": theta, "fraction": fraction}
-                for theta, fraction in zip(
-                    found.spread.thetas.tolist(), found.spread.fractions.tolist(), strict=True
-                )
-            ],
-            "theta": theta,
-            "delta": delta,
-            "bounds": [_bound(bound) for bound in found.bounds],
-            "best": found.best,
-            "rounds": _margin_rounds(found, max_rounds),
-            "losses": _round_losses(margins.losses_of(served.ranker, found.row), max_rounds),
-        }
-    )
-
-
-def _round_losses(found: margins.Losses, most: int) -> dict[str, Any]:
-    shown = zip(*(column[:most].tolist() for column in found), strict=True)
-    names = ("f", "f_skew", "f_tilde", "smooth_margin")
-    return {
-        "total": len(found.f),
-        "data": [
-            {"round": t, **dict(zip(names, map(finite, values), strict=True))}
-            for t, values in enumerate(shown, start=1)
-        ],
-    }
-
-
-def _bound(bound: Bound) -> dict[str, Any]:
-    return {
-        "name": bound.name,
-        "source": bound.source,
-        "value": finite(bound.value),
-        "margin_fraction": bound.margin_fraction,
-        "epsilon": finite(bound.epsilon),
-        "terms": {name: finite(value) for name, value in bound.terms.items()},
-        "applies": bound.applies,
-        "reasons": list(bound.reasons),
-        "vacuous": bound.vacuous,
-    }
-
-
-def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
-    columns = (found.edges, found.tied, found.most_tied, found.progress)
-    shown = zip(*(column[:most].tolist() for column in columns), strict=True)
-    return {
-        "total": len(found.edges),
-        "holds": int(found.progress.sum()),
-        "data": [
-            {"round": t, "edge": edge, "tied": tied, "most_tied": most_tied, "holds": holds}
-            for t, (edge, tied, most_tied, holds) in enumerate(shown, start=1)
-        ],
-    }
-
-
 @router.get(
     "/{ref}/artifact",
     response_class=StoredFile,
@@ -216,7 +122,7 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if matches(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers=headers)
-    path = context.blobs.path(scoring.artifact_key(model))
+    path = context.blobs.path(models.artifact_key(model))
     if not path.exists():
         raise Unavailable(
             f"the artifact of model {model.id} is not in the blob store", code="artifact_missing"
@@ -291,14 +197,6 @@ def _must_be_new(if_none_match: str | None) -> bool:
     if if_none_match not in (None, "*"):
         raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
     return if_none_match == "*"
-
-
-def matches(if_none_match: str | None, tag: str) -> bool:
-    """Whether the caller holds the answer of this tag already (RFC 9110, weak comparison)."""
-    if if_none_match is None:
-        return False
-    held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]
-    return "*" in held or tag in held
 
 
 _ROWS_A_CHUNK = 10_000
@@ -381,10 +279,10 @@ def read_roc(
     on: On = "validation",
 ) -> Response:
     """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
-    judged = models.roc(context.db, caller.owner, ref, on)
-    approximate = models.is_approximate(judged.model, on)
-    of = {"model_id": judged.model.id, "on": on, "approximate": approximate}
-    return answer_curve(of, judged.curve, judged.totals, judged.level, form)
+    measured = models.roc(context.db, caller.owner, ref, on)
+    approximate = models.is_approximate(measured.model, on)
+    of = {"model_id": measured.model.id, "on": on, "approximate": approximate}
+    return answer_curve(of, measured.curve, measured.totals, measured.level, form)
 
 
 @router.get("/{ref}/operating-point", summary="One cut of the ranking")
@@ -467,7 +365,7 @@ def read_bounds(
     """Bounds on 1 - pAUC beside the measured value: of the training rows for linear scores (Narasimhan & Agarwal,
     Theorem 9, with constants of our own), and of the rows held out for any. Mostly vacuous, and marked where they are.
     """
-    found = bounds.read_bounds(
+    found = margins.read_bounds(
         context.db, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
     )
     return bounds_of(found, delta)

@@ -1,4 +1,4 @@
-"""Margins: measured in the fit process on the training part, stored, and read with the papers' bounds."""
+"""Margins, measured in the fit process, stored, and read with the papers' bounds; and bounds on the partial AUC."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from app.models import repository as rows
 from app.models.service import curve_of, find, is_approximate
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound
+from app.platform.sql import Json
 from app.platform.tables import Model, ModelMargins, ModelMetrics
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 
 # ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
 LEAST_NORM = 1e-9
-
 # ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
 BEST_MARGIN_CELLS = 50_000
-
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
-Json = dict[str, Any]
+WHOLE = (0.0, 1.0)
+Part = Literal["train", "validation"]
+PARTS: tuple[Part, ...] = ("train", "validation")
+_WEIGHTED = "the theorem counts rows, and these have unequal weights"
 
 
 def measure(
@@ -293,23 +295,11 @@ def _of_classes(metrics: ModelMetrics) -> Sample:
     """Weights that are equal within each class weigh all pairs alike."""
     from core.bounds import two_classes
 
-    counted = (
-        (metrics.positives, metrics.positive_effective),
-        (metrics.negatives, metrics.negative_effective),
-    )
-    weighted = not all(math.isclose(n, effective, rel_tol=1e-9) for n, effective in counted)
-    return two_classes(metrics.positives, metrics.negatives, weighted=weighted)
+    return two_classes(metrics.positives, metrics.negatives, weighted=_is_weighted(metrics))
 
 
 def _column(packed: bytes) -> Floats:
     return np.frombuffer(packed, dtype="<f8")
-
-
-WHOLE = (0.0, 1.0)
-Part = Literal["train", "validation"]
-PARTS: tuple[Part, ...] = ("train", "validation")
-
-_WEIGHTED = "the theorem counts rows, and these have unequal weights"
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,17 @@ from typing import Any
 
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
-from sqlalchemy import select
+from sqlalchemy import select, union
 from sqlalchemy.orm import Session
 
-from app.evaluation import repository as evaluations
 from app.platform.sql import Page, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
+    FINAL_STATES,
+    BatchScore,
+    Comparison,
+    ComparisonModel,
+    Evaluation,
+    Job,
     Model,
     ModelAlias,
     ModelAliasHistory,
@@ -26,7 +31,6 @@ from app.platform.tables import (
     ModelPartialAuc,
     ModelSample,
 )
-from app.scoring import repository as batch_scores
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
@@ -144,8 +148,19 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
 
 def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
     """Ids of the jobs that have yet to judge the model, or to score with it."""
-    judging = evaluations.unfinished_of_model(session, owner, model_id)
-    return judging + batch_scores.unfinished_of_model(session, owner, model_id)
+    unfinished = select(Job.id).where(Job.owner == owner, Job.state.not_in(FINAL_STATES))
+    statement = union(
+        unfinished.join(Evaluation, Evaluation.job_id == Job.id).where(
+            Evaluation.model_id == model_id
+        ),
+        unfinished.join(Comparison, Comparison.job_id == Job.id)
+        .join(ComparisonModel, ComparisonModel.comparison_id == Comparison.id)
+        .where(ComparisonModel.model_id == model_id),
+        unfinished.join(BatchScore, BatchScore.job_id == Job.id).where(
+            BatchScore.model_id == model_id
+        ),
+    )
+    return list(session.scalars(statement))
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Models: found by reference, described, judged by their curves, named by aliases, deleted."""
+"""Models: found by reference, described, measured by their curves, named by aliases, deleted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from app.models import repository as alias_rows
 from app.models import repository as rows
 from app.models.objectives import target_fpr
 from app.platform.database import Database, again_after_deadlock
@@ -37,6 +36,9 @@ VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
+ARTIFACTS = "artifacts"
+"""The folder of the blob store where rankers lie."""
+
 _NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 _REF = re.compile(rf"({_NAME})(?:@({_NAME})|:([1-9][0-9]{{0,8}}))?")
 
@@ -63,7 +65,12 @@ def get(db: Database, owner: str, ref: str) -> tuple[Model, list[str]]:
     """The model and its aliases."""
     with db.read() as session:
         model = find(session, owner, ref)
-        return model, list(alias_rows.pointing_at(session, owner, model.id))
+        return model, list(rows.pointing_at(session, owner, model.id))
+
+
+def artifact_key(model: Model) -> str:
+    """Where the model's artifact lies in the blob store."""
+    return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
 
 
 def is_approximate(model: Model, part: str) -> bool:
@@ -99,7 +106,7 @@ def delete(db: Database, owner: str, model_id: str) -> None:
         model = rows.find(session, owner, model_id, lock=True)
         if model is None:
             raise NotFound(f"there is no model {model_id!r}")
-        names = alias_rows.pointing_at(session, owner, model_id)
+        names = rows.pointing_at(session, owner, model_id)
         if names:
             shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
             raise Conflict(
@@ -148,17 +155,17 @@ def set_alias(
         raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
     with db.write() as session:
         _check_target(session, owner, name, model_id)
-        current = alias_rows.find_alias(session, owner, name, alias, lock=True)
+        current = rows.find_alias(session, owner, name, alias, lock=True)
         created = False
         if current is None and if_revision is None:
-            created = alias_rows.create(session, owner, name, alias, model_id)
-            current = alias_rows.find_alias(session, owner, name, alias, lock=True)
+            created = rows.create(session, owner, name, alias, model_id)
+            current = rows.find_alias(session, owner, name, alias, lock=True)
         if not created:
             _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
             assert current is not None
-            alias_rows.move(session, current, model_id)
+            rows.move(session, current, model_id)
         assert current is not None
-        alias_rows.remember(session, current)
+        rows.remember(session, current)
         session.flush()
         return _alias_state(session, owner, name, alias), created
 
@@ -191,10 +198,10 @@ def _check_revision(
 def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasState:
     current = None
     if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
-        current = alias_rows.find_alias(session, owner, name, alias)
+        current = rows.find_alias(session, owner, name, alias)
     if current is None:
         raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
-    return AliasState(current, list(alias_rows.history(session, owner, name, alias, HISTORY_SHOWN)))
+    return AliasState(current, list(rows.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
 def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
@@ -206,7 +213,7 @@ def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
 
 
 @dataclass(frozen=True)
-class Judged:
+class PartCurve:
     """A model's full ROC curve on a part, with what intervals at its points need."""
 
     model: Model
@@ -216,17 +223,17 @@ class Judged:
     level: float
 
 
-def roc(db: Database, owner: str, ref: str, part: str) -> Judged:
+def roc(db: Database, owner: str, ref: str, part: str) -> PartCurve:
     """The model's full ROC curve on a part."""
     with db.read() as session:
         model = find(session, owner, ref)
-        judged = _judged(session, model, part)
-        if judged is None:
+        measured = _curve_on(session, model, part)
+        if measured is None:
             raise _no_part(model, part)
-        return judged
+        return measured
 
 
-def _judged(session: Session, model: Model, part: str) -> Judged | None:
+def _curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
     found = rows.find_metrics(session, model.id, part)
     curve = rows.find_curve(session, model.id, part)
     if found is None or curve is None:
@@ -235,7 +242,7 @@ def _judged(session: Session, model: Model, part: str) -> Judged | None:
     totals = core_metrics.ClassTotals(
         row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
     )
-    return Judged(model, part, curve_of(curve), totals, row.level)
+    return PartCurve(model, part, curve_of(curve), totals, row.level)
 
 
 def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
@@ -251,7 +258,7 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
         if model.kind == DatasetKind.MULTILABEL:
             return _label_metrics(session, model, part)
         found = rows.find_metrics(session, model.id, part)
-        judged = _judged(session, model, part)
+        measured = _curve_on(session, model, part)
         if found is None:
             raise _no_part(model, part)
         point = _point_of_objective(session, model, part)
@@ -270,16 +277,16 @@ def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
                 "low": window.low,
                 "high": window.high,
                 "empirical": None
-                if judged is None
+                if measured is None
                 else core_metrics.empirical_area_of(
-                    judged.curve, judged.totals.negative, window.fpr_min, window.fpr_max
+                    measured.curve, measured.totals.negative, window.fpr_min, window.fpr_max
                 ),
             }
             for window in windows
         ],
         "tpr_at_fpr": []
-        if judged is None
-        else heights_of(judged.curve, judged.totals, judged.level),
+        if measured is None
+        else heights_of(measured.curve, measured.totals, measured.level),
         "operating_point": point,
         "positives": row.positives,
         "negatives": row.negatives,
@@ -322,8 +329,8 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
     labels = rows.find_label_metrics(session, model.id, part)
     if not labels:
         raise _no_part(model, part)
-    judged = [label for label in labels if label.auc is not None]
-    windows = judged[0].partial_aucs if judged else []
+    measured = [label for label in labels if label.auc is not None]
+    windows = measured[0].partial_aucs if measured else []
     return {
         "model_id": model.id,
         "on": part,
@@ -339,13 +346,13 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
             }
             for label in labels
         ],
-        "judged": len(judged),
-        "mean_auc": _mean([label.auc["value"] for label in judged if label.auc]),
+        "judged": len(measured),
+        "mean_auc": _mean([label.auc["value"] for label in measured if label.auc]),
         "mean_pauc": [
             {
                 "fpr_min": window["fpr_min"],
                 "fpr_max": window["fpr_max"],
-                "value": _mean([label.partial_aucs[k]["value"] for label in judged]),
+                "value": _mean([label.partial_aucs[k]["value"] for label in measured]),
             }
             for k, window in enumerate(windows)
         ],
@@ -378,8 +385,8 @@ def operating_point(
 
     `asked` is what `core.metrics.operating_point` may be asked.
     """
-    judged = roc(db, owner, ref, part)
-    return judged.model, _cut(judged, **asked)
+    measured = roc(db, owner, ref, part)
+    return measured.model, _cut(measured, **asked)
 
 
 def _point_of_objective(
@@ -387,19 +394,19 @@ def _point_of_objective(
 ) -> core_metrics.OperatingPoint | None:
     """What the cut of the objective, chosen on the validation rows, means for a part."""
     fpr = target_fpr(model.objective)
-    judged = _judged(session, model, VALIDATION) if fpr is not None else None
-    if judged is None:
+    measured = _curve_on(session, model, VALIDATION) if fpr is not None else None
+    if measured is None:
         return None
-    chosen = _cut(judged, fpr=fpr)
+    chosen = _cut(measured, fpr=fpr)
     if part == VALIDATION:
         return chosen
-    other = _judged(session, model, part)
+    other = _curve_on(session, model, part)
     return None if other is None else _cut(other, threshold=chosen.threshold)
 
 
-def _cut(judged: Judged, **asked: Any) -> core_metrics.OperatingPoint:
+def _cut(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:
     return core_metrics.operating_point_on_curve(
-        judged.curve, judged.totals, level=judged.level, **asked
+        measured.curve, measured.totals, level=measured.level, **asked
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.platform.ids import Prefix, is_id
 
+MOST_ERRORS = 100
 _MOST_SHOWN = 100
 
 
@@ -160,6 +161,14 @@ class CancelRequested(Exception):
 def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
     """A refusal that points at one entry of the job."""
     return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
+
+
+def refuse_all(errors: Sequence[Mapping[str, Any]]) -> None:
+    """Raise Invalid where there are errors, with the first one's sentence and code; it lists at most `MOST_ERRORS`."""
+    if errors:
+        first = errors[0]["detail"]
+        detail = first if len(errors) == 1 else f"{len(errors)} faults, the first: {first}"
+        raise Invalid(detail, code=errors[0]["code"], errors=errors[:MOST_ERRORS])
 
 
 def escape(name: str) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
-from app.models.service import Judged
+from app.models.service import PartCurve
 from app.platform.database import Database
 from core import svg
 
@@ -77,7 +77,7 @@ def plot_model(
 
 
 def plot_of(
-    judged: Judged, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
+    judged: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
 ) -> CurvePlot:
     """Prepare the picture of a model's curve. `metrics` are those of the same part."""
     from core.metrics import Interval, roc_band_on_curve
@@ -156,7 +156,7 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
     return fpr, np.concatenate(([start], curve.tpr[inside], [ends[1]]))
 
 
-def _marks(judged: Judged, view: tuple[float, float]) -> list[Mark]:
+def _marks(judged: PartCurve, view: tuple[float, float]) -> list[Mark]:
     """The cut of the objective, if it asks for one; else the best cuts at a few rates, those that are in view."""
     from core.metrics import operating_point_on_curve
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app import __version__
-from app.datasets.constants import is_constant
+from app.datasets.service import is_constant
 from app.platform.tables import (
     Dataset,
     DatasetKind,

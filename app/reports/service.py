@@ -12,7 +12,7 @@ from app.jobs import repository as job_rows
 from app.models import repository as interpretation_rows
 from app.models import service as models
 from app.models.objectives import target_fpr
-from app.models.service import Judged
+from app.models.service import PartCurve
 from app.platform.database import Database
 from app.platform.errors import NotFound
 from app.platform.tables import (
@@ -61,7 +61,7 @@ class Facts:
     profile: DatasetProfile | None
     metrics: dict[str, Json]
     part: str | None
-    judged: Judged | None
+    judged: PartCurve | None
     cuts: tuple[NamedCut, ...]
     importance: ModelImportance | None
     controls: ModelControls | None
@@ -118,7 +118,7 @@ def gather(db: Database, owner: str, ref: str) -> Facts:
     )
 
 
-def _cuts(judged: Judged) -> Iterator[NamedCut]:
+def _cuts(judged: PartCurve) -> Iterator[NamedCut]:
     """The cut of the objective first, then the usual ones."""
     target = target_fpr(judged.model.objective)
     if target is not None:
@@ -130,7 +130,7 @@ def _cuts(judged: Judged) -> Iterator[NamedCut]:
         yield NamedCut(f"TPR ≥ {tpr:g}", _cut(judged, tpr=tpr))
 
 
-def _cut(judged: Judged, **asked: Any) -> OperatingPoint:
+def _cut(judged: PartCurve, **asked: Any) -> OperatingPoint:
     from core.metrics import operating_point_on_curve
 
     return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.datasets import service as datasets
+from app.datasets.description import Format
+from app.datasets.service import find_lack, hold_datasets, ready_dataset
 from app.ingest.errors import show
 from app.jobs import service as jobs
 from app.jobs.repository import insert_made
@@ -20,10 +21,10 @@ from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
+from app.platform.sql import Json
 from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.service import ModelCache
-from app.scoring.table_rows import Bounds, Terms, check_said, read_body
-from app.training.submission import find_lack, hold_datasets, ready_dataset
+from app.scoring.table_rows import Bounds, TableOptions, check_options, read_body
 
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
@@ -33,12 +34,10 @@ BATCH_SCORES = JobResource(BatchScore, "bat", "batch score")
 SCORE_COLUMNS = ("score", "fpr", "tpr")
 _DROPPED = "dropped"
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class UploadRequest:
-    """What is said of a table that is sent to be scored: the model, and the `Terms` as JSON."""
+    """What is said of a table that is sent to be scored: the model, and the `TableOptions` as JSON."""
 
     model: str
     terms: Json
@@ -92,7 +91,7 @@ def submit(
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
     model, dataset = check_dataset(session, owner, ref, dataset_id, keep, hold=True)
-    return _insert(session, settings, model, Terms(keep=tuple(keep)), dataset=dataset)
+    return _insert(session, settings, model, TableOptions(keep=tuple(keep)), dataset=dataset)
 
 
 def accept(
@@ -104,9 +103,9 @@ def accept(
 ) -> BatchScore:
     """The same for an upload whose bytes will be durable when the transaction ends."""
     model = find_to_use(session, owner, request.model, {"parameter": "model"})
-    terms = check_said(Terms.from_json(request.terms), upload.format)
-    _check_keep(model, terms.keep, "parameter", "keep")
-    return _insert(session, settings, model, terms, upload=upload)
+    options = check_options(TableOptions.from_json(request.terms), upload.format)
+    _check_keep(model, options.keep, "parameter", "keep")
+    return _insert(session, settings, model, options, upload=upload)
 
 
 def find_model(session: Session, owner: str, ref: str) -> Model:
@@ -132,7 +131,7 @@ def _insert(
     session: Session,
     settings: Settings,
     model: Model,
-    terms: Terms,
+    options: TableOptions,
     *,
     dataset: Dataset | None = None,
     upload: datasets.Upload | None = None,
@@ -163,7 +162,7 @@ def _insert(
         content_encoding=None if upload is None else upload.format.content_encoding,
         upload_key=None if upload is None else upload.key,
         upload_bytes=None if upload is None else upload.size,
-        terms=terms.as_json(),
+        terms=options.as_json(),
     )
 
 
@@ -173,7 +172,7 @@ def check(
     owner: str,
     request: UploadRequest,
     upload: Path,
-    table: datasets.Format,
+    table: Format,
 ) -> Json:
     """Read a table as its job would, and keep nothing; raises Invalid and BadTable with every fault.
 
@@ -185,10 +184,10 @@ def check(
             f"a table is checked without being kept up to {settings.max_body_bytes} bytes, got {size}"
         )
     served = cache.find(owner, request.model)
-    terms = check_said(Terms.from_json(request.terms), table)
+    options = check_options(TableOptions.from_json(request.terms), table)
     bounds = Bounds(settings.max_columns, settings.max_score_bytes)
     reader, source = read_body(
-        upload.read_bytes(), table, served.features, terms, served.spelling, bounds
+        upload.read_bytes(), table, served.features, options, served.table_dialect, bounds
     )
     count = sum(batch.size for batch in reader.batches(source))
     return {"valid": True, "rows": count}

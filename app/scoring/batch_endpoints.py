@@ -17,19 +17,19 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.datasets.service import LONGEST_LIST, Upload
+from app.datasets.description import LONGEST_LIST
+from app.datasets.service import Upload
 from app.datasets.uploads import Purpose, Received, Sending, SendingDep, body_docs, take_in
 from app.http.dependencies import Caller, CallerDep, ContextDep, PagingDep, SubjectDep
 from app.http.idempotency import IdempotentRequest
-from app.http.responses import StoredFile, plain_texts
+from app.http.responses import StoredFile, matches, plain_texts
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, look_only
-from app.models.endpoints import matches
 from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import table_rows as score_terms
+from app.scoring import table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, csv_header, is_json, is_lenient
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
@@ -148,8 +148,8 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     if not given.get(_MODEL):
         detail = "model must name the model that is to score the rows, as in model=churn@champion"
         raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
-    terms = score_terms.describe(given, lenient=lenient)
-    return UploadRequest(given[_MODEL], terms.as_json())
+    options = table_rows.describe(given, lenient=lenient)
+    return UploadRequest(given[_MODEL], options.as_json())
 
 
 async def _of_dataset(sending: Sending, caller: Caller) -> Response:
@@ -268,7 +268,7 @@ def read_result(
     besides.
     """
     batch, path = batch_scores.result(context.db, context.blobs, caller.owner, batch_score_id)
-    if batch.dataset_id is not None and batch.terms[score_terms.KEEP]:
+    if batch.dataset_id is not None and batch.terms[table_rows.KEEP]:
         _check_reads(caller)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":

@@ -141,21 +141,21 @@ def read_variables(
 def _columns(model: Model, names: Sequence[str], most: int = MOST_FEATURES) -> list[int]:
     if not 1 <= len(names) <= most:
         times = "once or twice" if most == MOST_FEATURES else f"1 to {most} times"
-        raise _fault(f"feature must be given {times}, got {len(names)} of them")
+        raise _refusal(f"feature must be given {times}, got {len(names)} of them")
     known = [feature["name"] for feature in model.features]
     for name in names:
         if name not in known:
             shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
             detail = f"feature {name[:100]!r} is unknown; the model has {shown}"
-            raise _fault(detail, code="unknown_feature")
+            raise _refusal(detail, code="unknown_feature")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         detail = f"features must differ, got {twice[:100]!r} twice"
-        raise _fault(detail, code="duplicate_feature")
+        raise _refusal(detail, code="duplicate_feature")
     return [known.index(name) for name in names]
 
 
-def _fault(detail: str, code: str = "invalid") -> Invalid:
+def _refusal(detail: str, code: str = "invalid") -> Invalid:
     return Invalid(
         detail, code=code, errors=[{"parameter": "feature", "detail": detail, "code": code}]
     )

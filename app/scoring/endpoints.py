@@ -19,16 +19,14 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import Authenticator, GuardedRoute, needs, require_json
-from app.datasets.service import Format, check_encoding, check_format
+from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
-from app.http.responses import choose, safe
+from app.http.responses import choose, matches, safe
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
-from app.models.endpoints import matches
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
-from app.scoring import service
 from app.scoring import service as scoring
-from app.scoring import table_rows as score_terms
+from app.scoring import table_rows
 from app.scoring.schemas import (
     ROWS_BODY,
     TABLE_ANSWER,
@@ -111,11 +109,11 @@ def csv_header(names: list[str]) -> bytes:
 _INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
 _LARGE_BYTES = 1 << 20  # what takes memory, on the way to scores: only a few are there at once
 
-Said = Mapping[str, str]
+Fields = Mapping[str, str]
 Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
 
 
-def _said(
+def _fields(
     ignore: Annotated[
         Text,
         Query(
@@ -139,7 +137,7 @@ def _said(
             description="Of a CSV: `point` or `comma`; as in the dataset that the model learnt from unless it is given."
         ),
     ] = None,
-) -> Said:
+) -> Fields:
     given = {
         "ignore": ignore,
         "missing": missing,
@@ -150,7 +148,7 @@ def _said(
     return {name: value for name, value in given.items() if value is not None}
 
 
-SaidDep = Annotated[Said, Depends(_said)]
+FieldsDep = Annotated[Fields, Depends(_fields)]
 
 
 def models_of(request: Request) -> ModelCache:
@@ -178,12 +176,12 @@ async def answer_rows(
     models: ModelCache,
     caller: Caller,
     ref: str,
-    said: Said,
+    fields: Fields,
     make: Callable[[Served, Rows], Answer],
 ) -> Response:
     """Parse, score and write: in the loop when it is little, else in a thread."""
     media_type = choose(request, OFFERS)
-    score = _reader(request, context.settings, said)
+    score = _reader(request, context.settings, fields)
     body = await request.body()
     served = models.cached(caller.owner, ref)
 
@@ -212,16 +210,18 @@ def is_json(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
 
 
-def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Served, bytes], Rows]:
+def _reader(
+    request: Request, settings: Settings, fields: Fields
+) -> Callable[[Served, bytes], Rows]:
     """What scores the body, by its headers and the address; says what is wrong with them before it is read."""
     from app.ingest.stream import Stream
 
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):
-        if said:
-            detail = f"{', '.join(said)} can be said of a table only, the body is {JSON}"
-            errors = [{"parameter": name, "detail": detail} for name in said]
+        if fields:
+            detail = f"{', '.join(fields)} can be said of a table only, the body is {JSON}"
+            errors = [{"parameter": name, "detail": detail} for name in fields]
             raise Invalid(detail, errors=errors)
         compression = check_encoding(encoding)
         most, bounds = settings.max_body_bytes, bounds_of(settings)
@@ -230,13 +230,13 @@ def _reader(request: Request, settings: Settings, said: Said) -> Callable[[Serve
             if compression is not None:
                 with Stream(body, compression, most) as stream:
                     body = stream.read()
-            return service.score_matrix(served, rows_of(served, body, lenient, bounds))
+            return served.score(rows_of(served, body, lenient, bounds))
 
         return score_json
     table: Format = check_format(request.headers.get("content-type", ""), encoding, also=JSON)
-    terms = score_terms.check_said(score_terms.describe(said, lenient=lenient), table)
+    options = table_rows.check_options(table_rows.describe(fields, lenient=lenient), table)
     bounds = bounds_of(settings)
-    return lambda served, body: service.score_body(served, body, table, terms, bounds)
+    return lambda served, body: scoring.score_body(served, body, table, options, bounds)
 
 
 def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:
@@ -334,8 +334,8 @@ def _one_score(served: Served, row: npt.NDArray[np.float64]) -> bytes:
     score, fpr, tpr = served.score_one(row)
     # repr of a finite float is its JSON
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
-    said = ',"approximate":true' if served.approximate else ""
-    return f'{{"model_id":"{served.model_id}","score":{score!r},{places}{said}}}'.encode()
+    approximate = ',"approximate":true' if served.approximate else ""
+    return f'{{"model_id":"{served.model_id}","score":{score!r},{places}{approximate}}}'.encode()
 
 
 def _label_scores(served: Served, row: npt.NDArray[np.float64]) -> bytes:
@@ -425,7 +425,7 @@ async def score_rows(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
-    said: SaidDep,
+    fields: FieldsDep,
 ) -> Response:
     """Scores in row order, each with its place on the validation curve.
 
@@ -444,11 +444,11 @@ async def score_rows(
             "fpr": found.fprs,
             "tpr": found.tprs,
         }
-        said = {"approximate": True} if served.approximate else {}
+        approximate = {"approximate": True} if served.approximate else {}
         body = {f"{name}s": column for name, column in columns.items()}
-        return Answer({"model_id": served.model_id, **body, **said}, columns)
+        return Answer({"model_id": served.model_id, **body, **approximate}, columns)
 
-    return await answer_rows(request, context, models, caller, ref, said, make)
+    return await answer_rows(request, context, models, caller, ref, fields, make)
 
 
 @router.post(
@@ -466,7 +466,7 @@ async def rank_rows(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
-    said: SaidDep,
+    fields: FieldsDep,
     top: Annotated[int | None, Query(ge=1, le=2**31, description="Only so many.")] = None,
     label: LabelQuery = None,
 ) -> Response:
@@ -480,7 +480,7 @@ async def rank_rows(
         body = {"model_id": served.model_id, "indices": order, "scores": best}
         return Answer(body, {"index": order, "score": best})
 
-    return await answer_rows(request, context, models, caller, ref, said, make)
+    return await answer_rows(request, context, models, caller, ref, fields, make)
 
 
 @router.post(

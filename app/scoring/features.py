@@ -19,12 +19,23 @@ import numpy.typing as npt
 import orjson
 
 from app.ingest.values import DATE, SPACES, parse_dates, seconds_of
-from app.platform.errors import Invalid, shown
+from app.platform.errors import MOST_ERRORS, escape, refuse_all, shown
 
 if TYPE_CHECKING:
     from app.scoring.fastpath import PlainQuery, PlainRows
 
 MISSING = float("nan")
+Floats = npt.NDArray[np.float64]
+_ABSENT = object()
+_LARGEST = sys.float_info.max
+_NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
+_NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
+_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_BOOLEANS = _NUMBERS | {bool}
+_CELLS = _NUMBERS | {type(None)}
+_WORDS = _CELLS | {str, bool}
+_MANY_DATES = 150  # that are read sooner together than one by one
+_SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
 
 
 class CategoryIndex(dict[Any, float]):
@@ -46,21 +57,6 @@ class CategoryIndex(dict[Any, float]):
         if isinstance(value, bool):
             return self.get("true" if value else "false", MISSING)
         return self.get(spell_number(value), MISSING)
-
-
-Floats = npt.NDArray[np.float64]
-
-_ABSENT = object()
-_MOST_FAULTS = 100
-_LARGEST = sys.float_info.max
-_NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
-_NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
-_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
-_BOOLEANS = _NUMBERS | {bool}
-_CELLS = _NUMBERS | {type(None)}
-_WORDS = _CELLS | {str, bool}
-_MANY_DATES = 150  # that are read sooner together than one by one
-_SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
 
 
 class FeatureIndex:
@@ -143,9 +139,9 @@ class FeatureIndex:
         return None
 
     def _decode(self, query: bytes, lenient: bool) -> Floats:
-        """The same parameter by parameter, with percent-decoding, collecting all faults."""
+        """The same parameter by parameter, with percent-decoding, collecting all errors."""
         row: list[Any] = [_ABSENT] * len(self.names)
-        faults = []
+        errors = []
         for pair in query.split(b"&"):
             if not pair:
                 continue
@@ -153,15 +149,15 @@ class FeatureIndex:
             name = _unquote(raw_name)
             i = self._position.get(name)
             if i is None:
-                faults.append(_fault("parameter", name, self.unknown(name), "unknown_feature"))
+                errors.append(_error("parameter", name, self.unknown(name), "unknown_feature"))
             elif row[i] is not _ABSENT:
                 detail = f"feature {shown(name)} must be given once"
-                faults.append(_fault("parameter", name, detail, "duplicate_feature"))
+                errors.append(_error("parameter", name, detail, "duplicate_feature"))
             else:
-                row[i], fault = self._parse(i, raw_value)
-                if fault:
-                    faults.append(_fault("parameter", name, fault, "invalid_feature_value"))
-        self._fill(row, lenient, "parameter", "", faults)
+                row[i], wrong = self._parse(i, raw_value)
+                if wrong:
+                    errors.append(_error("parameter", name, wrong, "invalid_feature_value"))
+        self._fill(row, lenient, "parameter", "", errors)
         return np.array([row], dtype=np.float64)
 
     def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
@@ -201,51 +197,51 @@ class FeatureIndex:
         return None
 
     def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
-        """The same row by row, collecting all faults."""
-        faults: list[dict[str, str]] = []
+        """The same row by row, collecting all errors."""
+        errors: list[dict[str, str]] = []
         table: list[list[Any]] = []
         for number, given in enumerate(rows):
             pointer = f"/rows/{number}"
             if not isinstance(given, dict):
                 detail = f"a row must be an object of features, got {shown(given)}"
-                faults.append(_fault("pointer", pointer, detail, "invalid"))
+                errors.append(_error("pointer", pointer, detail, "invalid"))
                 continue
             for name in given.keys() - self._position.keys():
-                place = f"{pointer}/{_escape(name)}"
-                faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
+                place = f"{pointer}/{escape(name)}"
+                errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
             row = [given.get(name, _ABSENT) for name in self.names]
             if _ABSENT in row:
-                self._fill(row, lenient, "pointer", pointer, faults, refuse=False)
+                self._fill(row, lenient, "pointer", pointer, errors, refuse=False)
             table.append(row)
-            if len(faults) >= _MOST_FAULTS:
+            if len(errors) >= MOST_ERRORS:
                 break
-        _refuse(faults)
+        refuse_all(errors)
         return table
 
     def matrix_of_table(
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
     ) -> Floats:
         """Rows given as lists under one list of names."""
-        faults = []
+        errors = []
         for number, name in enumerate(columns):
             place = f"/columns/{number}"
             if not isinstance(name, str) or name not in self._position:
-                faults.append(_fault("pointer", place, self.unknown(name), "unknown_feature"))
+                errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
             elif columns.index(name) != number:
                 detail = f"feature {shown(name)} must be given once"
-                faults.append(_fault("pointer", place, detail, "duplicate_feature"))
-        if not faults:
+                errors.append(_error("pointer", place, detail, "duplicate_feature"))
+        if not errors:
             given = set(columns)
             row = [0.0 if name in given else _ABSENT for name in self.names]
-            self._fill(row, lenient, "pointer", "/columns", faults, refuse=False)
+            self._fill(row, lenient, "pointer", "/columns", errors, refuse=False)
         for number, values in enumerate(data):
             if not isinstance(values, list) or len(values) != len(columns):
                 got = f"{len(values)} values" if isinstance(values, list) else shown(values)
                 detail = f"a row must be a list of {len(columns)} values, as there are columns, got {got}"
-                faults.append(_fault("pointer", f"/data/{number}", detail, "invalid"))
-                if len(faults) >= _MOST_FAULTS:
+                errors.append(_error("pointer", f"/data/{number}", detail, "invalid"))
+                if len(errors) >= MOST_ERRORS:
                     break
-        _refuse(faults)
+        refuse_all(errors)
         return self._to_matrix(data, columns, "/data", by_name=False)
 
     def _to_matrix(
@@ -298,17 +294,17 @@ class FeatureIndex:
         place: str,
         by_name: bool,
     ) -> None:
-        faults = []
+        errors = []
         for number, values in enumerate(table):
             for k, (i, value) in enumerate(zip(places, values, strict=True)):
                 if not self._fits(i, value):
-                    key = _escape(columns[k]) if by_name else str(k)
+                    key = escape(columns[k]) if by_name else str(k)
                     detail = self.wrong_type(i, value)
                     where = f"{place}/{number}/{key}"
-                    faults.append(_fault("pointer", where, detail, "invalid_feature_value"))
-            if len(faults) >= _MOST_FAULTS:
+                    errors.append(_error("pointer", where, detail, "invalid_feature_value"))
+            if len(errors) >= MOST_ERRORS:
                 break
-        _refuse(faults)
+        refuse_all(errors)
 
     def _fits(self, i: int, value: Any) -> bool:
         if value is None or value is MISSING:
@@ -330,12 +326,12 @@ class FeatureIndex:
         lenient: bool,
         key: str,
         place: str,
-        faults: list[dict[str, str]] | None = None,
+        errors: list[dict[str, str]] | None = None,
         *,
         refuse: bool = True,
     ) -> None:
         """Take what is absent as missing where it may be: it was in training, or the caller is lenient."""
-        faults = [] if faults is None else faults
+        errors = [] if errors is None else errors
         for i, value in enumerate(row):
             if value is not _ABSENT:
                 continue
@@ -343,9 +339,9 @@ class FeatureIndex:
                 row[i] = MISSING
             else:
                 name = self.names[i]
-                faults.append(_fault(key, place or name, self.absent(i), "absent_feature"))
+                errors.append(_error(key, place or name, self.absent(i), "absent_feature"))
         if refuse:
-            _refuse(faults)
+            refuse_all(errors)
 
     def absent(self, i: int) -> str:
         """Say that a feature should be there."""
@@ -404,16 +400,5 @@ def _unquote(text: bytes) -> str:
     return _unquote_bytes(text).decode("utf-8", "replace")
 
 
-def _fault(key: str, place: str, detail: str, code: str) -> dict[str, str]:
+def _error(key: str, place: str, detail: str, code: str) -> dict[str, str]:
     return {key: place[:1000], "detail": detail, "code": code}
-
-
-def _refuse(faults: list[dict[str, str]]) -> None:
-    if faults:
-        first = faults[0]["detail"]
-        detail = first if len(faults) == 1 else f"{len(faults)} faults, the first: {first}"
-        raise Invalid(detail, code=faults[0]["code"], errors=faults[:_MOST_FAULTS])
-
-
-def _escape(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")

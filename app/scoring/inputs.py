@@ -1,4 +1,4 @@
-"""What a judging job reads and writes: a dataset's table, models' artifacts, a curve."""
+"""What a job that evaluates or scores reads: a dataset's table, models' artifacts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from sqlalchemy.orm import Session
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.models import repository as model_rows
+from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
+from app.platform.sql import Json
 from app.platform.tables import Dataset, Model
-from app.scoring.service import artifact_key
 
 if TYPE_CHECKING:
     from core.ranker import Ranker
 
 
-Json = dict[str, Any]
-
-
 def find_dataset(session: Session, owner: str, dataset_id: str | None) -> Dataset:
-    """The dataset that a job judges by: ready when that was asked for, and so ever since, unless it was deleted."""
+    """The dataset that a job reads: ready when that was asked for, and so ever since, unless it was deleted."""
     dataset = dataset_rows.find(session, owner, dataset_id or "")
     if dataset is None:
         raise _deleted("dataset", dataset_id)
@@ -32,7 +30,7 @@ def find_dataset(session: Session, owner: str, dataset_id: str | None) -> Datase
 
 
 def find_model(session: Session, owner: str, model_id: str) -> Model:
-    """The model that a job judges."""
+    """The model that a job uses."""
     model = model_rows.find(session, owner, model_id)
     if model is None:
         raise _deleted("model", model_id)

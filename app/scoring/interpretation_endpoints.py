@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
+from app.models import margins
 from app.models import service as models
-from app.models.schemas import Part
+from app.models.schemas import Margins, Part, finite
 from app.scoring import dependence
 from app.scoring import service as scoring
 from app.scoring.endpoints import LabelQuery, ModelsDep
@@ -22,6 +23,10 @@ from app.scoring.schemas import (
     variables_of,
 )
 from app.training import importance as importances
+from core.bounds import LEAST_THETA
+
+if TYPE_CHECKING:
+    from core.bounds import Bound
 
 # A picture holds names that somebody else chose: escaped, and besides nothing in it may run or be fetched.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
@@ -134,3 +139,92 @@ def read_structure(
         drawn = scoring.picture(served, f"{model.name}:{model.version}")
         return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
     return {"model_id": served.model_id, **scoring.structure(served)}
+
+
+@router.get("/{ref}/margins", summary="How safe is the order of its pairs?")
+@needs("read")
+def read_margins(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    cache: ModelsDep,
+    theta: Annotated[
+        float,
+        Query(
+            ge=LEAST_THETA, le=1, description="Pairs with a margin up to this count as misranked."
+        ),
+    ] = 0.1,
+    delta: Annotated[
+        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
+    ] = 0.05,
+    max_rounds: Annotated[
+        int, Query(ge=0, le=100_000, description="Most rounds, the first ones.")
+    ] = 100,
+) -> Margins:
+    """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
+    where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
+    """
+    found = margins.read_margins(context.db, caller.owner, ref, theta=theta, delta=delta)
+    served = cache.find(caller.owner, found.model.id)
+    return Margins.model_validate(
+        {
+            "model_id": found.model.id,
+            "on": "train",
+            "l1_norm": found.row.l1_norm,
+            "margin": found.spread.least,
+            "smooth_margin": found.row.smooth_margin,
+            "weak_rankers": found.row.weak_rankers,
+            "distribution": [
+                {"theta": theta, "fraction": fraction}
+                for theta, fraction in zip(
+                    found.spread.thetas.tolist(), found.spread.fractions.tolist(), strict=True
+                )
+            ],
+            "theta": theta,
+            "delta": delta,
+            "bounds": [_bound(bound) for bound in found.bounds],
+            "best": found.best,
+            "rounds": _margin_rounds(found, max_rounds),
+            "losses": _round_losses(margins.losses_of(served.ranker, found.row), max_rounds),
+        }
+    )
+
+
+def _round_losses(found: margins.Losses, most: int) -> dict[str, Any]:
+    shown = zip(*(column[:most].tolist() for column in found), strict=True)
+    names = ("f", "f_skew", "f_tilde", "smooth_margin")
+    return {
+        "total": len(found.f),
+        "data": [
+            {"round": t, **dict(zip(names, map(finite, values), strict=True))}
+            for t, values in enumerate(shown, start=1)
+        ],
+    }
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {
+        "name": bound.name,
+        "source": bound.source,
+        "value": finite(bound.value),
+        "margin_fraction": bound.margin_fraction,
+        "epsilon": finite(bound.epsilon),
+        "terms": {name: finite(value) for name, value in bound.terms.items()},
+        "applies": bound.applies,
+        "reasons": list(bound.reasons),
+        "vacuous": bound.vacuous,
+    }
+
+
+def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
+    columns = (found.edges, found.tied, found.most_tied, found.progress)
+    shown = zip(*(column[:most].tolist() for column in columns), strict=True)
+    return {
+        "total": len(found.edges),
+        "holds": int(found.progress.sum()),
+        "data": [
+            {"round": t, "edge": edge, "tied": tied, "most_tied": most_tied, "holds": holds}
+            for t, (edge, tied, most_tied, holds) in enumerate(shown, start=1)
+        ],
+    }

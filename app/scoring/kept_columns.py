@@ -13,9 +13,8 @@ from app.ingest.errors import BadTable, brief
 from app.ingest.rows import Source
 from app.ingest.value_columns import as_doubles, is_text
 from app.ingest.writer import CATEGORIES
+from app.platform.sql import Json
 from app.platform.tables import Dataset
-
-Json = dict[str, Any]
 
 _MICROSECONDS = 1e6
 _TYPES = {
@@ -26,7 +25,7 @@ _TYPES = {
 }
 
 
-def said_of_dataset(dataset: Dataset, name: str) -> Json | None:
+def form_of(dataset: Dataset, name: str) -> Json | None:
     """How a column of a dataset's table is written back: labels by their values, seconds as times; None as it is."""
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
@@ -39,13 +38,13 @@ def said_of_dataset(dataset: Dataset, name: str) -> Json | None:
 
 
 def kept_fields(source: Source, keep: Mapping[str, Json | None]) -> list[pa.Field]:
-    """The types of the columns to be kept: of a dataset as is said, of a typed file its own, of others text."""
+    """The types of the columns to be kept: of a dataset by their form, of a typed file its own, of others text."""
     types: dict[str, pa.DataType] = {}
     if source.schema is not None:
         types = dict(zip(source.names, source.schema.types, strict=True))
     found = {
-        name: _plain_type(types.get(name, pa.string())) if said is None else _TYPES[said["as"]]
-        for name, said in keep.items()
+        name: _plain_type(types.get(name, pa.string())) if form is None else _TYPES[form["as"]]
+        for name, form in keep.items()
     }
     return [pa.field(name, kind) for name, kind in found.items()]
 
@@ -79,14 +78,14 @@ def _plain(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes, texts)
 
 
-def keep_as_said(column: pa.Array, said: Json | None) -> pa.Array:
-    """One column of a batch, written back as is said of it."""
-    if said is None:
+def write_as(column: pa.Array, form: Json | None) -> pa.Array:
+    """One column of a batch in the form that `form_of` found."""
+    if form is None:
         return _plain(column)
-    if said["as"] == "words":
-        return pa.array(said["words"], pa.string()).take(column)
+    if form["as"] == "words":
+        return pa.array(form["words"], pa.string()).take(column)
     values = column.to_numpy(zero_copy_only=False)
-    return _FROM_NUMBERS[said["as"]](values, np.isnan(values))
+    return _FROM_NUMBERS[form["as"]](values, np.isnan(values))
 
 
 def _to_times(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> pa.Array:

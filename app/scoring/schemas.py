@@ -14,7 +14,7 @@ from app.jobs.resources import STATUS, status_of
 from app.models.schemas import Part
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import table_rows as score_terms
+from app.scoring import table_rows
 from app.scoring.dependence import Dependence, FoundVariables
 from app.scoring.table_rows import MOST_NAMES
 
@@ -240,7 +240,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         model_version=row.model_version,
         dataset_id=row.dataset_id,
         dataset_name=row.dataset_name,
-        keep=row.terms[score_terms.KEEP],
+        keep=row.terms[table_rows.KEEP],
         rows=row.rows,
         columns=columns,
         bytes=row.result_bytes,

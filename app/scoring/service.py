@@ -14,28 +14,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.service import Format
+from app.datasets.description import Format
 from app.ingest.rows import Source
 from app.models import repository as rows
 from app.models import service as models
+from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.tables import Model
 from app.scoring.features import FeatureIndex
-from app.scoring.table_rows import Bounds, RowReader, Terms, read_body
-from app.training.tasks import ARTIFACTS
+from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
 
 if TYPE_CHECKING:
     from core.metrics import RocCurve
     from core.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
-
 MOST_EXPLAINED = 1_000
 _TIMES_ARTIFACT = 4  # what a ranker takes, with what it keeps ready: twice to five times
 _BYTES_A_CATEGORY = 330  # in all indices; its letters count as part of the artifact
+
+
+class Scores(NamedTuple):
+    """Of rows: scores of shape (rows,) or (rows, labels), and places on the validation curve if there is one."""
+
+    scores: Floats
+    fprs: Floats | None
+    tprs: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +58,7 @@ class Served:
     """The labels of a model that has several: it gives a score for each."""
     approximate: bool = False
     """Whether the curve is put together from out-of-fold scores."""
-    spelling: Mapping[str, Any] | None = None
+    table_dialect: Mapping[str, Any] | None = None
     """How tables spell missing values and decimals, where the model's own table did not do as usual."""
     n_bytes: int = 0
     """About what it takes in memory, see `count_bytes`."""
@@ -67,12 +74,12 @@ class Served:
             return score, None, None
         return score, *self.curve.locate_one(score)
 
-    def score(self, X: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+    def score(self, X: Floats) -> Scores:
         """The scores of rows, and their places on the validation curve if there is one."""
         scores = self.ranker.score_rows(X)
         if self.curve is None:
-            return scores, None, None
-        return scores, *self.curve.locate(scores)
+            return Scores(scores, None, None)
+        return Scores(scores, *self.curve.locate(scores))
 
     def entity_tag(self, row: Floats) -> str:
         """Names the answer for this row: a hash of the artifact and the inputs as they were understood."""
@@ -206,11 +213,6 @@ def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] 
     return _TIMES_ARTIFACT * artifact_bytes + _BYTES_A_CATEGORY * n_categories
 
 
-def artifact_key(model: Model) -> str:
-    """Where the model's artifact lies in the blob store."""
-    return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
-
-
 def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
     """Indices of the rows, best first, equal scores in their given order; the first `top` of them."""
     order = np.argsort(-scores, kind="stable")
@@ -284,27 +286,16 @@ def structure(served: Served) -> dict[str, Any]:
     return described
 
 
-class Scores(NamedTuple):
-    """Of rows: scores of shape (rows,) or (rows, labels), and places on the validation curve if there is one."""
-
-    scores: Floats
-    fprs: Floats | None
-    tprs: Floats | None
-
-
-def score_matrix(served: Served, X: Floats) -> Scores:
-    """The scores of rows that are numbers already."""
-    return Scores(*served.score(X))
-
-
-def score_body(served: Served, body: bytes, table: Format, terms: Terms, bounds: Bounds) -> Scores:
+def score_body(
+    served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
+) -> Scores:
     """The scores of a table that lies in memory. Raises Invalid and BadTable with every fault of it."""
-    reader, source = read_body(body, table, served.features, terms, served.spelling, bounds)
+    reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     if len(blocks) == 1:
         return blocks[0]
     if not blocks:
-        return score_matrix(served, np.empty((0, len(served.features.names))))
+        return served.score(np.empty((0, len(served.features.names))))
     scores, fprs, tprs = zip(*blocks, strict=True)
     return Scores(np.concatenate(scores), _join(fprs), _join(tprs))
 
@@ -312,7 +303,7 @@ def score_body(served: Served, body: bytes, table: Format, terms: Terms, bounds:
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:
     for batch in reader.batches(source):
         for X in batch.blocks(len(served.features.names)):
-            yield score_matrix(served, X)
+            yield served.score(X)
 
 
 def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:

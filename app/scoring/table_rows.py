@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.service import LONGEST_LIST, Format, split_names
-from app.ingest.errors import ENOUGH, MAX_FAULTS, BadTable, Faults, show, too_many_rows
+from app.datasets.description import LONGEST_LIST, Format, split_names
+from app.ingest.errors import ENOUGH, BadTable, Faults, show, too_many_rows
 from app.ingest.formats import (
     ARROW,
     ARROW_FILE,
@@ -28,8 +28,8 @@ from app.ingest.formats import (
 )
 from app.ingest.rows import Rows, Source
 from app.ingest.values import MissingTokens, is_dated, parse_dates, typed_seconds
-from app.platform.errors import Invalid, UnsupportedMedia
-from app.platform.tables import Dataset
+from app.platform.errors import Invalid, UnsupportedMedia, refuse_all
+from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
 
 if TYPE_CHECKING:
@@ -44,13 +44,17 @@ ALL = "*"
 
 MOST_NAMES = 1_000
 _SHOWN = 100
+Floats = npt.NDArray[np.float64]
+READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
+"""The formats that are read where they arrive."""
 
-Json = dict[str, Any]
+_BLOCK_CELLS = 1 << 16
+_CELL_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What a caller says; what is None is as the model's own table had it, or is read off the file.
+class TableOptions:
+    """How a caller wants a table read; what is None is as the model's own table had it, or is read off the file.
 
     Columns that are no feature are refused, unless they are to be ignored or kept, or the caller is lenient. Then
     absent features count as missing as well.
@@ -67,8 +71,8 @@ class Terms:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Terms:
-        """The same terms again."""
+    def from_json(cls, kept: Mapping[str, Any]) -> TableOptions:
+        """The same options again."""
         missing = kept["missing"]
         return cls(
             ignore=tuple(kept[IGNORE]),
@@ -78,31 +82,20 @@ class Terms:
             lenient=kept["lenient"],
         )
 
-    def tokens(self, spelling: Mapping[str, Any] | None) -> MissingTokens:
-        """What stands for a missing value."""
-        said = self.missing if self.missing is not None else (spelling or {}).get("missing")
-        return MissingTokens(said)
+    def missing_of(self, table_dialect: Mapping[str, Any] | None) -> Sequence[str] | None:
+        """What stands for a missing value beside the empty one; None where the defaults do."""
+        return self.missing if self.missing is not None else (table_dialect or {}).get("missing")
 
-    def dialect_of(self, spelling: Mapping[str, Any] | None) -> Dialect:
+    def dialect_of(self, table_dialect: Mapping[str, Any] | None) -> Dialect:
         """How a CSV is written."""
-        return Dialect(**{"decimal": (spelling or {}).get("decimal")} | dict(self.dialect))
+        return Dialect(**{"decimal": (table_dialect or {}).get("decimal")} | dict(self.dialect))
 
     def passes(self, name: str) -> bool:
         """Whether a column that is no feature is passed over."""
         return self.lenient or ALL in self.ignore or name in self.ignore or name in self.keep
 
 
-def spelling_of(dataset: Dataset | None) -> Json | None:
-    """What a model's own table says of its values, which a table to be scored need not say again."""
-    if dataset is None:
-        return None
-    decimal = (dataset.dialect or {}).get("decimal")
-    if dataset.missing is None and decimal is None:
-        return None
-    return {"missing": dataset.missing, "decimal": decimal}
-
-
-def describe(given: Mapping[str, str], *, lenient: bool) -> Terms:
+def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
     """Check what is said of a table, by the names of `LISTS` and of a CSV's dialect; every fault is named."""
     errors: list[Json] = []
 
@@ -127,32 +120,23 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> Terms:
             refuse(name, f"{name} must name each once, {twice!r} comes again")
         lists[name] = tuple(names)
     dialect = {name: given[name] for name in CHOICES if name in given}
-    for name, said in dialect.items():
-        if said not in CHOICES[name]:
-            shown = f"{', '.join(CHOICES[name])}, got {said[:_SHOWN]!r}"
+    for name, value in dialect.items():
+        if value not in CHOICES[name]:
+            shown = f"{', '.join(CHOICES[name])}, got {value[:_SHOWN]!r}"
             refuse(name, f"{name} must be one of {shown}")
     if errors:
         raise Invalid(errors[0]["detail"], errors=errors)
-    return Terms(dialect=dialect, lenient=lenient, **lists)
+    return TableOptions(dialect=dialect, lenient=lenient, **lists)
 
 
-def check_said(terms: Terms, table: Format) -> Terms:
-    """The terms with what the Content-Type says of the text. Raises Invalid for a dialect of what is no CSV."""
-    if terms.dialect and table.content_type != CSV:
-        detail = f"{', '.join(terms.dialect)} can be said of {CSV} only, got {table.content_type}"
-        raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in terms.dialect])
+def check_options(options: TableOptions, table: Format) -> TableOptions:
+    """The options with what the Content-Type says of the text. Raises Invalid for a dialect of what is no CSV."""
+    if options.dialect and table.content_type != CSV:
+        detail = f"{', '.join(options.dialect)} can be said of {CSV} only, got {table.content_type}"
+        raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in options.dialect])
     if table.charset is None:
-        return terms
-    return replace(terms, dialect={"encoding": table.charset} | dict(terms.dialect))
-
-
-Floats = npt.NDArray[np.float64]
-
-READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
-"""The formats that are read where they arrive."""
-
-_BLOCK_CELLS = 1 << 16
-_CELL_BYTES = 8
+        return options
+    return replace(options, dialect={"encoding": table.charset} | dict(options.dialect))
 
 
 @dataclass(frozen=True)
@@ -193,10 +177,10 @@ class RowReader:
     """Reads the features of one model from any source."""
 
     def __init__(
-        self, features: FeatureIndex, terms: Terms, missing: MissingTokens, most_rows: int
+        self, features: FeatureIndex, options: TableOptions, missing: MissingTokens, most_rows: int
     ) -> None:
         self._features = features
-        self._terms = terms
+        self._options = options
         self._missing = missing
         self._most_rows = most_rows
 
@@ -207,7 +191,7 @@ class RowReader:
             for name, kind in zip(self._features.names, self._features.types, strict=True)
             if kind == "numeric"
         }
-        return [name for name in names if name in numbers and name not in self._terms.keep]
+        return [name for name in names if name in numbers and name not in self._options.keep]
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows, batch by batch. Raises Invalid for columns, and BadTable for values, that break a rule."""
@@ -216,7 +200,7 @@ class RowReader:
             self._check_types(source.names, source.schema)
         place = {name: i for i, name in enumerate(self._features.names)}
         found = [name for name in source.names if name in place]
-        wanted = list(dict.fromkeys([*found, *self._terms.keep])) or source.names[:1]
+        wanted = list(dict.fromkeys([*found, *self._options.keep])) or source.names[:1]
         faults = Faults()
         count = 0
         for rows in source.batches(faults, wanted, self._numeric(source.names)):
@@ -227,7 +211,7 @@ class RowReader:
             if faults.total >= ENOUGH:
                 break
             if not faults.total:
-                kept = [rows.batch.column(name) for name in self._terms.keep]
+                kept = [rows.batch.column(name) for name in self._options.keep]
                 if source.schema is None:  # text, which every reader of a format is to give alike
                     kept = [self._missing.tidy(column) for column in kept]
                 yield Batch(rows.batch.num_rows, values, kept)
@@ -236,29 +220,26 @@ class RowReader:
 
     def _check_columns(self, names: Sequence[str]) -> None:
         """Every column has a use or is passed over; every feature is there or may be absent; what is named is there."""
-        features, terms = self._features, self._terms
+        features, options = self._features, self._options
         known, there = set(features.names), set(names)
         faults = [
             _fault(name, features.unknown(name), "unknown_feature")
             for name in names
-            if name not in known and not terms.passes(name)
+            if name not in known and not options.passes(name)
         ]
         for i, name in enumerate(features.names):
-            if name not in there and not terms.lenient and not features.may_miss[i]:
+            if name not in there and not options.lenient and not features.may_miss[i]:
                 faults.append(_fault(name, features.absent(i), "absent_feature"))
-        for role, listed in (("ignored", terms.ignore), ("kept", terms.keep)):
+        for role, listed in (("ignored", options.ignore), ("kept", options.keep)):
             for name in listed:
                 if name not in there and name != ALL:
                     detail = f"the {role} column {show(name)} is not in the table"
                     faults.append(_fault(name, detail, "unknown_column"))
-        for name in terms.ignore:
+        for name in options.ignore:
             if name in known:
                 detail = f"column {show(name)} cannot be ignored: it is a feature of the model"
                 faults.append(_fault(name, detail, "column_in_two_roles"))
-        if faults:
-            first = faults[0]["detail"]
-            detail = first if len(faults) == 1 else f"{len(faults)} faults, the first: {first}"
-            raise Invalid(detail, code=faults[0]["code"], errors=faults[:MAX_FAULTS])
+        refuse_all(faults)
 
     def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
         """Raise BadTable for a typed column that no feature of its kind could be read from."""
@@ -266,7 +247,7 @@ class RowReader:
 
         kinds = dict(zip(self._features.names, self._features.types, strict=True))
         for name, kind in zip(names, schema.types, strict=True):
-            if name not in kinds and name not in self._terms.keep:
+            if name not in kinds and name not in self._options.keep:
                 continue
             check_type(name, kind, text=True)
             if kinds.get(name) in ("numeric", "boolean") and is_dated(kind):
@@ -331,8 +312,8 @@ def read_body(
     body: bytes,
     table: Format,
     features: FeatureIndex,
-    terms: Terms,
-    spelling: Mapping[str, Any] | None,
+    options: TableOptions,
+    table_dialect: Mapping[str, Any] | None,
     bounds: Bounds,
 ) -> tuple[RowReader, Source]:
     """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
@@ -345,9 +326,9 @@ def read_body(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
             f"{PARQUET} is read by a worker alone: send it to POST /v1/batch-scores, without validate"
         )
-    missing = terms.tokens(spelling)
+    missing = MissingTokens(options.missing_of(table_dialect))
     most_rows = bounds.most_rows(len(features.names))
-    reader = RowReader(features, terms, missing, most_rows)
+    reader = RowReader(features, options, missing, most_rows)
     if table.content_type in (ARROW, ARROW_FILE):
         plain = plain_bytes(body, table.content_encoding, bounds.bytes)
         stream = plain if table.content_type == ARROW else stream_of(plain)
@@ -361,7 +342,7 @@ def read_body(
             )
         return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
     upload = Upload(body, table.content_encoding, bounds.bytes)
-    dialect = terms.dialect_of(spelling)
+    dialect = options.dialect_of(table_dialect)
     found = streamed_source(upload, table.content_type, dialect, bounds.columns, most_rows, missing)
     return reader, found
 

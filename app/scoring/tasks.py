@@ -16,17 +16,20 @@ from app.datasets.tasks import hold_inputs, limits
 from app.ingest.formats import PARQUET, open_source
 from app.ingest.values import MissingTokens
 from app.jobs import queue
+from app.jobs.handlers import Callback
 from app.models import repository as model_rows
 from app.models import service as models
+from app.models.service import artifact_key
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.sql import Json
 from app.platform.tables import BatchScore, Job, Model
 from app.scoring.batch import BATCH_SCORES, score_names
 from app.scoring.features import FeatureIndex
 from app.scoring.inputs import find_dataset, find_model
-from app.scoring.service import Served, artifact_key
-from app.scoring.table_rows import ALL, RowReader, Terms
+from app.scoring.service import Served
+from app.scoring.table_rows import ALL, RowReader, TableOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,9 +39,6 @@ SCORES = "scores"
 RESULT_FILE = "scores.parquet"
 _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
-Json = dict[str, Any]
 
 
 def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
@@ -50,7 +50,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
             batch = BATCH_SCORES.find_to_make(session, claim, batch_id)
             model = find_model(session, claim.owner, batch.model_id)
             described = _model(session, model, blobs, workdir)
-            table, said = _table(session, batch, model, blobs)
+            table, forms = _table(session, batch, model, blobs)
     except BaseException:
         shutil.rmtree(workdir)
         raise
@@ -59,7 +59,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "model": described,
         "limits": limits(settings),
         "workdir": str(workdir),
-        "keep": said,
+        "keep": forms,
         **table,
     }
 
@@ -84,24 +84,21 @@ def _table(
     session: Session, batch: BatchScore, model: Model, blobs: BlobStore
 ) -> tuple[Json, Json]:
     """What is to be read, and what is known of the columns to be kept; a dataset is typed, and has no spellings."""
-    from app.scoring.kept_columns import said_of_dataset
+    from app.scoring.kept_columns import form_of
 
-    terms = Terms.from_json(batch.terms)
+    options = TableOptions.from_json(batch.terms)
     if batch.upload_key is not None:
-        dialect = terms.dialect_of(model.spelling)
-        missing = (
-            terms.missing if terms.missing is not None else (model.spelling or {}).get("missing")
-        )
+        dialect = options.dialect_of(model.spelling)
         read = {
             "path": str(blobs.path(batch.upload_key)),
             "content_type": batch.content_type,
             "content_encoding": batch.content_encoding,
             "dialect": vars(dialect),
-            "missing": missing,
+            "missing": options.missing_of(model.spelling),
             "typed": False,
             "terms": batch.terms,
         }
-        return read, dict.fromkeys(terms.keep)
+        return read, dict.fromkeys(options.keep)
     dataset = find_dataset(session, batch.owner, batch.dataset_id)
     read = {
         "path": str(blobs.path(dataset.table_key or "")),
@@ -109,9 +106,9 @@ def _table(
         "content_encoding": None,
         "missing": [],
         "typed": True,
-        "terms": Terms(ignore=(ALL,), keep=terms.keep).as_json(),
+        "terms": TableOptions(ignore=(ALL,), keep=options.keep).as_json(),
     }
-    return read, {name: said_of_dataset(dataset, name) for name in terms.keep}
+    return read, {name: form_of(dataset, name) for name in options.keep}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
@@ -119,13 +116,13 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     import pyarrow as pa
 
     from app.ingest.writer import TableWriter
-    from app.scoring.kept_columns import keep_as_said, kept_fields
+    from app.scoring.kept_columns import kept_fields, write_as
 
     workdir, model = Path(payload["workdir"]), payload["model"]
     served = _load(model, workdir, typed=payload["typed"])
     missing = MissingTokens(payload["missing"])
-    terms = Terms.from_json(payload["terms"])
-    reader = RowReader(served.features, terms, missing, payload["limits"]["rows"])
+    options = TableOptions.from_json(payload["terms"])
+    reader = RowReader(served.features, options, missing, payload["limits"]["rows"])
     path = workdir / RESULT_FILE
 
     with ExitStack() as stack:
@@ -136,8 +133,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         writer = stack.enter_context(TableWriter(path, fields))
         for batch in reader.batches(source):
             kept = [
-                keep_as_said(column, said)
-                for column, said in zip(batch.kept, payload["keep"].values(), strict=True)
+                write_as(column, form)
+                for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
             scores = _score(served, batch.blocks(len(served.features.names)))
             writer.write([*kept, *scores])

@@ -1,9 +1,9 @@
-"""Controls: plain algorithms on the same divisions, and whether the chosen ranker beats them beyond chance.
+"""Baselines (`controls` over HTTP): plain algorithms on the same splits, and whether the chosen ranker beats them.
 
 A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
-nobody waits for a baseline: controls come after the fits that were asked for, and take a tenth of their time, or half a
-second; of the budget of `auto` what is left, a tenth of it at most. Where all rows would take longer they learn from a
-sample of them, which is named. How long they take is tried out on few rows, then on more.
+nobody waits for a baseline. Baselines come after the fits that were asked for. They take a tenth of the time of those,
+or half a second; of the budget of `auto` what is left, a tenth of it at most. Where all rows would take longer they
+learn from a sample, which is named. How long they take is measured on few rows, then on more.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.models.objectives import WHOLE, window_of
+from app.platform.sql import Json
 from app.platform.tables import ModelControls
-from app.training.bipartite import LEVEL, Entries, windows_of
+from app.training.bipartite import LEVEL, HeldOutRows, windows_of
 from app.training.search import AUTO
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from core.ranker import Floats
 
 
-CONTROLS = ("logistic", "auc_svm")
+BASELINES = ("logistic", "auc_svm")
 
 SHARE = 0.1
-"""Of the time that a job's fits took, what its controls may take beside."""
+"""Of the time that a job's fits took, what its baselines may take beside."""
 
 LEAST_SECONDS = 0.5
 """What they may take however short the fits were."""
@@ -42,12 +43,11 @@ LATE = 1.5
 """Times the seconds that are left for it, after which a fit is given up."""
 
 CHOSEN = "chosen"
-
-Json = dict[str, Any]
+_KEPT = ("level", "controls", "windows", "decided_on", "skipped")
 
 
 def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> Json:
-    """Say which controls a job fits, why none where it was not told so, and which share of its time they may take.
+    """Say which baselines a job fits, why none where it was not told so, and which share of its time they may take.
 
     `asked` is what the job says: true, for all rows whatever it takes, false, or nothing.
     """
@@ -56,7 +56,7 @@ def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> 
         skipped = f"controls rank rows with one label, the dataset is of kind {kind}"
     elif validation["method"] == "none":
         skipped = "controls are compared on rows held out, and validation.method is none"
-    fitted = CONTROLS if asked is not False and skipped is None else ()
+    fitted = BASELINES if asked is not False and skipped is None else ()
     return {
         "algorithms": list(fitted),
         "skipped": None if asked is False else skipped,
@@ -65,7 +65,7 @@ def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> 
 
 
 def seconds_for(spec: Mapping[str, Any], spent: float) -> float:
-    """How long a job's controls may take after fits and a search that took so long; nothing is left where not above 0.
+    """How long a job's baselines may take after fits and a search that took so long; nothing is left where not above 0.
 
     `auto` counts them within its budget.
     """
@@ -79,7 +79,7 @@ def seconds_for(spec: Mapping[str, Any], spent: float) -> float:
 
 @dataclass(frozen=True)
 class Try:
-    """A fit of a control: the rows that it learnt from, of so many, its seconds, and whether it was given up."""
+    """A fit of a baseline: the rows that it learnt from, of so many, its seconds, and whether it was given up."""
 
     rows: int
     of: int
@@ -88,7 +88,7 @@ class Try:
 
 
 def next_rows(tries: Sequence[Try], of: int, n_scopes: int, left: float) -> int | None:
-    """The rows that a control is to try next, given its tries in the first scope; None where the last will do.
+    """The rows that a baseline is to try next, given its tries in the first scope; None where the last will do.
 
     `left` are the seconds left for it, in all `n_scopes` scopes, each of about `of` rows. A fit takes no longer than in
     proportion to its rows, or little.
@@ -105,7 +105,7 @@ def next_rows(tries: Sequence[Try], of: int, n_scopes: int, left: float) -> int 
 
 
 def find_judged(parts: Sequence[Mapping[str, Any]], n_scopes: int) -> list[Mapping[str, Any]]:
-    """Of a control's finished parts those that are compared: on the most rows on which it was fitted in every scope.
+    """Of a baseline's finished parts those that are compared: on the most rows on which it was fitted in every scope.
 
     None where there are no such; then some part says why.
     """
@@ -118,7 +118,7 @@ def find_judged(parts: Sequence[Mapping[str, Any]], n_scopes: int) -> list[Mappi
 
 
 def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:
-    """A control's parameters: its defaults, and the job's seed."""
+    """A baseline's parameters: its defaults, and the job's seed."""
     own = {parameter.name: parameter.default for parameter in list_parameters(ALGORITHMS[name])}
     if "random_state" in own:
         own["random_state"] = spec["seed"]
@@ -127,14 +127,14 @@ def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:
 
 def judge(
     objective: Mapping[str, Any],
-    judged: Entries | None,
+    judged: HeldOutRows | None,
     chosen: Floats,
     scores: Mapping[str, Floats],
 ) -> Json:
-    """Compare the chosen ranker with each control, on the rows that judge: areas and paired differences by window.
+    """Compare the chosen ranker with each baseline, on the rows that judge: areas and paired differences by window.
 
-    p-values are adjusted by Holm over all controls and windows. The ranker beats a control if its area in the
-    objective's window is greater, with an adjusted p-value below 1 - level. Without any control there is nothing to
+    p-values are adjusted by Holm over all baselines and windows. The ranker beats a baseline if its area in the
+    objective's window is greater, with an adjusted p-value below 1 - level. Without any baseline there is nothing to
     compare.
     """
     from core.metrics.comparison import holm
@@ -188,7 +188,10 @@ def _shown(area: Json, difference: Difference, adjusted: float) -> Json:
 
 
 def _compare(
-    judged: Entries, scores: Sequence[Floats], windows: list[tuple[float, float]], names: list[str]
+    judged: HeldOutRows,
+    scores: Sequence[Floats],
+    windows: list[tuple[float, float]],
+    names: list[str],
 ) -> Comparison:
     from core.metrics import compare, cross_validated_compare
 
@@ -210,6 +213,3 @@ def _compare(
 def row_of(model_id: str, found: Mapping[str, Any]) -> ModelControls:
     """What is kept of it."""
     return ModelControls(model_id=model_id, **{key: found[key] for key in _KEPT})
-
-
-_KEPT = ("level", "controls", "windows", "decided_on", "skipped")

@@ -1,4 +1,4 @@
-"""Trials on a table whose rows have a label of two values: judged by the ROC curve and its areas."""
+"""Rows with a label of two values, split to learn from and to judge by: judged by the ROC curve and its areas."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import Columns, Table, check_classes, divide, read_table
+from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.models import margins
 from app.models.objectives import value_of, window_of
 from app.platform.errors import Invalid
-from app.platform.sql import Base
+from app.platform.sql import Base, Json
 from app.platform.tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.training.samples import draw, draw_classes, score
-from app.training.splits import CROSS_VALIDATION, HOLDOUT, Division, Inner, divide_rows
+from app.training.splits import CROSS_VALIDATION, HOLDOUT, Inner, RowSplit, divide, split_rows
 
 if TYPE_CHECKING:
     from core.checkpoint import SharedRanker
@@ -30,11 +30,12 @@ LEVEL = 0.95
 """Of intervals and tests."""
 
 Ints = npt.NDArray[np.int64]
+DEFAULT_WINDOW = (0.0, 0.05)
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Which row each entry is of, counted from 0, and in which repeat and fold it was scored, counted from 1."""
+    """Of out-of-fold rows their numbers, from 0, and the repeat and fold in which each was scored, from 1."""
 
     row: Ints
     repeat: Ints
@@ -42,8 +43,8 @@ class Folds:
 
 
 @dataclass(frozen=True)
-class Entries:
-    """An entry each time that a row was scored: its label, weight and group; without folds every row comes once."""
+class HeldOutRows:
+    """Rows that judge: label, weight and group of each; under cross-validation the out-of-fold rows, once a repeat."""
 
     y: npt.NDArray[np.int8]
     weight: Floats | None
@@ -51,12 +52,8 @@ class Entries:
     folds: Folds | None = None
 
 
-DEFAULT_WINDOW = (0.0, 0.05)
-Json = dict[str, Any]
-
-
 class BipartiteTable:
-    """The rows of a job, and the trials that its validation divides them into."""
+    """The rows of a job, and the parts that its validation splits them into."""
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         spec = payload["spec"]
@@ -65,24 +62,24 @@ class BipartiteTable:
         table = read_table(Path(payload["table"]["path"]), columns)
         check_classes(table.y, "the table")
         self._features = payload["table"]["features"]
-        self._folds: list[Division] = []
+        self._folds: list[RowSplit] = []
         self._n_folds: int = validation.get("folds", 1)
-        self._divided: dict[tuple[int, int] | None, dict[Inner, list[Division]]] = {}
-        self._latest: tuple[tuple[int, int], BipartiteTrial] | None = None
+        self._divided: dict[tuple[int, int] | None, dict[Inner, list[RowSplit]]] = {}
+        self._latest: tuple[tuple[int, int], BipartiteSplitData] | None = None
         match validation["method"]:
             case "none":
-                self.served = self._trial(table, None)
+                self.served = self._split_data(table, None)
             case "holdout":
-                (division,) = divide_rows(table, validation, spec["seed"])
-                self.served = self._trial(*divide(table, *division))
+                (row_split,) = split_rows(table, validation, spec["seed"])
+                self.served = self._split_data(*divide(table, *row_split))
             case "dataset":
                 other = payload["validation_table"]
                 judge = read_table(Path(other["path"]), _columns(other, names, None))
                 check_classes(judge.y, "the validation dataset")
-                self.served = self._trial(table, judge.coded_as(table))
+                self.served = self._split_data(table, judge.coded_as(table))
             case "cross_validation":
-                self._folds = divide_rows(table, validation, spec["seed"])
-                self.served = self._trial(table, None)
+                self._folds = split_rows(table, validation, spec["seed"])
+                self.served = self._split_data(table, None)
             case method:
                 raise Invalid(
                     "validation.method must be holdout, cross_validation, dataset or none, "
@@ -91,30 +88,30 @@ class BipartiteTable:
                 )
         self.served.has_curve = validation["method"] != "none"
 
-    def trial(self, scope: tuple[int, int] | None) -> BipartiteTrial:
-        """The trial of a fold, or the one whose ranker is served."""
+    def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
+        """The rows of a fold, or those whose ranker is served."""
         if scope is None:
             return self.served
         if self._latest is None or self._latest[0] != scope:
             self._latest = None  # its memory goes before the next one's comes
             whole = self.served.train
-            self._latest = (scope, self._trial(*divide(whole, *self.division(scope)), scope))
+            self._latest = (scope, self._split_data(*divide(whole, *self.row_split(scope)), scope))
         return self._latest[1]
 
-    def division(self, scope: tuple[int, int]) -> Division:
-        """The rows of a fold."""
+    def row_split(self, scope: tuple[int, int]) -> RowSplit:
+        """Which rows a fold learns from and is judged by."""
         repeat, fold = scope
         return self._folds[repeat * self._n_folds + fold]
 
-    def entries(self, folds: Sequence[tuple[int, int]]) -> Entries:
-        """The rows that judge, fold by fold; without folds those of the one division."""
+    def held_out_rows(self, folds: Sequence[tuple[int, int]]) -> HeldOutRows:
+        """The rows that judge, fold by fold; without folds those held out once."""
         if not folds:
             held = self.served.held_rows()
-            return Entries(held.y, held.weight, held.group)
-        rows = [self.division(fold).test for fold in folds]
+            return HeldOutRows(held.y, held.weight, held.group)
+        rows = [self.row_split(fold).test for fold in folds]
         sizes = [len(each) for each in rows]
         row, table = np.concatenate(rows), self.served.train
-        return Entries(
+        return HeldOutRows(
             table.y[row],
             None if table.weight is None else table.weight[row],
             None if table.group is None else table.group[row],
@@ -125,22 +122,22 @@ class BipartiteTable:
             ),
         )
 
-    def _trial(
+    def _split_data(
         self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
-    ) -> BipartiteTrial:
+    ) -> BipartiteSplitData:
         divided = self._divided.setdefault(scope, {})
-        return BipartiteTrial(train, validation, self._features, divided)
+        return BipartiteSplitData(train, validation, self._features, divided)
 
 
-class BipartiteTrial:
-    """The rows to learn from, and those to judge by; `divided` keeps how the former are divided once more."""
+class BipartiteSplitData:
+    """The rows to learn from, and those to judge by; `divided` keeps how the former are split once more."""
 
     def __init__(
         self,
         train: Table,
         validation: Table | None,
         features: Sequence[Mapping[str, Any]],
-        divided: dict[Inner, list[Division]],
+        divided: dict[Inner, list[RowSplit]],
     ) -> None:
         self.train, self.validation = train, validation
         self.has_curve = validation is not None
@@ -163,16 +160,16 @@ class BipartiteTrial:
         """Put all the pieces of a ranker together, as `fit` would have made it."""
         ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
-    def thinned(self, share: float, seed: int) -> BipartiteTrial:
-        """The same trial, learning from a share of the training part."""
+    def thinned(self, share: float, seed: int) -> BipartiteSplitData:
+        """The same, learning from a share of the training part."""
         from core.selection import draw_rows
 
         thin = copy(self)
         thin.train = self.train.take(draw_rows(self.train.y, share, seed)).known_to()
         return thin
 
-    def inner(self, inner: Inner, split: int, seed: int) -> BipartiteTrial:
-        """A trial on the training part alone, of which it holds out one part."""
+    def inner(self, inner: Inner, split: int, seed: int) -> BipartiteSplitData:
+        """The training part alone, split once more."""
         if inner not in self._divided:
             validation: Json = {
                 "method": CROSS_VALIDATION,
@@ -181,9 +178,9 @@ class BipartiteTrial:
             }
             if inner.n_splits == 1:
                 validation = {"method": HOLDOUT, "fraction": inner.fraction}
-            self._divided[inner] = divide_rows(self.train, validation, seed)
+            self._divided[inner] = split_rows(self.train, validation, seed)
         parts = divide(self.train, *self._divided[inner][split])
-        return BipartiteTrial(*parts, self._features, {})
+        return BipartiteSplitData(*parts, self._features, {})
 
     @property
     def n_learnt(self) -> int:
@@ -290,11 +287,16 @@ def metrics_of(summary: Summary) -> Json:
         "positive_effective": summary.totals.positive_effective,
         "negative_effective": summary.totals.negative_effective,
         "ties": summary.ties,
-        "partial_aucs": [
-            {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
-            for area in summary.partial_aucs
-        ],
+        "partial_aucs": partial_aucs_of(summary),
     }
+
+
+def partial_aucs_of(summary: Summary) -> list[Json]:
+    """The partial AUCs, window by window, small enough for JSON."""
+    return [
+        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
+        for area in summary.partial_aucs
+    ]
 
 
 def write_curve(path: Path, curve: RocCurve) -> None:

@@ -1,27 +1,27 @@
-"""A part of a training job, done as a job of its own: some fits, whose files and small JSON go to the parent."""
+"""A child job of a training job: some of its fits, whose files and small JSON go to the parent."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.jobs import child_jobs as parts
 from app.jobs import queue
+from app.jobs.handlers import Callback
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.training import batches as bundles
+from app.platform.sql import Json
 from app.training import tasks as training
-from app.training.progress import Leaderboard
+from app.training.plan import name_file
+from app.training.progress import Leaderboard, Reporter
 
 TRAIN_PART = "train_part"
 PARTS = "parts"
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
-Json = dict[str, Any]
 
 
 def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
@@ -33,13 +33,30 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Fit; pure computing on the files that the payload names."""
-    results = bundles.run(payload, callback)
+    results = _run_fits(payload, callback)
     files = {
-        bundles.name_file(number, name): {"path": path, "sha256": _sha256(path)}
+        name_file(number, name): {"path": path, "sha256": _sha256(path)}
         for number, result in enumerate(results)
         for name, path in result.pop("files").items()
     }
     return {"results": results, "files": files}
+
+
+def _run_fits(payload: Mapping[str, Any], callback: Callback) -> list[Json]:
+    """Do the fits that the payload names, on tables that are read once; their results, in order."""
+    from app.training.fitting import FitContext
+
+    reporter, fits = Reporter(payload["spec"], callback), payload["fits"]
+    context, results = FitContext(payload, reporter), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        for number, fit in enumerate(fits):
+            folder = Path(payload["workdir"]) / str(number)
+            folder.mkdir()
+            progress = reporter.begin(fit, 1.0 / len(fits))
+            results.append(context.run(fit, folder, progress))
+            progress.finish(results[-1])
+    return results
 
 
 def _sha256(path: str) -> str:
@@ -48,7 +65,7 @@ def _sha256(path: str) -> str:
 
 
 def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Publish the files, then end the part; its parent goes on if it was the last.
+    """Publish the files, then end the child job; its parent goes on if it was the last.
 
     May be called again with the same result when the database was away.
     """

@@ -1,49 +1,44 @@
-"""/v1/algorithms: what can be trained, and by which parameters."""
+"""What can be trained, the job that trains it, and how the model was judged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query
-from pydantic import Field
+from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, Context, ContextDep
+from app.http.idempotency import IdempotentDep
 from app.http.responses import StoredFile
-from app.http.schemas import Resource
+from app.jobs.acceptance import PreferWaitDep, create
+from app.jobs.endpoints import PATH, look_at, show
+from app.jobs.schemas import Job
 from app.platform.errors import NotFound
-from app.training import service
-from app.training import service as algorithms
-from app.training.schemas import Controls, Leaderboard, OutOfFold, controls_of, leaderboard_of
+from app.training import service, submission
+from app.training.schemas import (
+    Algorithm,
+    Algorithms,
+    Controls,
+    JobCheck,
+    JobRequest,
+    Leaderboard,
+    OutOfFold,
+    controls_of,
+    leaderboard_of,
+)
 
 router = APIRouter(prefix="/v1/algorithms", tags=["algorithms"], route_class=GuardedRoute)
 
 
-class Algorithm(Resource):
-    """An algorithm of the registry."""
-
-    name: str = Field(examples=["rankboost"])
-    summary: str
-    paper: str
-    parameters: dict[str, Any] = Field(
-        description="JSON Schema of what goes beside `name` in a job's `algorithm`: types, bounds and defaults."
-    )
-
-
-class Algorithms(Resource):
-    """All of them."""
-
-    data: list[Algorithm]
-
-
 @cache
 def _all() -> Algorithms:
-    return Algorithms(data=[Algorithm(**entry) for entry in algorithms.describe_all()])
+    return Algorithms(data=[Algorithm(**entry) for entry in service.describe_all()])
 
 
 @router.get("", summary="List algorithms")
@@ -62,6 +57,67 @@ async def read_algorithm(name: str) -> Algorithm:
             return algorithm
     known = ", ".join(algorithm.name for algorithm in _all().data)
     raise NotFound(f"there is no algorithm {name[:100]!r}; there are {known}")
+
+
+jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
+
+
+@jobs_router.post(
+    "",
+    status_code=202,
+    response_model=Job,
+    summary="Hand in a training job",
+    responses={
+        200: {"model": Job | JobCheck, "description": "Done within the wait, or only checked."}
+    },
+)
+@needs("train")
+async def submit_job(
+    *,
+    body: JobRequest,
+    context: ContextDep,
+    caller: CallerDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
+) -> Response:
+    """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
+
+    With `Prefer: wait=N` the answer comes when the job has ended, with its final state; a job that failed is a
+    200 too, whose `error` says why. `?validate=true` checks everything, creates nothing, and estimates time and memory.
+    """
+    train = body.to_request()
+
+    def work(session: Session) -> dict[str, Any]:
+        return show(submission.submit(session, context.settings, caller.owner, train))
+
+    return await create(
+        context,
+        idempotent,
+        wait,
+        PATH,
+        work,
+        look_at(context, caller.owner),
+        check=partial(_check, context, caller.owner, train),
+        done=200,
+    )
+
+
+def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
+    with context.db.read() as session:
+        spec = submission.check(session, owner, train)
+        estimate = submission.estimate(session, owner, train, spec)
+    algorithm = spec["algorithm"]
+    return {
+        "valid": True,
+        "algorithm": {"name": algorithm["name"], **algorithm["parameters"]},
+        "objective": spec["objective"],
+        "validation": spec["validation"],
+        "search": spec["search"],
+        "controls": spec["controls"],
+        "seed": spec["seed"],
+        "label_noise": spec["label_noise"],
+        "estimate": estimate,
+    }
 
 
 validation_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)

@@ -18,25 +18,26 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from app.jobs.handlers import Callback
 from app.platform.errors import Invalid
-from app.training import importance as importances
-from app.training import samples
-from app.training.bipartite import BipartiteTrial
-from app.training.kinds import KINDS, Data, Trial
-from app.training.out_of_fold import YARDSTICK_FILE, mark
+from app.platform.sql import Json
+from app.training import importance, samples
+from app.training.bipartite import BipartiteSplitData
+from app.training.out_of_fold import CALIBRATION_FILE, quantiles_of
 from app.training.plan import (
-    CONTROL,
+    BASELINE,
     FIT,
     SCORES_FILE,
     SERVED,
-    SHARE,
-    TRYOUT,
+    SHARD,
+    SHARD_FILE,
+    TRIAL,
     Scope,
     scope_of,
-    tryout_of,
+    trial_of,
 )
-from app.training.progress import COMPARING, MEASURING, PREPARING, READING, Reporter, Told
-from app.training.shards import SHARE_FILE
+from app.training.progress import COMPARING, MEASURING, PREPARING, READING, FitProgress, Reporter
+from app.training.split_data import KINDS, Data, SplitData
 from app.training.splits import Inner
 from core import artifact
 from core.checkpoint import SharedRanker
@@ -58,24 +59,22 @@ _SALT = 2**32
 _MOST_KEPT_CELLS = 20_000_000
 """Of inner splits that are kept, rows times features."""
 
-Callback = Callable[[int, int, Mapping[str, float]], None]
-Json = dict[str, Any]
 Result = TypeVar("Result")
 
 
 class _Late(Exception):
-    """A control has taken too long."""
+    """A baseline has taken too long."""
 
 
-class Bench:
-    """The tables that a payload names, read once and shared by all parts that are run on it."""
+class FitContext:
+    """What the fits of a payload have in common: its tables, read once, and the job's spec."""
 
     def __init__(self, payload: Mapping[str, Any], reporter: Reporter) -> None:
         self._payload = payload
         self._reporter = reporter
         self.spec: Mapping[str, Any] = payload["spec"]
         self._data: Data | None = None
-        self._inner: dict[Any, Trial] = {}
+        self._inner: dict[Any, SplitData] = {}
         self._lock = threading.RLock()
 
     @property
@@ -88,13 +87,13 @@ class Bench:
         """The tables, read when they are first asked for."""
         with self._lock:
             if self._data is None:
-                self._reporter.tell(READING)
+                self._reporter.enter(READING)
                 self._data = KINDS[self._payload["dataset_kind"]].read(self._payload, self.names)
             return self._data
 
     @property
     def at_once(self) -> int:
-        """How many tryouts run at once."""
+        """How many trials run at once."""
         if self._payload["dataset_kind"] != "bipartite":
             return 1
         n_rows, _, n_features, _ = self.counts(None)
@@ -102,17 +101,17 @@ class Bench:
 
     def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
         """The rows that judge the candidates of a scope."""
-        return _bipartite(self._inner_trial(scope, inner, split)).held_rows()
+        return _bipartite(self._inner_split_data(scope, inner, split)).held_rows()
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
         """The rows that a scope has to learn from, those of its rarer class, features, most categories of one."""
-        train = _bipartite(self.data.trial(scope)).train
+        train = _bipartite(self.data.split_data(scope)).train
         y = train.y
         positives = int(np.count_nonzero(y))
         most = max((len(texts or ()) for texts in train.categories), default=0)
         return len(y), min(positives, len(y) - positives), len(train.categories), most
 
-    def run(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
+    def run(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         """Run one part, and tell of it.
 
         Returns what it found, and the files that it has put into the folder, by name.
@@ -120,34 +119,34 @@ class Bench:
         started = time.perf_counter()
         match part["what"]:
             case "tryout":
-                result = self._try_out(part, folder, told)
+                result = self._run_trial(part, folder, progress)
             case "control":
-                result = self._control(part, folder, told)
+                result = self._fit_baseline(part, folder, progress)
             case "share":
-                result = self._share(part, folder, told)
+                result = self._fit_shard(part, folder, progress)
             case "fit":
-                result = self._fit(part, folder, told)
+                result = self._fit(part, folder, progress)
             case what:
                 raise ValueError(
-                    f"a part must be {TRYOUT}, {SHARE}, {FIT} or {CONTROL}, got {what!r}"
+                    f"a part must be {TRIAL}, {SHARD}, {FIT} or {BASELINE}, got {what!r}"
                 )
         files = {file.name: str(file) for file in sorted(folder.iterdir())}
         return result | {"elapsed": time.perf_counter() - started, "files": files}
 
-    def _try_out(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
-        tryout, objective = tryout_of(part), self.spec["objective"]
-        inner = self._inner_trial(scope_of(part), Inner(**part["inner"]), tryout.split)
+    def _run_trial(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
+        trial, objective = trial_of(part), self.spec["objective"]
+        inner = self._inner_split_data(scope_of(part), Inner(**part["inner"]), trial.split)
         learning = inner
-        if tryout.rows < 1.0:
-            learning = inner.thinned(tryout.rows, self.spec["seed"])
-        told.tell(PREPARING, rows=learning.n_learnt)
+        if trial.rows < 1.0:
+            learning = inner.thinned(trial.rows, self.spec["seed"])
+        progress.enter(PREPARING, rows=learning.n_learnt)
 
         def metric(scores: Floats) -> Metrics:
             area = inner.value(scores, {"metric": "auc"})
             is_auc = objective["metric"] == "auc"
             return Metrics(area if is_auc else inner.value(scores, objective), area)
 
-        tried = run_trial(tryout, learning.fit, inner.held_out, metric, told.step)
+        tried = run_trial(trial, learning.fit, inner.held_out, metric, progress.step)
         if tried.scores:
             np.save(folder / SCORES_FILE, np.stack(tried.scores))
         return {
@@ -160,90 +159,96 @@ class Bench:
             "failed": tried.failed,
             "notes": list(inner.notes),
             "rows": learning.n_learnt,
-            "along": path_parameter(ALGORITHMS[tryout.algorithm]) if tryout.path else None,
+            "along": path_parameter(ALGORITHMS[trial.algorithm]) if trial.path else None,
         }
 
-    def _inner_trial(self, scope: Scope, inner: Inner, split: int) -> Trial:
-        """A scope's training rows divided once more; the latest are kept, for tryouts come split by split."""
+    def _inner_split_data(self, scope: Scope, inner: Inner, split: int) -> SplitData:
+        """A scope's training rows split once more; the latest are kept, for trials come split by split."""
         which = (scope, inner, split)
         with self._lock:
             if which in self._inner:
                 return self._inner[which]
-            cells = len(self.data.trial(scope).training_values(0)) * len(self.names)
+            cells = len(self.data.split_data(scope).training_values(0)) * len(self.names)
             most = max(_MOST_KEPT_CELLS // max(cells, 1), self.at_once)
             while len(self._inner) >= most:
                 del self._inner[next(iter(self._inner))]
             try:
-                trial = self.data.trial(scope).inner(inner, split, self.spec["seed"] + _SALT)
+                split_data = self.data.split_data(scope).inner(
+                    inner, split, self.spec["seed"] + _SALT
+                )
             except Invalid as error:
                 raise Invalid(
                     f"the search divides the training part once more: {error.detail}",
                     code=error.code,
                 ) from error
-            self._inner[which] = trial
-            return trial
+            self._inner[which] = split_data
+            return split_data
 
-    def _control(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
+    def _fit_baseline(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         """Fit a plain algorithm for comparison; one that refuses the rows, or takes too long, is none."""
-        trial = self.data.trial(scope_of(part))
-        of, seed = len(_bipartite(trial).train.y), self.spec["seed"]
-        learning, rows = trial, part.get("rows")
+        split_data = self.data.split_data(scope_of(part))
+        of, seed = len(_bipartite(split_data).train.y), self.spec["seed"]
+        learning, rows = split_data, part.get("rows")
         if rows is not None:
-            learning = trial.thinned(rows / of, seed)
+            learning = split_data.thinned(rows / of, seed)
         learnt_from = {"rows": len(_bipartite(learning).train.y), "of": of}
-        told.tell(COMPARING, rows=learnt_from["rows"])
+        progress.enter(COMPARING, rows=learnt_from["rows"])
         until = time.perf_counter() + (part.get("seconds") or math.inf)
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
-            told.step(done, of, info)
+            progress.step(done, of, info)
             if time.perf_counter() > until:
                 raise _Late
 
         try:
             if rows is not None:  # that kernels are loaded is not to count
-                _fit([part], trial.thinned(min(1.0, FEW / of), seed), step)
+                _fit([part], split_data.thinned(min(1.0, FEW / of), seed), step)
             ranker, seconds, _ = _fit([part], learning, step)
         except _Late:
             failed = f"it took more than {part['seconds']:.3g} s on {learnt_from['rows']:,} rows"
             return learnt_from | {"failed": failed, "late": True, "seconds": part["seconds"]}
         except CoreError as error:
             return learnt_from | {"failed": str(error), "late": False, "seconds": 0.0}
-        np.save(folder / SCORES_FILE, _bipartite(trial).scores_of(ranker, "validation"))
+        np.save(folder / SCORES_FILE, _bipartite(split_data).scores_of(ranker, "validation"))
         return learnt_from | {"failed": None, "late": False, "seconds": seconds}
 
-    def _share(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
-        """Fit some of the pieces of a ranker that another part will join."""
-        trial = _bipartite(self.data.trial(scope_of(part)))
-        told.tell(PREPARING, rows=trial.n_learnt)
-        ranker, first, last = _shared(part["members"]), part["first"], part["last"]
-        share, seconds, notes = _timed(lambda: trial.fit_share(ranker, first, last, told.step))
-        (folder / SHARE_FILE).write_bytes(share)
+    def _fit_shard(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
+        """Fit one shard of a ranker: some of its pieces, which another part will join."""
+        split_data = _bipartite(self.data.split_data(scope_of(part)))
+        progress.enter(PREPARING, rows=split_data.n_learnt)
+        ranker, first, last = _sharded(part["members"]), part["first"], part["last"]
+        share, seconds, notes = _timed(
+            lambda: split_data.fit_share(ranker, first, last, progress.step)
+        )
+        (folder / SHARD_FILE).write_bytes(share)
         return {"seconds": seconds, "notes": notes}
 
-    def _fit(self, part: Mapping[str, Any], folder: Path, told: Told) -> Json:
+    def _fit(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         scope = scope_of(part)
-        trial = self.data.trial(scope)
+        split_data = self.data.split_data(scope)
         rows = part.get("rows", 1.0)
-        learning = trial if rows == 1.0 else _bipartite(trial).thinned(rows, self.spec["seed"])
-        told.tell(PREPARING, rows=learning.n_learnt)
+        learning = (
+            split_data if rows == 1.0 else _bipartite(split_data).thinned(rows, self.spec["seed"])
+        )
+        progress.enter(PREPARING, rows=learning.n_learnt)
         if shares := part.get("shares"):
-            ranker, seconds, notes = _join(part["members"], shares, trial)
+            ranker, seconds, notes = _join(part["members"], shares, split_data)
         else:
-            callback = _ends_in(told.step, part.get("limit"))
+            callback = _ends_in(progress.step, part.get("limit"))
             ranker, seconds, notes = _fit(part["members"], learning, callback)
-        told.tell(MEASURING)
+        progress.enter(MEASURING)
         if scope is SERVED:
-            return self._serve(ranker, trial, folder) | {"seconds": seconds, "notes": notes}
-        fold = _bipartite(trial)
+            return self._serve(ranker, split_data, folder) | {"seconds": seconds, "notes": notes}
+        fold = _bipartite(split_data)
         np.save(folder / SCORES_FILE, fold.scores_of(ranker, "validation"))
-        np.save(folder / YARDSTICK_FILE, mark(fold.scores_of(ranker, "train")))
+        np.save(folder / CALIBRATION_FILE, quantiles_of(fold.scores_of(ranker, "train")))
         return {"seconds": seconds, "notes": notes}
 
-    def _serve(self, ranker: Ranker, trial: Trial, folder: Path) -> Json:
+    def _serve(self, ranker: Ranker, split_data: SplitData, folder: Path) -> Json:
         """Measure the ranker that is served, and write it and what is asked of it later."""
         seed = self.spec["seed"]
-        parts = trial.judge(ranker, self.spec["objective"], folder)
-        drawn = {part: trial.sample(part, seed) for part in parts}
+        parts = split_data.judge(ranker, self.spec["objective"], folder)
+        drawn = {part: split_data.sample(part, seed) for part in parts}
         kept = {
             part: samples.as_scored(sample, ranker)
             for part, sample in drawn.items()
@@ -252,7 +257,7 @@ class Bench:
         data = artifact.save(ranker)
         (folder / ARTIFACT_FILE).write_bytes(data)
         names = self.names
-        missing = [_missing_among(trial.training_values(i)) for i in range(len(names))]
+        missing = [_missing_among(split_data.training_values(i)) for i in range(len(names))]
         empty = [name for name, (_, is_empty) in zip(names, missing, strict=True) if is_empty]
         return {
             "artifact": {
@@ -262,30 +267,30 @@ class Bench:
             },
             "parts": parts,
             "samples": {part: samples.write(folder, part, sample) for part, sample in kept.items()},
-            "importance": importances.measure(ranker, trial, kept["train"], seed),
+            "importance": importance.measure(ranker, split_data, kept["train"], seed),
             "features": [
                 feature | {"missing": any_missing} | _categories_of(texts)
                 for feature, (any_missing, _), texts in zip(
                     self._payload["table"]["features"], missing, ranker.categories_, strict=True
                 )
             ],
-            "trial_notes": list(trial.notes),
+            "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
 
 
-def _bipartite(trial: Trial) -> BipartiteTrial:
-    """Folds, controls and ensembles are for rows with one label; jobs of other kinds were refused."""
-    assert isinstance(trial, BipartiteTrial)
-    return trial
+def _bipartite(split_data: SplitData) -> BipartiteSplitData:
+    """Folds, baselines and ensembles are for rows with one label; jobs of other kinds were refused."""
+    assert isinstance(split_data, BipartiteSplitData)
+    return split_data
 
 
 def _fit(
-    members: Sequence[Mapping[str, Any]], trial: Trial, callback: Callback
+    members: Sequence[Mapping[str, Any]], split_data: SplitData, callback: Callback
 ) -> tuple[Ranker, float, list[str]]:
     """Fit one ranker, or the rank average of several; the job's parameters were checked when it was taken in."""
     ranker = _make(members)
-    _, seconds, notes = _timed(lambda: trial.fit(ranker, callback))
+    _, seconds, notes = _timed(lambda: split_data.fit(ranker, callback))
     return ranker, seconds, notes
 
 
@@ -302,16 +307,16 @@ def _ends_in(callback: Callback, limit: float | None) -> Callback:
 
 
 def _join(
-    members: Sequence[Mapping[str, Any]], shares: Sequence[Mapping[str, Any]], trial: Trial
+    members: Sequence[Mapping[str, Any]], shares: Sequence[Mapping[str, Any]], split_data: SplitData
 ) -> tuple[Ranker, float, list[str]]:
-    """The ranker whose pieces were fitted in shares, as one fit would have made it; its time is that of all."""
-    ranker = _shared(members)
+    """The ranker whose pieces were fitted in shards, as one fit would have made it; its time is that of all."""
+    ranker = _sharded(members)
     files = [Path(share["file"]).read_bytes() for share in shares]
-    _, seconds, notes = _timed(lambda: _bipartite(trial).join_shares(ranker, files))
+    _, seconds, notes = _timed(lambda: _bipartite(split_data).join_shares(ranker, files))
     seconds += sum(share["seconds"] for share in shares)
-    said = [note for share in shares for note in share["notes"]]
+    earlier = [note for share in shares for note in share["notes"]]
     assert isinstance(ranker, Ranker)
-    return ranker, seconds, list(dict.fromkeys([*said, *notes]))
+    return ranker, seconds, list(dict.fromkeys([*earlier, *notes]))
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
@@ -324,7 +329,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
     return result, seconds, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
-def _shared(members: Sequence[Mapping[str, Any]]) -> SharedRanker:
+def _sharded(members: Sequence[Mapping[str, Any]]) -> SharedRanker:
     """A ranker that the plan has divided."""
     ranker = _make(members)
     assert isinstance(ranker, SharedRanker)

@@ -17,9 +17,10 @@ from app.models import repository as rows
 from app.models.service import find, find_label
 from app.platform.database import Database
 from app.platform.errors import NotFound
+from app.platform.sql import Json
 from app.platform.tables import ModelImportance
-from app.training.kinds import Trial
 from app.training.samples import as_scored
+from app.training.split_data import SplitData
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -42,10 +43,8 @@ MOST_SCORED = 500_000
 FEWEST_JUDGES = 25
 """Permutation deals each feature out so often, and scores so many rows for it, or 25 of each class per deal."""
 
-Json = dict[str, Any]
 
-
-def measure(ranker: Ranker, trial: Trial, train: Table, seed: int) -> Json | None:
+def measure(ranker: Ranker, split_data: SplitData, train: Table, seed: int) -> Json | None:
     """Measure importances in the first way that the ranker has; None where it has none of them.
 
     Runs in the fit process. `train` holds a few rows of the training part, as the ranker scores them.
@@ -60,7 +59,7 @@ def measure(ranker: Ranker, trial: Trial, train: Table, seed: int) -> Json | Non
     if parts is not None:
         weight = np.ones(len(parts)) if train.weight is None else train.weight
         return _found(CONTRIBUTION, "train", mean_absolute(parts, weight))
-    judges = trial.judges(seed)
+    judges = split_data.judges(seed)
     if judges is None:
         return None
     part, table = judges

@@ -1,4 +1,4 @@
-"""Trials on a table with several labels: judged label by label, each by its AUC and partial AUC, and by their means.
+"""Rows with several labels, split to learn from and to judge by: judged label by label, and by the means over them.
 
 A label's figures need rows of both its classes. Where a part has too few of one, the label has no figure there: the
 model says so in a warning, and the means go over the others. Rows are split by the hash of their group, else of their
@@ -16,29 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import (
-    LEAST_PER_CLASS,
-    Columns,
-    Table,
-    cut,
-    divide,
-    hash_units,
-    read_table,
-)
+from app.datasets.matrices import LEAST_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
 from app.platform.errors import Invalid
-from app.platform.sql import Base
+from app.platform.sql import Base, Json
 from app.platform.tables import ModelLabelMetrics
-from app.training.bipartite import windows_of
+from app.training.bipartite import LEVEL, partial_aucs_of, windows_of
 from app.training.samples import draw, score_labels
-from app.training.splits import Inner, check_one_split
+from app.training.splits import Inner, check_one_split, cut, divide, hash_units
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
-
-
-LEVEL = 0.95
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -59,7 +47,7 @@ class Part:
         return enough
 
 
-class MultilabelTrial:
+class MultilabelSplitData:
     """The rows to learn from, and those to judge by."""
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
@@ -72,8 +60,8 @@ class MultilabelTrial:
         train = self._train
         ranker.fit(train.table.coded, train.has, train.table.weight, callback=callback)
 
-    def thinned(self, share: float, seed: int) -> MultilabelTrial:
-        """The same trial, learning from a share of the training part."""
+    def thinned(self, share: float, seed: int) -> MultilabelSplitData:
+        """The same, learning from a share of the training part."""
         from core.selection import draw_rows
 
         part = self._train
@@ -82,8 +70,8 @@ class MultilabelTrial:
         thin._train = Part(part.table.take(rows).known_to(), part.has[rows])
         return thin
 
-    def inner(self, inner: Inner, split: int, seed: int) -> MultilabelTrial:
-        """A trial on the training part alone, of which it holds out a share."""
+    def inner(self, inner: Inner, split: int, seed: int) -> MultilabelSplitData:
+        """The training part alone, split once more."""
         check_one_split(inner, "several labels")
         found = copy(self)
         found._train, found._validation = self._divide(self._train, inner.fraction, seed)
@@ -212,10 +200,7 @@ class MultilabelTrial:
         )
         return found | {
             "auc": summary.auc._asdict(),
-            "partial_aucs": [
-                {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
-                for area in summary.partial_aucs
-            ],
+            "partial_aucs": partial_aucs_of(summary),
             "positives": summary.positives,
             "negatives": summary.negatives,
             "ties": summary.ties,

@@ -6,7 +6,7 @@
 **One curve.** The ranker that is served has learnt from all rows, so that its own curve on them would flatter it. Its
 `fpr` and `tpr` come from the out-of-fold scores, brought onto its scale in two steps.
 
-1. `yardstick.convert` says a fold's scores in the served ranker's units, going by the scores that each gives the rows
+1. `calibrate` says a fold's scores in the served ranker's units, going by the scores that each gives the rows
    it has learnt from. All folds together then show how the served ranker's scores of rows *to come* may be spread. Its
    scores of the training rows do not show that: a ranker that has overfitted leaves a gap between the classes there,
    and it is in the gap that new rows will lie.
@@ -29,12 +29,13 @@ import numpy as np
 import numpy.typing as npt
 
 from app.models.objectives import WHOLE
+from app.platform.sql import Json
 from app.platform.tables import ModelOutOfFold
 from app.training.bipartite import (
     LEVEL,
     BipartiteTable,
-    Entries,
     Folds,
+    HeldOutRows,
     metrics_of,
     scores_file,
     windows_of,
@@ -45,51 +46,21 @@ from app.training.plan import FIT, SCORES_FILE, SERVED, Fold, scope_of
 if TYPE_CHECKING:
     from core.ranker import Floats
 
-YARDSTICK_FILE = "yardstick.npy"
-
-_MARKS = 1001
+CALIBRATION_FILE = "yardstick.npy"
+_N_QUANTILES = 1001
 _STEEPEST = 1e9  # so that nothing overflows where a ranker's training scores all but coincide
-
-
-def mark(scores: Floats) -> Floats:
-    """Evenly spaced quantiles of the scores that a ranker gives the rows it has learnt from."""
-    quantiles: Floats = np.quantile(scores, np.linspace(0.0, 1.0, _MARKS))
-    return quantiles
-
-
-def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
-    """Say in units of the other ranker what scores in a ranker's own units are, by the yardsticks of both.
-
-    A score goes where as large a share of the other's training scores lies below. Both rankers know their training
-    rows equally well, so what overfitting does to the distance between rows known and rows to come is alike in both
-    yardsticks. Beyond the ends the map goes on straight, with the slope of the whole; so it never decreases.
-    """
-    ends, starts = np.searchsorted(own, own, "right"), np.searchsorted(own, own, "left")
-    units, first = np.unique(own, return_index=True)
-    sums = np.r_[0.0, np.cumsum(other)]
-    heights = (sums[ends] - sums[starts])[first] / (ends - starts)[first]  # of equal marks the mean
-    slope = 1.0
-    if 0.0 < (width := units[-1] - units[0]) < np.inf:
-        slope = min((other[-1] - other[0]) / width, _STEEPEST)
-    converted: Floats = np.interp(scores, units, heights)
-    converted += slope * (np.maximum(scores - units[-1], 0.0) - np.maximum(units[0] - scores, 0.0))
-    return converted
-
-
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
 CURVE_FILE = "validation.curve"
 MOST_POINTS = 250_000
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class OutOfFold:
-    """An entry per row and repeat, in the order of repeat, fold and row, and its score on the fold's own scale and on
-    that of the ranker that is served.
+    """The out-of-fold rows in the order of repeat, fold and row, once a repeat, each with its score on the fold's own
+    scale and on that of the ranker that is served.
     """
 
-    entries: Entries
+    held_out: HeldOutRows
     folds: Folds
     score: Floats
     aligned: Floats
@@ -104,17 +75,45 @@ def gather(
         for each in finished
         if each["spec"]["what"] == FIT
     }
-    served = mark(np.load(files[SERVED][scores_file("train")]))
+    served = quantiles_of(np.load(files[SERVED][scores_file("train")]))
     scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
-    marks = [np.load(files[fold][YARDSTICK_FILE]) for fold in folds]
-    converted = [convert(own, yard, served) for own, yard in zip(scores, marks, strict=True)]
-    entries = data.entries(folds)
-    assert entries.folds is not None
+    all_quantiles = [np.load(files[fold][CALIBRATION_FILE]) for fold in folds]
+    converted = [
+        calibrate(own, quantiles, served)
+        for own, quantiles in zip(scores, all_quantiles, strict=True)
+    ]
+    held_out = data.held_out_rows(folds)
+    assert held_out.folds is not None
     score = np.concatenate(scores)
     ends = np.cumsum([len(each) for each in scores])
     places = np.split(np.arange(len(score)), ends[:-1])
-    aligned = align(score, places, np.concatenate(converted), entries.weight)
-    return OutOfFold(entries, entries.folds, score, aligned)
+    aligned = align(score, places, np.concatenate(converted), held_out.weight)
+    return OutOfFold(held_out, held_out.folds, score, aligned)
+
+
+def quantiles_of(scores: Floats) -> Floats:
+    """Evenly spaced quantiles of the scores that a ranker gives the rows it has learnt from."""
+    quantiles: Floats = np.quantile(scores, np.linspace(0.0, 1.0, _N_QUANTILES))
+    return quantiles
+
+
+def calibrate(scores: Floats, own: Floats, other: Floats) -> Floats:
+    """Return scores of one ranker in the units of another, by the quantiles of the training scores of both.
+
+    A score goes where as large a share of the other's training scores lies below. Both rankers know their training
+    rows equally well, so what overfitting does to the distance between rows known and rows to come is alike in both.
+    Beyond the ends the map goes on straight, with the slope of the whole; so it never decreases.
+    """
+    ends, starts = np.searchsorted(own, own, "right"), np.searchsorted(own, own, "left")
+    units, first = np.unique(own, return_index=True)
+    sums = np.r_[0.0, np.cumsum(other)]
+    heights = (sums[ends] - sums[starts])[first] / (ends - starts)[first]  # of equal marks the mean
+    slope = 1.0
+    if 0.0 < (width := units[-1] - units[0]) < np.inf:
+        slope = min((other[-1] - other[0]) / width, _STEEPEST)
+    converted: Floats = np.interp(scores, units, heights)
+    converted += slope * (np.maximum(scores - units[-1], 0.0) - np.maximum(units[0] - scores, 0.0))
+    return converted
 
 
 def align(
@@ -142,31 +141,31 @@ def judge(found: OutOfFold, objective: Mapping[str, Any], workdir: Path) -> Json
     """Measure by the out-of-fold scores, and write the curve beside: what a validation part amounts to."""
     from core.metrics import cross_validated_areas, roc_curve, summarise
 
-    entries, folds = found.entries, found.folds
+    held_out, folds = found.held_out, found.folds
     windows = windows_of(objective)
     area, *partial = cross_validated_areas(
-        entries.y,
+        held_out.y,
         found.score,
         folds.fold,
         [WHOLE, *windows],
         repeat=folds.repeat,
         row=folds.row,
         level=LEVEL,
-        sample_weight=entries.weight,
-        group=entries.group,
+        sample_weight=held_out.weight,
+        group=held_out.group,
     )
     once = folds.repeat == 1  # rows are counted once however often they were scored
     counts = summarise(
-        entries.y[once],
+        held_out.y[once],
         found.aligned[once],
-        _taken(entries.weight, once),
+        _taken(held_out.weight, once),
         windows,
         LEVEL,
-        group=None if entries.group is None else entries.group[once],
+        group=None if held_out.group is None else held_out.group[once],
     )
     curve = counts.curve
     if not once.all():
-        curve = roc_curve(entries.y, found.aligned, entries.weight)
+        curve = roc_curve(held_out.y, found.aligned, held_out.weight)
     write_curve(workdir / CURVE_FILE, curve.thin(MOST_POINTS))
     return metrics_of(counts) | {
         "auc": area._asdict(),
@@ -184,17 +183,17 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
 
 
 def write(found: OutOfFold, workdir: Path) -> Json:
-    """Write all entries as Parquet; `row` counts from 0 in the order of the dataset."""
+    """Write all out-of-fold rows as Parquet; `row` counts from 0 in the order of the dataset."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    entries, folds = found.entries, found.folds
-    weight = np.ones(len(found.score)) if entries.weight is None else entries.weight
+    held_out, folds = found.held_out, found.folds
+    weight = np.ones(len(found.score)) if held_out.weight is None else held_out.weight
     columns = {
         "row": folds.row,
         "repeat": folds.repeat.astype(np.int8),
         "fold": folds.fold.astype(np.int8),
-        "y": entries.y,
+        "y": held_out.y,
         "weight": weight,
         "score": found.score,
         "aligned_score": found.aligned,
@@ -217,11 +216,11 @@ def write(found: OutOfFold, workdir: Path) -> Json:
 def _fold_aucs(found: OutOfFold) -> list[Json]:
     from core.metrics import auc
 
-    entries, folds = found.entries, found.folds
+    held_out, folds = found.held_out, found.folds
     aucs = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():
         own = (folds.repeat == repeat) & (folds.fold == fold)
-        area = auc(entries.y[own], found.score[own], _taken(entries.weight, own))
+        area = auc(held_out.y[own], found.score[own], _taken(held_out.weight, own))
         aucs.append({"repeat": repeat, "fold": fold, "auc": area})
     return aucs
 

@@ -1,13 +1,18 @@
 """The plan of a training job: which fits it takes, stage by stage, as parts that run one by one or at once.
 
-A part belongs to a *scope*: rows to learn from, with or without rows to judge by. The scope `None` is that of the
-ranker that is served: the training part of a job's one division, or under cross-validation all rows, with none to judge
-by. Under cross-validation there is a scope (repeat, fold) besides for each division. Within a scope a planner of
-`core.selection` tries candidates on inner splits of the scope's training rows alone (parts `tryout`), until it has
-chosen; then what was chosen is fitted on all of them (part `fit`) and scores the scope's rows to judge by. So rows by
-which anything is judged have chosen nothing, whatever the job searches. A large fit that is alone may be divided: parts
-`share` before the part `fit`, which joins them. Parts `control` fit plain algorithms on the same divisions, for
-comparison, after all else: by then it is known what time there is for them.
+A *scope* is a set of rows to learn from, with or without rows to judge by. The scope `None` is that of the ranker that
+is served: the training part of a holdout, or under cross-validation all rows, with none to judge by. Under
+cross-validation each fold (repeat, fold) is a scope of its own.
+
+A *part* is one fit in one scope. Its `what` says which:
+
+- `tryout` (`TRIAL`): a planner of `core.selection` tries a candidate on an inner split of the scope's training rows.
+- `fit` (`FIT`): what the planner has chosen, fitted on all training rows; it scores the scope's rows to judge by. So
+  rows by which anything is judged have chosen nothing, whatever the job searches.
+- `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
+  by one, and what each draws depends on its number alone (`core.checkpoint`): joined they are bit for bit one fit's.
+- `control` (`BASELINE`): a plain algorithm on the same rows, for comparison, after all else: by then it is known what
+  time there is for it.
 
 `Plan.next` is pure: what comes next depends on the job's spec and on what has been found, so that whoever runs the
 parts may ask again after a crash, in another process.
@@ -17,12 +22,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from app.platform.sql import Json
 from app.training import search
 from app.training.baselines import (
     FIRST_ROWS,
@@ -33,16 +39,22 @@ from app.training.baselines import (
     parameters_of,
     seconds_for,
 )
-from app.training.progress import key_of
-from app.training.shards import SHARE_FILE, STAGE_SHARE, divide_fit
+from app.training.progress import key_of, leave_out
 from app.training.splits import CROSS_VALIDATION, Inner
+from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.selection import Chosen, HeldOut, Planner, Trial, TrialResult
 
+SHARD_FILE = "share.bin"
+MOST_SHARDS = 16
+LEAST_PIECES = 8
+"""Each shard prepares the table once more, which takes about as long as one of its pieces."""
 
-TRYOUT, SHARE, FIT, CONTROL = "tryout", "share", "fit", "control"
+STAGE_SHARE = 0.9
+"""How much of the work that is left the shards of a fit are taken for; the rest is to join and judge them."""
 
+TRIAL, SHARD, FIT, BASELINE = "tryout", "share", "fit", "control"
 Fold = tuple[int, int]
 """Repeat and fold, from 0."""
 
@@ -51,11 +63,11 @@ Scope = Fold | None
 
 SERVED: Scope = None
 SCORES_FILE = "scores.npy"
-
 LEAST_LEFT, LEAST_FIT_SECONDS = 0.1, 1.0
 """Of a budget, and in seconds, what the fit that is served has in any case."""
 
-Json = dict[str, Any]
+LEAST_CHILD_JOBS = 10
+"""Child jobs that the smallest job makes which fans out."""
 
 
 def folds_of(validation: Mapping[str, Any]) -> list[Fold]:
@@ -77,9 +89,9 @@ def is_served(part: Mapping[str, Any]) -> bool:
     return part["what"] == FIT and scope_of(part) is SERVED
 
 
-def is_tryout_for_served(part: Mapping[str, Any]) -> bool:
+def is_trial_for_served(part: Mapping[str, Any]) -> bool:
     """Whether a part was tried to choose the ranker that is served."""
-    return part["what"] == TRYOUT and scope_of(part) is SERVED
+    return part["what"] == TRIAL and scope_of(part) is SERVED
 
 
 class Rows(Protocol):
@@ -119,13 +131,13 @@ class Plan:
         """The specifications of the next stage's parts; none when all is done.
 
         `finished` holds `stage`, `part`, `spec` and `result` of every part so far, in order. A fit that is alone is
-        divided into shares of at least so many pieces.
+        divided into shards of at least so many pieces.
         """
         parts: list[Json] = []
         done = _by_scope(finished)
         for scope in self._scopes:
             parts += self._next_of(scope, done[scope], math.inf if self.folds else least_pieces)
-        return parts or self._controls(finished)
+        return parts or self._next_baselines(finished)
 
     def chosen(self, scope: Scope, finished: Sequence[Mapping[str, Any]]) -> Chosen:
         """What a scope's search ended in, once it has."""
@@ -148,18 +160,18 @@ class Plan:
             if step.rows < 1.0:
                 limit = self._limit(done)
                 return [_part(FIT, scope, members=members, rows=step.rows, **limit)]
-            if shares := [_share_of_fit(each) for each in done if each["spec"]["what"] == SHARE]:
+            if shares := [_shard_of_fit(each) for each in done if each["spec"]["what"] == SHARD]:
                 return [_part(FIT, scope, members=members, shares=shares)]
             ranges = divide_fit(members, least_pieces)
             return [
-                _part(SHARE, scope, members=members, first=first, last=last)
+                _part(SHARD, scope, members=members, first=first, last=last)
                 for first, last in ranges
             ] or [_part(FIT, scope, members=members, **self._limit(done))]
         inner = asdict(self._inner(scope))
-        asked = [asdict(tryout) for tryout in step]
-        n_asked = Counter(key_of(tryout, scope) for tryout in asked)
+        asked = [asdict(trial) for trial in step]
+        n_asked = Counter(key_of(trial, scope) for trial in asked)
         return [
-            _part(TRYOUT, scope, tryout=each, inner=inner, asked=n_asked[key_of(each, scope)])
+            _part(TRIAL, scope, tryout=each, inner=inner, asked=n_asked[key_of(each, scope)])
             for each in asked
         ]
 
@@ -179,7 +191,7 @@ class Plan:
         if planner is None:
             algorithm = self._spec["algorithm"]
             return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
-        tried = [each for each in done if each["spec"]["what"] == TRYOUT]
+        tried = [each for each in done if each["spec"]["what"] == TRIAL]
         inner = self._inner(scope)
         held = _HeldOuts(
             inner.n_splits * inner.n_repeats,
@@ -209,20 +221,20 @@ class Plan:
         return Inner(planner.n_splits, fraction, planner.n_repeats)
 
     def _recall(self, each: Mapping[str, Any]) -> TrialResult:
-        """A tryout as its planner knows it; its scores are read from their file once."""
+        """A trial as its planner knows it; its scores are read from their file once."""
         number = each["stage"], each["part"]
         if number not in self._tried:
             self._tried[number] = _tried(each)
         return self._tried[number]
 
-    def _controls(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
-        """The next fits of controls: one after the other, each on more rows, as far as their time goes."""
+    def _next_baselines(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
+        """The next fits of baselines: one after the other, each on more rows, as far as their time goes."""
         names = self._spec.get("controls", {}).get("algorithms", ())
         if not names:
             return []
-        own = [each for each in finished if each["spec"]["what"] == CONTROL]
+        own = [each for each in finished if each["spec"]["what"] == BASELINE]
         spent = sum(
-            each["result"]["elapsed"] for each in finished if each["spec"]["what"] != CONTROL
+            each["result"]["elapsed"] for each in finished if each["spec"]["what"] != BASELINE
         )
         seconds = seconds_for(self._spec, spent)
         if not own and seconds <= 0.0:
@@ -230,11 +242,11 @@ class Plan:
         left = seconds - sum(each["result"]["elapsed"] for each in own)
         for place, name in enumerate(names):
             tried = [each for each in own if each["spec"]["algorithm"] == name]
-            if parts := self._next_control(name, tried, left / (len(names) - place)):
+            if parts := self._fits_of_baseline(name, tried, left / (len(names) - place)):
                 return parts
         return []
 
-    def _next_control(
+    def _fits_of_baseline(
         self, name: str, tried: Sequence[Mapping[str, Any]], left: float
     ) -> list[Json]:
         """Tries in the first of the scopes that are judged, until the rows are chosen; then the other scopes."""
@@ -249,22 +261,44 @@ class Plan:
             tries = [_try_of(each, of) for each in here]
             rows = next_rows(tries, of, 1 + len(others), left)
             if rows is not None and (rows < of or rows > FIRST_ROWS):
-                return [self._control(name, first, rows if rows < of else None, left)]
+                return [self._baseline_part(name, first, rows if rows < of else None, left)]
             if rows is not None:  # so few that all scopes are fitted at once
-                return [self._control(name, it, None, left) for it in (first, *others)]
+                return [self._baseline_part(name, it, None, left) for it in (first, *others)]
         sound = [each for each in here if not each["result"].get("late")]
         if not sound:
             return []
         chosen = sound[-1]["spec"].get("rows")
-        return [self._control(name, it, chosen, left) for it in others if it not in done]
+        return [self._baseline_part(name, it, chosen, left) for it in others if it not in done]
 
-    def _control(self, name: str, scope: Scope, rows: int | None, left: float) -> Json:
-        """A control's fit on so many rows, or on all; given up where it takes much longer than there is time for."""
+    def _baseline_part(self, name: str, scope: Scope, rows: int | None, left: float) -> Json:
+        """A baseline's fit on so many rows, or on all; given up where it takes much longer than there is time for."""
         seconds = None if math.isinf(left) else LATE * max(left, LEAST_SECONDS)
         parameters = parameters_of(name, self._spec)
         return _part(
-            CONTROL, scope, algorithm=name, parameters=parameters, rows=rows, seconds=seconds
+            BASELINE, scope, algorithm=name, parameters=parameters, rows=rows, seconds=seconds
         )
+
+
+def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> list[tuple[int, int]]:
+    """The first piece of each shard, and the one after its last; none where the fit is not worth dividing.
+
+    `members` are what is to be fitted: several make a rank average, which is not divided. A shard has at least
+    `least_pieces`, such that it is worth a job of its own.
+    """
+    from core.checkpoint import SharedRanker
+
+    (member, *others) = members
+    algorithm = ALGORITHMS.get(member["algorithm"])
+    if others or algorithm is None or math.isinf(least_pieces):
+        return []
+    ranker = algorithm(**member["parameters"])
+    if not isinstance(ranker, SharedRanker):
+        return []
+    n = ranker.n_pieces
+    n_shards = min(MOST_SHARDS, int(n // max(least_pieces, LEAST_PIECES)))
+    if n_shards < 2:
+        return []
+    return [(k * n // n_shards, (k + 1) * n // n_shards) for k in range(n_shards)]
 
 
 def _try_of(finished: Mapping[str, Any], of: int) -> Try:
@@ -274,23 +308,23 @@ def _try_of(finished: Mapping[str, Any], of: int) -> Try:
 
 
 def seconds_of(done: Sequence[Mapping[str, Any]]) -> float:
-    """What the search of a scope has taken: all its parts but the fit that came of it, its shares, and controls."""
-    searching = [each for each in done if each["spec"]["what"] not in {SHARE, FIT, CONTROL}]
+    """What the search of a scope has taken: all its parts but the fit that came of it, its shards, and baselines."""
+    searching = [each for each in done if each["spec"]["what"] not in {SHARD, FIT, BASELINE}]
     return float(sum(each["result"]["elapsed"] for each in searching))
 
 
 def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
     """How much of the work that is left a stage is taken for.
 
-    Half of it for one of tryouts, for what comes after it is not known yet; but little of it where they are limited,
+    Half of it for one of trials, for what comes after it is not known yet; but little of it where they are limited,
     for then they come a few at a time. One of fits is the last.
     """
-    if any(part["what"] == SHARE for part in parts):
+    if any(part["what"] == SHARD for part in parts):
         return STAGE_SHARE
-    tryouts = [part["tryout"] for part in parts if part["what"] == TRYOUT]
-    if not tryouts:
+    trials = [part["tryout"] for part in parts if part["what"] == TRIAL]
+    if not trials:
         return 1.0
-    return 0.5 if tryouts[0]["limit"] is None else 0.05
+    return 0.5 if trials[0]["limit"] is None else 0.05
 
 
 class _HeldOuts(Sequence["HeldOut"]):
@@ -315,11 +349,11 @@ def _part(what: str, scope: Scope, **more: Any) -> Json:
     return {"what": what, "scope": None if scope is None else list(scope), **more}
 
 
-def _share_of_fit(finished: Mapping[str, Any]) -> Json:
-    """What the part that joins needs to know of a share."""
+def _shard_of_fit(finished: Mapping[str, Any]) -> Json:
+    """What the part that joins needs to know of a shard."""
     result = finished["result"]
     return {
-        "file": result["files"][SHARE_FILE],
+        "file": result["files"][SHARD_FILE],
         "seconds": result["seconds"],
         "notes": result["notes"],
     }
@@ -340,8 +374,8 @@ def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
     return [one for one in tried if one.trial.label not in left_out]
 
 
-def tryout_of(part: Mapping[str, Any]) -> Trial:
-    """The tryout that a part's specification describes."""
+def trial_of(part: Mapping[str, Any]) -> Trial:
+    """The trial that a part's specification describes."""
     from core.selection import Trial
 
     given = part["tryout"]
@@ -356,7 +390,7 @@ def _tried(finished: Mapping[str, Any]) -> TrialResult:
     if SCORES_FILE in result["files"]:
         scores = tuple(np.load(result["files"][SCORES_FILE]))
     return TrialResult(
-        tryout_of(finished["spec"]),
+        trial_of(finished["spec"]),
         tuple(result["values"]),
         tuple(result["aucs"]),
         result["seconds"],
@@ -367,3 +401,48 @@ def _tried(finished: Mapping[str, Any]) -> TrialResult:
         result.get("fitted", 0),
         result.get("skipped", False),
     )
+
+
+def fits_a_part(cells: int, fan_out_cells: int) -> int:
+    """How many fits on a table of so many cells go into one child job.
+
+    A child job costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes what it
+    found.
+    """
+    return max(1, fan_out_cells // LEAST_CHILD_JOBS // max(cells, 1))
+
+
+def pack(fits: Sequence[Json], size: int) -> list[Json]:
+    """The specifications of child jobs of so many fits each, in the order of the plan."""
+    return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
+
+
+def name_file(number: int, name: str) -> str:
+    """The name among a child job's files of one that its fit of this number has made."""
+    return f"{number}/{name}"
+
+
+def unpack(finished: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """What the fits of finished child jobs brought back, numbered within their stage."""
+    found: list[Json] = []
+    for part in finished:
+        for spec, result in _results_of(part):
+            first = not found or found[-1]["stage"] != part["stage"]
+            number = 0 if first else found[-1]["part"] + 1
+            found.append({"stage": part["stage"], "part": number, "spec": spec, "result": result})
+    return found
+
+
+def _results_of(part: Mapping[str, Any]) -> Iterator[tuple[Json, Json]]:
+    """The fits of a child job and what each found; of one that was left out, that each was."""
+    if part["result"] is None:
+        yield from ((spec, leave_out(spec)) for spec in part["spec"]["fits"])
+        return
+    files = part["result"]["files"]
+    fits = zip(part["spec"]["fits"], part["result"]["results"], strict=True)
+    for number, (spec, result) in enumerate(fits):
+        start = name_file(number, "")
+        own = {
+            name.removeprefix(start): path for name, path in files.items() if name.startswith(start)
+        }
+        yield spec, result | {"files": own}

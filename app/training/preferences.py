@@ -1,4 +1,4 @@
-"""Trials on items and pairs: judged by the weighted share of pairs that the scores put in order.
+"""Items and their pairs, to learn from and to judge by: judged by the weighted share of pairs put in order.
 
 **Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
 learnt from: *by items*, a share of the items is held out, the pairs within it judge, those within the rest teach, and
@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import Columns, Table, cut, hash_units, read_table
+from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models import margins
 from app.platform.errors import Invalid
-from app.platform.sql import Base
+from app.platform.sql import Base, Json
 from app.platform.tables import ModelPairMetrics
 from app.training.samples import draw, score
-from app.training.splits import Inner, check_one_split
+from app.training.splits import Inner, check_one_split, cut, hash_units
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 LEAST_PAIRS = 30
 """Pairs that each part needs to be split by items: fewer say little, and their interval less."""
 FEWEST_PAIRS = 2
-
-Json = dict[str, Any]
 
 
 @runtime_checkable
@@ -62,7 +60,7 @@ class Pairs:
         return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
-class PreferenceTrial:
+class PreferenceSplitData:
     """The pairs to learn from, and those to judge by."""
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
@@ -90,8 +88,8 @@ class PreferenceTrial:
         assert isinstance(ranker, PairLearner)  # else the job was refused
         ranker.fit_pairs(self._table.coded, self._train.rows, self._train.weight, callback=callback)
 
-    def thinned(self, share: float, seed: int) -> PreferenceTrial:
-        """The same trial, learning from a share of the training pairs."""
+    def thinned(self, share: float, seed: int) -> PreferenceSplitData:
+        """The same, learning from a share of the training pairs."""
         from core.selection import draw_rows
 
         pairs = self._train
@@ -102,8 +100,8 @@ class PreferenceTrial:
         thin._learn_categories()
         return thin
 
-    def inner(self, inner: Inner, split: int, seed: int) -> PreferenceTrial:
-        """A trial on the training pairs alone, of whose items, or which, it holds out a share."""
+    def inner(self, inner: Inner, split: int, seed: int) -> PreferenceSplitData:
+        """The training pairs alone, split once more: a share of their items, or of the pairs, is held out."""
         check_one_split(inner, "pairs")
         found = copy(self)
         found.notes, found._judge_table = [], self._table

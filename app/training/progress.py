@@ -84,7 +84,7 @@ class Leaderboard:
         return (None if scope is None else list(scope)) in self._scopes
 
     def state(self) -> Json:
-        """What is told, and what it takes to go on."""
+        """What is shown of it, and what it takes to go on."""
         best = (
             {**self._rows[0], "metric": self._spec["objective"]["metric"]} if self._rows else None
         )
@@ -103,23 +103,23 @@ class Leaderboard:
 
     def _add_row(
         self,
-        trial: int,
-        tryout: Mapping[str, Any],
+        number: int,
+        trial: Mapping[str, Any],
         result: Mapping[str, Any],
         candidate: Json,
     ) -> None:
         sums = candidate["sums"]
         place = max(range(len(sums)), key=lambda k: sums[k])
-        parameters = shown_parameters(self._spec, tryout["parameters"])
+        parameters = shown_parameters(self._spec, trial["parameters"])
         if along := result.get("along"):
-            parameters[along] = tryout["path"][place]
+            parameters[along] = trial["path"][place]
         elif n_rounds := result.get("steps"):
             parameters["n_rounds"] = n_rounds  # the best, where early stopping found them
         row = {
-            "trial": trial,
-            "algorithm": tryout["algorithm"],
+            "trial": number,
+            "algorithm": trial["algorithm"],
             "parameters": parameters,
-            "rows": result.get("rows"),  # a worker of an earlier version does not tell them
+            "rows": result.get("rows"),  # a worker of an earlier version does not say
             "value": sums[place] / candidate["n"],
             "seconds": candidate["seconds"],
         }
@@ -147,15 +147,15 @@ class Reporter:
 
     def begin(
         self, part: Mapping[str, Any], share: float, callback: Callback | None = None
-    ) -> Told:
+    ) -> FitProgress:
         """A part begins that is a share of the whole job; `callback` takes the place of `send`."""
         with self.lock:
-            return Told(self, part, share, self._what_runs(part), callback or self.send)
+            return FitProgress(self, part, share, self._what_runs(part), callback or self.send)
 
-    def tell(self, phase: str) -> None:
-        """Something begins that belongs to no part."""
-        told = {"phase": phase, **self.board.state()}
-        self.send(0, 0, Report({}, told, self.fraction))
+    def enter(self, phase: str) -> None:
+        """A phase begins that belongs to no part."""
+        state = {"phase": phase, **self.board.state()}
+        self.send(0, 0, Report({}, state, self.fraction))
 
     def send(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Pass a report on, one at a time."""
@@ -207,7 +207,7 @@ class Reporter:
         return about | {"algorithm": tried["algorithm"], "parameters": shown}
 
 
-class Told:
+class FitProgress:
     """Tells of one part of a job."""
 
     def __init__(
@@ -229,8 +229,8 @@ class Told:
         self._now: Json = {}
         self._n_known = -1
 
-    def tell(self, phase: str, **about: Any) -> None:
-        """Something begins that has no steps, or none yet."""
+    def enter(self, phase: str, **about: Any) -> None:
+        """A phase begins that has no steps, or none yet."""
         self._about |= {"phase": phase, **about}
         self._look()
         self._callback(0, 0, Report({}, self._now, self._reporter.fraction, self._end))
@@ -290,7 +290,7 @@ def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseExcep
 
 
 def leave_out(part: Mapping[str, Any]) -> Json:
-    """The result of a tryout or a control that was left out, for its job was to end early."""
+    """The result of a trial or a baseline that was left out, for its job was to end early."""
     why = "the search was ended before it, by request"
     result: Json = {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
     if part["what"] == "tryout":
@@ -319,7 +319,7 @@ def telling_first(parameters: Mapping[str, Any]) -> Json:
 
 
 def _is_full(part: Mapping[str, Any]) -> bool:
-    """Whether a tryout of `auto` is one of those that it chooses among; others say what to try."""
+    """Whether a trial of `auto` is one of those that it chooses among; others say what to try."""
     return str(part["tryout"]["label"]).startswith("full/")
 
 
@@ -340,8 +340,8 @@ def n_scopes_of(spec: Mapping[str, Any]) -> int:
     return 1 + n_folds
 
 
-def key_of(tryout: Mapping[str, Any], scope: Sequence[int] | None) -> str:
-    """What the tryouts of one candidate on all inner splits have in common."""
-    candidate = {name: tryout[name] for name in tryout if name not in ("split", "limit")}
+def key_of(trial: Mapping[str, Any], scope: Sequence[int] | None) -> str:
+    """What the trials of one candidate on all inner splits have in common."""
+    candidate = {name: trial[name] for name in trial if name not in ("split", "limit")}
     text = json.dumps([scope, candidate], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,35 +10,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.models.service import VALIDATION
-from app.training import baselines as controls
-from app.training import out_of_fold, search
+from app.platform.sql import Json
+from app.training import baselines, out_of_fold, search
 from app.training.bipartite import BipartiteTable, scores_file
 from app.training.plan import (
-    CONTROL,
+    BASELINE,
     SCORES_FILE,
     SERVED,
     Plan,
     Scope,
     is_served,
-    is_tryout_for_served,
+    is_trial_for_served,
     scope_of,
     seconds_of,
 )
 
 if TYPE_CHECKING:
-    from app.training.fitting import Bench
+    from app.training.fitting import FitContext
     from core.ranker import Floats
     from core.selection import Chosen
 
 
 Finished = Sequence[Mapping[str, Any]]
-Json = dict[str, Any]
 
 
 def put_together(
     payload: Mapping[str, Any],
     plan: Plan,
-    bench: Bench,
+    context: FitContext,
     finished: Finished,
     notes: Sequence[str] = (),
 ) -> Json:
@@ -50,12 +49,12 @@ def put_together(
             shutil.copyfile(file, workdir / name)
     parts, kept, scores = dict(served["parts"]), None, None
     if plan.folds:
-        found = out_of_fold.gather(_table(bench), plan.folds, finished)
+        found = out_of_fold.gather(_table(context), plan.folds, finished)
         parts[VALIDATION] = out_of_fold.judge(found, spec["objective"], workdir)
         kept, scores = out_of_fold.write(found, workdir), found.score
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
         scores = np.load(file)
-    compared = None if scores is None else _compare(spec, plan, bench, finished, scores)
+    compared = None if scores is None else _compare(spec, plan, context, finished, scores)
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
     if spec.get("search") is not None:
@@ -84,7 +83,7 @@ def put_together(
             *served["trial_notes"],
             *served["notes"],
             *_note_empty(served["empty_features"]),
-            *_note_controls(compared),
+            *_note_baselines(compared),
         ],
     }
 
@@ -96,16 +95,16 @@ def _parameters(spec: Mapping[str, Any], ranked: Json | None, chosen: Chosen) ->
     return {**spec["algorithm"]["parameters"], "members": ranked["members"]}
 
 
-def _table(bench: Bench) -> BipartiteTable:
-    """Folds and controls are for rows with one label; jobs of other kinds were refused, or have none."""
-    assert isinstance(bench.data, BipartiteTable)
-    return bench.data
+def _table(context: FitContext) -> BipartiteTable:
+    """Folds and baselines are for rows with one label; jobs of other kinds were refused, or have none."""
+    assert isinstance(context.data, BipartiteTable)
+    return context.data
 
 
 def _compare(
-    spec: Mapping[str, Any], plan: Plan, bench: Bench, finished: Finished, chosen: Floats
+    spec: Mapping[str, Any], plan: Plan, context: FitContext, finished: Finished, chosen: Floats
 ) -> Json | None:
-    """How the chosen ranker compares with the controls; None where the job has none."""
+    """How the chosen ranker compares with the baselines; None where the job has none."""
     asked = spec.get("controls")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None
@@ -115,11 +114,11 @@ def _compare(
         parts = [
             each
             for each in finished
-            if each["spec"]["what"] == CONTROL and each["spec"]["algorithm"] == name
+            if each["spec"]["what"] == BASELINE and each["spec"]["algorithm"] == name
         ]
         if not parts:
             continue
-        fitted = controls.find_judged(parts, len(judged))
+        fitted = baselines.find_judged(parts, len(judged))
         failed = None
         if not fitted:
             failed = next(each["result"]["failed"] for each in parts if each["result"]["failed"])
@@ -142,13 +141,13 @@ def _compare(
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         skipped = f"search and last fit left nothing of the budget of {budget:g} s"
     found = {"controls": described, "skipped": skipped}
-    entries = _table(bench).entries(plan.folds) if scores else None
-    return found | controls.judge(spec["objective"], entries, chosen, scores)
+    held_out = _table(context).held_out_rows(plan.folds) if scores else None
+    return found | baselines.judge(spec["objective"], held_out, chosen, scores)
 
 
 def _describe_search(spec: Mapping[str, Any], plan: Plan, finished: Finished) -> Json:
     """What was tried to choose what is served, and what the folds have chosen for themselves."""
-    tried = [each["result"] for each in finished if is_tryout_for_served(each["spec"])]
+    tried = [each["result"] for each in finished if is_trial_for_served(each["spec"])]
     seconds = sum(result["elapsed"] for result in tried)
     return search.describe(spec, plan.chosen(SERVED, finished), seconds) | {
         "folds_chosen": [
@@ -169,7 +168,7 @@ def _search_notes(selection: Json | None, finished: Finished) -> list[str]:
     notes = dict.fromkeys(
         note
         for each in finished
-        if is_tryout_for_served(each["spec"])
+        if is_trial_for_served(each["spec"])
         for note in each["result"]["notes"]
     )
     return [f"to choose {', '.join(selection['chosen'])}: {note}" for note in notes]
@@ -182,7 +181,7 @@ def _note_empty(names: list[str]) -> list[str]:
     return [f"{len(names)} features have no value in the training part: {shown}"]
 
 
-def _note_controls(compared: Json | None) -> list[str]:
+def _note_baselines(compared: Json | None) -> list[str]:
     notes = []
     for control in (compared or {"controls": []})["controls"]:
         name, rows, of_rows = (control[key] for key in ("algorithm", "rows", "of_rows"))

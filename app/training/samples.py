@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.datasets.matrices import Floats, Rows, Table
+from app.platform.sql import Json
 from app.platform.tables import ModelSample
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ LEAST_ROWS = 100
 MOST_VALUES = 500_000
 """A sample's rows, and its rows times features, are no more: 4 MB, or 100 rows of a wider table."""
 
-Json = dict[str, Any]
+_ROWS_AT_ONCE = 1 << 16
 
 
 def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
@@ -91,9 +92,6 @@ def read(row: ModelSample) -> tuple[Floats, Floats]:
     return values, np.frombuffer(row.weight, dtype="<f8")
 
 
-_ROWS = 1 << 16
-
-
 def score(ranker: Ranker, table: Table) -> Floats:
     """Score in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its memory."""
     return _score(ranker, table, np.empty(len(table.X)))
@@ -108,7 +106,7 @@ def _score(ranker: Ranker, table: Table, scores: Floats) -> Floats:
     from core.table import to_matrix
 
     X, _ = to_matrix(table.coded, ranker.categories_)
-    for start in range(0, len(X), _ROWS):
-        block = np.ascontiguousarray(X[start : start + _ROWS])
-        scores[start : start + _ROWS] = ranker.score_rows(block)
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        block = np.ascontiguousarray(X[start : start + _ROWS_AT_ONCE])
+        scores[start : start + _ROWS_AT_ONCE] = ranker.score_rows(block)
     return scores

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.models.objectives import value_of, window_of
 from app.platform.errors import escape, invalid, shown
+from app.platform.sql import Json
 from app.platform.tables import ModelLeaderboard
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
@@ -31,8 +32,6 @@ MOST_FITS = 10_000
 AUTO = "auto"
 BUDGET_SECONDS = 60.0
 MOST_SECONDS = 30 * 86_400.0
-
-Json = dict[str, Any]
 
 
 def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int) -> Json:
@@ -153,7 +152,7 @@ def count_fits(spec: Mapping[str, Any]) -> float:
 
 
 def _count(spec: Mapping[str, Any]) -> int:
-    """The tryouts of one scope, each taken for a whole one; 0 without a search."""
+    """The trials of one scope, each taken for a whole one; 0 without a search."""
     if spec["search"] is None:
         return 0
     algorithm = spec["algorithm"]
@@ -162,7 +161,7 @@ def _count(spec: Mapping[str, Any]) -> int:
 
 
 def trials_of(spec: Mapping[str, Any], n_scopes: int) -> int | None:
-    """The tryouts of a search in all scopes together; None where that is not known before, as of `auto`."""
+    """The trials of a search in all scopes together; None where that is not known before, as of `auto`."""
     from core.selection import SuccessiveHalving
 
     if spec.get("search") is None:

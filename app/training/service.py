@@ -1,4 +1,4 @@
-"""The algorithms as callers see them: generated from the registry and the estimators' signatures."""
+"""Algorithms as callers see them, from the registry and the estimators' signatures; and how a model was judged."""
 
 from __future__ import annotations
 

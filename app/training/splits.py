@@ -1,4 +1,4 @@
-"""Divisions: which rows a ranker learns from and which judge it, once or fold by fold.
+"""Splits of rows: which a ranker learns from and which judge it, once or fold by fold.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features. Units
 are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
@@ -14,51 +14,117 @@ predicted. There is no stratifying either: classes come as they come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import Rows, Table, Units, check_classes, cut, split
+from app.datasets.matrices import Rows, Table, check_classes
+from app.ingest import rows as row_hashes
+from app.ingest.rows import Hashes
 from app.platform.errors import Invalid
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
 FOLDS, MOST_FOLDS, MOST_REPEATS = 5, 20, 20
-
 _SALT = 2**34
 """What sets the seed of one repeat off from the next; a job's seed is below 2³², that of a search below 2³³."""
 
 
-class Division(NamedTuple):
+class RowSplit(NamedTuple):
     """Rows to learn from and rows to judge by, both ascending; there may be rows in neither."""
 
     train: Rows
     test: Rows
 
 
-def divide_rows(table: Table, validation: Mapping[str, Any], seed: int) -> list[Division]:
-    """Divide as a job's `validation` says, by time where the table has times.
+@dataclass(frozen=True)
+class Inner:
+    """One part held out, a share of the rows; or with more than one split so many folds, each held out once.
 
-    A holdout is one division; cross-validation is `folds` of them for each of the `repeats`, repeat by repeat.
+    The rows are parted into the folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
+    """
+
+    n_splits: int
+    fraction: float
+    n_repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is never divided, in the order of their hashes: so many rows each, and so many positive ones.
+
+    `order` lists the rows unit by unit.
+    """
+
+    order: Rows
+    sizes: npt.NDArray[np.int64]
+    positives: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: Table, seed: int) -> Units:
+        """Gather the rows of a table."""
+        hashes = _hash_units(table, seed)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        positives = np.add.reduceat(table.y[order].astype(np.int64), starts)
+        return cls(order, np.diff(np.r_[starts, len(ordered)]), positives)
+
+    def strata(self) -> Iterator[tuple[Rows, npt.NDArray[np.int64]]]:
+        """The units with a positive row and those without, each by the mass that is to be divided evenly."""
+        for stratum, mass in (
+            (self.positives > 0, self.positives),
+            (self.positives == 0, self.sizes),
+        ):
+            yield np.flatnonzero(stratum), mass[stratum]
+
+    def spread(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give each row what its unit has."""
+        of_rows = np.empty(len(self.order), dtype=of_units.dtype)
+        of_rows[self.order] = np.repeat(of_units, self.sizes)
+        return of_rows
+
+
+def split_rows(table: Table, validation: Mapping[str, Any], seed: int) -> list[RowSplit]:
+    """Split rows as a job's `validation` says, by time where the table has times.
+
+    A holdout is one split; cross-validation is `folds` of them for each of the `repeats`, repeat by repeat.
     Raises Invalid when a part lacks a class.
     """
     if validation["method"] == HOLDOUT:
         if table.time is None:
-            return [Division(*split(table, validation["fraction"], seed))]
+            return [split(table, validation["fraction"], seed)]
         return [_hold_out_latest(table, table.time, validation["fraction"])]
     folds = validation["folds"]
     if table.time is not None:
         return _expanding_windows(table, table.time, folds)
     return [
-        division
+        row_split
         for repeat in range(validation.get("repeats", 1))
-        for division in _divide_by_content(table, folds, seed + repeat * _SALT)
+        for row_split in _split_by_content(table, folds, seed + repeat * _SALT)
     ]
 
 
-def _divide_by_content(table: Table, folds: int, seed: int) -> list[Division]:
+def split(table: Table, fraction: float, seed: int) -> RowSplit:
+    """Split the rows into training and validation, both in the order of the table.
+
+    Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
+    put into two strata, with a positive row and without, sorted by hash within each, and cut where the share of
+    the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
+    rows or columns. Raises Invalid when a part would lack a class.
+    """
+    _check_fraction(fraction)
+    units = Units.of(table, seed)
+    chosen = np.zeros(len(units.sizes), dtype=bool)
+    for members, mass in units.strata():
+        chosen[members[: cut(mass, fraction)]] = True
+    validation = units.spread(chosen)
+    return _checked(table, RowSplit(np.flatnonzero(~validation), np.flatnonzero(validation)), None)
+
+
+def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
     units = Units.of(table, seed)
     of_units = np.empty(len(units.sizes), dtype=np.int8)
     for members, mass in units.strata():
@@ -75,25 +141,24 @@ def _parts_of(mass: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.intp]:
     return places
 
 
-def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[Division]:
-    divisions = []
+def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSplit]:
+    row_splits = []
     for k in range(folds):
         test = fold == k
-        division = Division(np.flatnonzero(~test), np.flatnonzero(test))
-        divisions.append(_checked(table, division, f"fold {k + 1} of {folds}"))
-    return divisions
+        row_split = RowSplit(np.flatnonzero(~test), np.flatnonzero(test))
+        row_splits.append(_checked(table, row_split, f"fold {k + 1} of {folds}"))
+    return row_splits
 
 
-def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: float) -> Division:
-    if not 0 < fraction < 1:
-        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
+def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: float) -> RowSplit:
+    _check_fraction(fraction)
     times, counts = np.unique(time, return_counts=True)
     held = cut(counts[::-1], fraction)
     later = time >= times[-held] if held else np.zeros(len(time), dtype=bool)
     return _checked(table, _before_and_after(table, ~later, later), None)
 
 
-def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[Division]:
+def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[RowSplit]:
     _, place, counts = np.unique(time, return_inverse=True, return_counts=True)
     stretch = _parts_of(counts, folds + 1)[place]
     return [
@@ -108,29 +173,22 @@ def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) 
 
 def _before_and_after(
     table: Table, before: npt.NDArray[np.bool_], after: npt.NDArray[np.bool_]
-) -> Division:
+) -> RowSplit:
     if table.group is not None:
         after = after & ~np.isin(table.group, table.group[before])
-    return Division(np.flatnonzero(before), np.flatnonzero(after))
+    return RowSplit(np.flatnonzero(before), np.flatnonzero(after))
 
 
-def _checked(table: Table, division: Division, which: str | None) -> Division:
+def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
     of = "" if which is None else f" of {which}"
-    check_classes(table.y[division.train], f"the training part{of}")
-    check_classes(table.y[division.test], f"the validation part{of}")
-    return division
+    check_classes(table.y[row_split.train], f"the training part{of}")
+    check_classes(table.y[row_split.test], f"the validation part{of}")
+    return row_split
 
 
-@dataclass(frozen=True)
-class Inner:
-    """One part held out, a share of the rows; or with more than one split so many folds, each held out once.
-
-    The rows are parted into the folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
-    """
-
-    n_splits: int
-    fraction: float
-    n_repeats: int = 1
+def _check_fraction(fraction: float) -> None:
+    if not 0 < fraction < 1:
+        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
 
 
 def check_one_split(inner: Inner, of: str) -> None:
@@ -140,3 +198,39 @@ def check_one_split(inner: Inner, of: str) -> None:
             f"a search with {of} holds out one part: leave out search.folds, got {inner.n_splits}",
             code="unsupported",
         )
+
+
+def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
+    """Return the two parts, both with the categories of the first alone."""
+    learnt = table.take(train).known_to()
+    return learnt, table.take(validation).coded_as(learnt)
+
+
+def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
+    """Return how many units, from the first, come nearest to that share of the mass, leaving both sides some."""
+    if len(mass) < 2:
+        return 0
+    sums = np.cumsum(mass)
+    nearest = int(np.argmin(np.abs(sums[:-1] - fraction * sums[-1])))
+    return nearest + 1
+
+
+def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
+    """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
+    _check_fraction(fraction)
+    return _hash_units(table, seed)
+
+
+def _hash_units(table: Table, seed: int) -> Hashes:
+    hashes = _hash_rows(table) if table.group is None else table.group
+    return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
+
+
+def _hash_rows(table: Table) -> Hashes:
+    from app.ingest.profile import add_column  # numba, which the API does without
+
+    hashes = np.zeros(len(table.X), dtype=np.uint64)
+    for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
+        words = None if texts is None else row_hashes.hash_words(texts)
+        add_column(hashes, name, table.X[:, feature], words)
+    return hashes

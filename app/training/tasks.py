@@ -12,45 +12,40 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.orm import Session
 
 from app.datasets import repository as dataset_rows
-from app.datasets.lineage import notes_on
+from app.datasets.service import (
+    check_pairs_ready,
+    count_features,
+    find_misfit,
+    label_values,
+    notes_on,
+    show_labels,
+    table_dialect_of,
+)
 from app.datasets.tasks import hold_inputs
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import repository as job_rows
+from app.jobs.handlers import Callback
 from app.models import repository as model_rows
 from app.models import service as models
+from app.models.service import ARTIFACTS
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Base
+from app.platform.sql import Base, Json
 from app.platform.tables import Dataset, DatasetStatus, Job
-from app.scoring.table_rows import spelling_of
-from app.training import baselines as controls
-from app.training import batches as bundles
-from app.training import importance as importances
-from app.training import out_of_fold, samples, search
-from app.training.kinds import KINDS
-from app.training.plan import CONTROL, SHARE, TRYOUT, Plan, share_of
+from app.training import baselines, importance, out_of_fold, samples, search
+from app.training.plan import BASELINE, SHARD, TRIAL, Plan, fits_a_part, pack, share_of, unpack
 from app.training.progress import MEASURING, EndEarly, Reporter, leave_out
-from app.training.submission import (
-    check_pairs_ready,
-    count_features,
-    find_misfit,
-    label_values,
-    show_labels,
-)
+from app.training.split_data import KINDS
 
 if TYPE_CHECKING:
-    from app.training.fitting import Bench
+    from app.training.fitting import FitContext
 
 
-ARTIFACTS = "artifacts"
 OUT_OF_FOLD = "out-of-fold"
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
-Json = dict[str, Any]
 
 
 def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
@@ -73,10 +68,10 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
-        "finished": bundles.unpack(parts.finished(db, blobs, claim.job_id)),
+        "finished": unpack(parts.finished(db, blobs, claim.job_id)),
         "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
-        "fits_a_part": bundles.fits_a_part(cells, settings.fan_out_cells),
+        "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
     }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
@@ -128,18 +123,18 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Fit and judge; pure computing on the files that the payload names.
 
     A first stage of many fits, each taken for all cells of the table, is handed out to be run as jobs of their own, and
-    so are those after it; a large fit of many pieces is divided for that. Controls go where the fits go that they are
+    so are those after it; a large fit of many pieces is divided for that. Baselines go where the fits go that they are
     compared with. What has run here is known to this process alone, so that from there on all is done here.
 
     A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
     """
-    from app.training.fitting import Bench
+    from app.training.fitting import FitContext
     from app.training.result import put_together
 
     workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
     reporter = Reporter(payload["spec"], callback, ended=ended)
-    bench = Bench(payload, reporter)
-    plan = Plan(payload["spec"], bench, reporter.ends)
+    context = FitContext(payload, reporter)
+    plan = Plan(payload["spec"], context, reporter.ends)
     finished = list(payload.get("finished", ()))
     for each in finished:
         reporter.board.add(each["spec"], each["result"])
@@ -153,38 +148,38 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     share_from = payload.get("fan_out_from", math.inf)
     done = 0.0
     while stage_parts := plan.next(finished, share_from if stage == begun else math.inf):
-        fits = sum(part["what"] != CONTROL for part in stage_parts)
-        is_divided = any(part["what"] == SHARE for part in stage_parts)
+        fits = sum(part["what"] != BASELINE for part in stage_parts)
+        is_divided = any(part["what"] == SHARD for part in stage_parts)
         if stage == begun and (is_divided or fits >= least):
-            packed = bundles.pack(stage_parts, 1 if is_divided else payload["fits_a_part"])
+            packed = pack(stage_parts, 1 if is_divided else payload["fits_a_part"])
             share = share_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
-        ran = _run_stage(bench, reporter, stage, stage_parts, workdir, 1.0 - done)
+        ran = _run_stage(context, reporter, stage, stage_parts, workdir, 1.0 - done)
         finished += clock.share_out(ran)
         done += (1.0 - done) * share_of(stage_parts)
         stage += 1
-    reporter.tell(MEASURING)
-    return put_together(payload, plan, bench, finished, reporter.notes())
+    reporter.enter(MEASURING)
+    return put_together(payload, plan, context, finished, reporter.notes())
 
 
 def _run_stage(
-    bench: Bench,
+    context: FitContext,
     reporter: Reporter,
     stage: int,
     stage_parts: Sequence[Json],
     workdir: Path,
     left: float,
 ) -> list[Json]:
-    """Run the parts of a stage in this process: tryouts some at once, other parts one after the other.
+    """Run the parts of a stage in this process: trials some at once, other parts one after the other.
 
-    `left` is the share of all work that is left; controls go unnoticed in what is told of it. Once the job's owner has
+    `left` is the share of all work that is left; baselines go unnoticed in what is told of it. Once the job's owner has
     asked for the best so far, parts that the job can do without are left out.
     """
     from core.ensemble import fit_together
 
-    n_counted = sum(part["what"] != CONTROL for part in stage_parts)
+    n_counted = sum(part["what"] != BASELINE for part in stage_parts)
     share = left * share_of(stage_parts) / max(n_counted, 1)
-    tryouts = all(part["what"] == TRYOUT for part in stage_parts)
+    trials = all(part["what"] == TRIAL for part in stage_parts)
     results: dict[int, Json] = {}
 
     def run_part(number: int, part: Json) -> Callable[[Callback], None]:
@@ -194,11 +189,11 @@ def _run_stage(
                 return
             folder = workdir / f"{stage}-{number}"
             folder.mkdir(exist_ok=True)
-            told = reporter.begin(
-                part, 0.0 if part["what"] == CONTROL else share, callback if tryouts else None
+            progress = reporter.begin(
+                part, 0.0 if part["what"] == BASELINE else share, callback if trials else None
             )
-            results[number] = bench.run(part, folder, told)
-            told.finish(results[number])
+            results[number] = context.run(part, folder, progress)
+            progress.finish(results[number])
 
         return run
 
@@ -211,7 +206,7 @@ def _run_stage(
             fits = [run_part(number, stage_parts[number]) for number in todo]
             try:
                 # who wants an end wants no more tries than it takes
-                at_once = bench.at_once if tryouts and not reporter.ended else 1
+                at_once = context.at_once if trials and not reporter.ended else 1
                 fit_together(fits, tell, at_once)
             except EndEarly:
                 reporter.ended = True
@@ -283,7 +278,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             negative=result["pair"][0],
             positive=result["pair"][1],
             labels=result["labels"],
-            spelling=spelling_of(dataset),
+            spelling=table_dialect_of(dataset),
             seed=spec["seed"],
             tags=job.tags if job else {},
             warnings=warnings,
@@ -305,7 +300,7 @@ def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, A
     ]
     if result["importance"] is not None:
         names = [feature["name"] for feature in result["features"]]
-        rows.append(importances.row_of(model_id, names, result["importance"]))
+        rows.append(importance.row_of(model_id, names, result["importance"]))
     return rows
 
 
@@ -320,7 +315,7 @@ def _rows_of_validation(
     if result["leaderboard"] is not None:
         rows.append(search.row_of(model_id, result["leaderboard"]))
     if result["controls"] is not None:
-        rows.append(controls.row_of(model_id, result["controls"]))
+        rows.append(baselines.row_of(model_id, result["controls"]))
     return rows
 
 

@@ -9,11 +9,10 @@ import pyarrow as pa
 from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
-from app.evaluation import service
 from app.evaluation import service as evaluations
 from app.evaluation.service import EVALUATIONS, ComparisonRequest, EvaluationRequest
+from app.models.service import artifact_key
 from app.platform.tables import Comparison, Evaluation, JobState, Model
-from app.scoring.service import artifact_key
 from core import artifact
 
 
@@ -79,7 +78,7 @@ def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: A
     """Ask for a comparison."""
     with bench.db.write() as session:
         request = ComparisonRequest(refs, dataset_id, **more)
-        return service.submit_comparison(session, bench.settings, OWNER, request)
+        return evaluations.submit_comparison(session, bench.settings, OWNER, request)
 
 
 def interval(found: Any) -> tuple[float, ...]:

@@ -11,11 +11,12 @@ import pytest
 from test_cross_validation import CONTROLS, kept, noisy, payload, table_of
 from workbench import quiet
 
-from app.datasets.matrices import Table, split
+from app.datasets.matrices import Table
 from app.platform.errors import Invalid
 from app.training import search
 from app.training import tasks as training
 from app.training.plan import Plan
+from app.training.splits import split
 from core import artifact
 from core.metrics import auc
 from core.ranker import Ranker

@@ -15,17 +15,17 @@ import pytest
 from raw_table import raw_table
 from workbench import OWNER, Workbench
 
-from app.datasets import previews
 from app.datasets import service as datasets
-from app.datasets.matrices import Columns, read_table, split
+from app.datasets.description import describe
+from app.datasets.matrices import Columns, read_table
 from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
 from app.scoring.service import ModelCache, Served
-from app.training.multilabel import MultilabelTrial
-from app.training.preferences import PreferenceTrial
-from app.training.splits import Inner
+from app.training.multilabel import MultilabelSplitData
+from app.training.preferences import PreferenceSplitData
+from app.training.splits import Inner, split
 from core import artifact
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -193,7 +193,7 @@ def test_an_algorithm_of_numbers_alone(bench: Workbench) -> None:
 def test_the_preview_shows_words(bench: Workbench) -> None:
     text = raw_table(40)
     dataset = bench.ready(text, drop="age")
-    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
     assert shown["columns"] == [*FEATURES[1:], "name", "income"]
     for line, row in zip(text.splitlines()[1:], shown["data"], strict=False):
         _, work, education, hours, country, name, income = line.split(", ")
@@ -210,7 +210,7 @@ def test_the_preview_shows_words(bench: Workbench) -> None:
 def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
     rows = "".join(f"{i},{'x' * 1000}{i},{i % 2}\n" for i in range(30))
     dataset = bench.ready("n,note,y\n" + rows)
-    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
     assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
 
 
@@ -244,16 +244,16 @@ def test_what_was_declared_is_kept(db: Database, tmp_path: Path) -> None:
 )
 def test_fields_that_make_no_sense(given: dict[str, str], parameter: str, detail: str) -> None:
     with pytest.raises(Invalid) as caught:
-        datasets.describe(given)
+        describe(given)
     assert caught.value.errors[0]["parameter"] == parameter
     assert detail in caught.value.errors[0]["detail"]
 
 
 def test_names_and_tokens_with_commas_stand_in_quotes() -> None:
-    said = datasets.describe({"drop": '"a,b", c ,"say ""hi"""', "missing": ',NA,"n,a"'})
+    said = describe({"drop": '"a,b", c ,"say ""hi"""', "missing": ',NA,"n,a"'})
     assert said.drop == ["a,b", "c", 'say "hi"']
     assert said.missing == ["NA", "n,a"]
-    assert datasets.describe({"missing": ","}).missing == []
+    assert describe({"missing": ","}).missing == []
 
 
 # --- other kinds of dataset ----------------------------------------------------------------------
@@ -296,11 +296,11 @@ def test_items_that_teach_teach_categories(bench: Workbench) -> None:
     dataset = bench.ready(table, kind="preferences")
     bench.compare(dataset, pairs)
     dataset = datasets.get(bench.db, OWNER, dataset.id)
-    trial = PreferenceTrial(payload_of(bench, dataset), ["x", "colour"])
-    learnt = trial._table.categories[1]
+    split_data = PreferenceSplitData(payload_of(bench, dataset), ["x", "colour"])
+    learnt = split_data._table.categories[1]
     assert learnt == ("blue", "green", "grey", "red")  # no pair names the unique one
-    assert np.isnan(trial._table.X[0, 1])
-    assert trial.held_out.categories == trial._table.categories
+    assert np.isnan(split_data._table.X[0, 1])
+    assert split_data.held_out.categories == split_data._table.categories
 
 
 @pytest.mark.parametrize("name", OF_PAIRS)
@@ -330,11 +330,11 @@ def coloured(rows: int = 300) -> str:
 
 def test_rows_with_several_labels_teach_categories(bench: Workbench) -> None:
     dataset = bench.ready(coloured(), kind="multilabel", labels="warm,bright")
-    trial = MultilabelTrial(payload_of(bench, dataset), ["x", "colour"])
-    train, held = trial._train.table, trial.held_out
+    split_data = MultilabelSplitData(payload_of(bench, dataset), ["x", "colour"])
+    train, held = split_data._train.table, split_data.held_out
     assert train.categories == held.categories
     assert train.categories[1] is not None
-    inner = trial.inner(Inner(1, 0.25), 0, 1)
+    inner = split_data.inner(Inner(1, 0.25), 0, 1)
     assert set(inner._train.table.categories[1] or ()) <= set(train.categories[1])
 
 

@@ -15,7 +15,7 @@ from app.training import baselines as controls
 from app.training import fitting
 from app.training import tasks as training
 from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, Try, next_rows
-from app.training.plan import CONTROL, FIT, Fold, Plan, Scope
+from app.training.plan import BASELINE, FIT, Fold, Plan, Scope
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 FOLDS = {"method": "cross_validation", "folds": 3}
@@ -55,7 +55,7 @@ def act(
         stage = finished[-1]["stage"] + 1 if finished else 0
         for number, part in enumerate(parts):
             result: Json = {"elapsed": fit_seconds, "seconds": fit_seconds, "failed": None}
-            if part["what"] == CONTROL:
+            if part["what"] == BASELINE:
                 seconds = cost(part["algorithm"], part["rows"] or n)
                 late = seconds is None
                 taken = part["seconds"] if seconds is None else seconds
@@ -70,12 +70,12 @@ def of_controls(finished: list[Json]) -> list[tuple[str, Scope, int | None]]:
     return [
         (each["spec"]["algorithm"], each["spec"]["scope"], each["spec"]["rows"])
         for each in finished
-        if each["spec"]["what"] == CONTROL
+        if each["spec"]["what"] == BASELINE
     ]
 
 
 def taken_by_controls(finished: list[Json]) -> float:
-    return sum(each["result"]["elapsed"] for each in finished if each["spec"]["what"] == CONTROL)
+    return sum(each["result"]["elapsed"] for each in finished if each["spec"]["what"] == BASELINE)
 
 
 def linear(per_row: float) -> Callable[[str, int], float]:
@@ -106,7 +106,7 @@ def test_all_rows_whatever_it_takes_where_they_are_asked_for() -> None:
     finished, _ = act(spec_of(share=None), 100_000, 1.0, linear(1.0))
     assert of_controls(finished) == [(name, None, None) for name in CONTROLS["algorithms"]]
     assert all(
-        each["spec"]["seconds"] is None for each in finished if each["spec"]["what"] == CONTROL
+        each["spec"]["seconds"] is None for each in finished if each["spec"]["what"] == BASELINE
     )
 
 

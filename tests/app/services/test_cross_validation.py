@@ -11,16 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
-from app.datasets.matrices import Columns, Table, divide, read_table
+from app.datasets.matrices import Columns, Table, read_table
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import curve_of
 from app.operations.repository import named
 from app.platform.tables import Model, ModelControls, ModelOutOfFold
 from app.training import out_of_fold
-from app.training import out_of_fold as yardstick
 from app.training import tasks as training
-from app.training.splits import divide_rows
+from app.training.splits import divide, split_rows
 from core import artifact
 from core.metrics import auc, cross_validated_areas, roc_curve
 from core.ranker import Ranker
@@ -94,16 +93,16 @@ def test_all_that_is_learnt_is_learnt_in_each_fold(
     job = payload(tmp_path, noisy(), algorithm=algorithm)
     training.run(job, quiet)
     table, found = table_of(job), kept(job)
-    divisions = divide_rows(table, FOLDS, 3)
+    row_splits = split_rows(table, FOLDS, 3)
     place = 0
-    for number, division in enumerate(divisions):
-        learnt, held = divide(table, *division)
+    for number, row_split in enumerate(row_splits):
+        learnt, held = divide(table, *row_split)
         ranker = ALGORITHMS[name](**given).fit(learnt.coded, learnt.y, learnt.weight)
-        entries = slice(place, place + len(division.test))
-        assert np.array_equal(found["row"][entries], division.test)
+        entries = slice(place, place + len(row_split.test))
+        assert np.array_equal(found["row"][entries], row_split.test)
         assert set(found["repeat"][entries]) == {number // 3 + 1}
         assert set(found["fold"][entries]) == {number % 3 + 1}
-        assert np.array_equal(found["y"][entries], table.y[division.test])
+        assert np.array_equal(found["y"][entries], table.y[row_split.test])
         assert np.array_equal(found["score"][entries], ranker.decision_function(held.coded))
         place = entries.stop
     assert place == 2 * 240
@@ -210,16 +209,18 @@ def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
 def test_a_yardstick_turns_one_scale_into_another() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=5000)
-    own, other = yardstick.mark(scores), yardstick.mark(np.exp(2 * scores))
+    own, other = out_of_fold.quantiles_of(scores), out_of_fold.quantiles_of(np.exp(2 * scores))
     new = rng.normal(size=300).clip(-2.5, 2.5)
-    assert yardstick.convert(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
-    beyond = yardstick.convert(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
+    assert out_of_fold.calibrate(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
+    beyond = out_of_fold.calibrate(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
     assert (np.diff(beyond) > 0).all()
     leaves = rng.integers(0, 4, 1000).astype(float)  # a ranker of four scores
-    marks = yardstick.mark(leaves)
-    assert yardstick.convert(np.arange(4.0), marks, 10 * marks) == pytest.approx([0, 10, 20, 30])
-    one = yardstick.mark(np.ones(9))
-    assert yardstick.convert(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
+    marks = out_of_fold.quantiles_of(leaves)
+    assert out_of_fold.calibrate(np.arange(4.0), marks, 10 * marks) == pytest.approx(
+        [0, 10, 20, 30]
+    )
+    one = out_of_fold.quantiles_of(np.ones(9))
+    assert out_of_fold.calibrate(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
 
 
 def test_folds_of_any_scale_make_one_curve() -> None:
@@ -257,12 +258,12 @@ def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
     assert found["parameters"] == found["search"]["chosen"]
     chosen = [fold["chosen"] for fold in found["search"]["folds_chosen"]]
     table, entries = table_of(job), kept(job)
-    for fold, (division, parameters) in enumerate(
-        zip(divide_rows(table, validation, 3), chosen, strict=True), start=1
+    for fold, (row_split, parameters) in enumerate(
+        zip(split_rows(table, validation, 3), chosen, strict=True), start=1
     ):
-        learnt, held = divide(table, *division)
+        learnt, held = divide(table, *row_split)
         inner = {"method": "holdout", "fraction": 0.3}
-        (rows,) = divide_rows(learnt, inner, 3 + 2**32)
+        (rows,) = split_rows(learnt, inner, 3 + 2**32)
         train, judge = divide(learnt, *rows)
         best: tuple[float, dict[str, int]] = (0.0, {})
         for max_bins in (2, 200):

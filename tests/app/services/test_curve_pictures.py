@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from app.models.service import VALIDATION, Judged
+from app.models.service import VALIDATION, PartCurve
 from app.platform.tables import Model
 from app.reports.plots import CurvePlot, plot_of, to_svg, to_vega
 from core.metrics import summarise
@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def judged(
     y: Any, scores: Any, window: tuple[float, float], metric: str = "pauc"
-) -> tuple[Judged, dict[str, Any]]:
+) -> tuple[PartCurve, dict[str, Any]]:
     """A curve as a model has it, and its metrics."""
     summary = summarise(y, scores, windows=[(0.0, 0.05), window])
     objective: dict[str, Any] = {"metric": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
@@ -39,7 +39,7 @@ def judged(
         "positives": summary.positives,
         "negatives": summary.negatives,
     }
-    return Judged(model, VALIDATION, summary.curve, summary.totals, summary.level), metrics
+    return PartCurve(model, VALIDATION, summary.curve, summary.totals, summary.level), metrics
 
 
 def rankings() -> Iterator[tuple[Any, Any]]:

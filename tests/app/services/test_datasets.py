@@ -12,9 +12,8 @@ import pytest
 from sqlalchemy import select
 from workbench import OWNER, Workbench, on_both
 
-from app.datasets import previews
 from app.datasets import service as datasets
-from app.datasets.service import Description, Format
+from app.datasets.description import Description, Format, check_format, describe
 from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.platform.tables import Dataset, Job, Outbox
@@ -44,7 +43,7 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
 
 
 def test_descriptions() -> None:
-    assert datasets.describe({}) == Description("table", *[None] * 6, "bipartite")
+    assert describe({}) == Description("table", *[None] * 6, "bipartite")
     given = {
         "name": "n",
         "label": "l",
@@ -53,19 +52,17 @@ def test_descriptions() -> None:
         "group": "g",
         "kind": "bipartite",
     }
-    assert datasets.describe(given) == Description(item=None, labels=None, **given)
+    assert describe(given) == Description(item=None, labels=None, **given)
     with pytest.raises(Invalid) as caught:
-        datasets.describe({"x": "1", "name": "", "kind": "ordinal"})
+        describe({"x": "1", "name": "", "kind": "ordinal"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]
     assert "kind must be bipartite or preferences" in caught.value.errors[2]["detail"]
 
 
 def test_formats() -> None:
-    assert datasets.check_format("Text/CSV; charset=utf-8", None) == Format(
-        "text/csv", None, "utf-8"
-    )
-    assert datasets.check_format("text/csv", "GZIP") == Format("text/csv", "gzip")
-    assert datasets.check_format("text/csv", "identity") == Format("text/csv", None)
+    assert check_format("Text/CSV; charset=utf-8", None) == Format("text/csv", None, "utf-8")
+    assert check_format("text/csv", "GZIP") == Format("text/csv", "gzip")
+    assert check_format("text/csv", "identity") == Format("text/csv", None)
     for media_type, encoding in (
         ("", None),
         ("text/html", None),
@@ -73,17 +70,17 @@ def test_formats() -> None:
         ("x" * 500, None),
     ):
         with pytest.raises(UnsupportedMedia):
-            datasets.check_format(media_type, encoding)
+            check_format(media_type, encoding)
 
 
 @on_both
 def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
-    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
     assert shown == {"columns": ["age", "left"], "data": [[1.0, "yes"], [2.0, "no"], [None, "no"]]}
     waiting = bench.upload(SMALL)
     with pytest.raises(Conflict, match="must be ready, it is processing"):
-        previews.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
+        datasets.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
 
 
 @on_both
@@ -105,7 +102,7 @@ def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
 def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     upload = tmp_path / "upload"
     upload.write_text(SMALL)
-    description = datasets.describe({"label": "left"})
+    description = describe({"label": "left"})
     found = datasets.check_table(
         bench.blobs, bench.settings, description, upload, Format("text/csv", None)
     )
@@ -129,7 +126,7 @@ def test_checking_takes_no_more_memory_than_a_small_table_may(
     nulls = pa.Array.from_buffers(pa.null(), 1 << 30, [None])
     odd = pa.table({"age": nulls, "left": nulls})
     small = pa.table({"age": [1.0, 2.0, 3.0] * 20, "left": ["yes", "no", "no"] * 20})
-    upload, description = tmp_path / "upload", datasets.describe({"label": "left"})
+    upload, description = tmp_path / "upload", describe({"label": "left"})
 
     def check(kind: Format) -> dict[str, Any]:
         return datasets.check_table(bench.blobs, settings, description, upload, kind)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.datasets.matrices import Table, split
+from app.datasets.matrices import Table
 from app.ingest.values import read_times
 from app.platform.errors import Invalid
-from app.training.bipartite import BipartiteTrial
-from app.training.splits import Inner, divide_rows
+from app.training.bipartite import BipartiteSplitData
+from app.training.splits import Inner, split, split_rows
 
 FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST = {"method": "holdout", "fraction": 0.25}
@@ -38,8 +38,8 @@ def shuffled(table: Table, order: np.ndarray) -> Table:
 
 def test_a_holdout_is_the_split_that_it_was() -> None:
     table = make(400, 1)
-    (division,) = divide_rows(table, LATEST, 9)
-    for rows, expected in zip(division, split(table, 0.25, 9), strict=True):
+    (row_split,) = split_rows(table, LATEST, 9)
+    for rows, expected in zip(row_split, split(table, 0.25, 9), strict=True):
         assert np.array_equal(rows, expected)
 
 
@@ -47,28 +47,28 @@ def test_a_holdout_is_the_split_that_it_was() -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 60]), st.integers(2, 6))
 def test_folds_cover_all_rows_once_a_repeat(seed: int, groups: int | None, folds: int) -> None:
     table = make(600, seed % 7, groups)
-    found = divide_rows(table, FOLDS | {"folds": folds}, seed)
+    found = split_rows(table, FOLDS | {"folds": folds}, seed)
     assert len(found) == 2 * folds
     order = np.random.default_rng(seed % 11).permutation(600)
-    again = divide_rows(shuffled(table, order), FOLDS | {"folds": folds}, seed)
+    again = split_rows(shuffled(table, order), FOLDS | {"folds": folds}, seed)
     units = table.group if groups else np.unique(table.X, axis=0, return_inverse=True)[1].ravel()
     for repeat in (found[:folds], found[folds:]):
         assert np.array_equal(np.sort(np.concatenate([d.test for d in repeat])), np.arange(600))
-    for division, other in zip(found, again, strict=True):
-        assert np.array_equal(np.sort(np.r_[division.train, division.test]), np.arange(600))
-        assert not np.isin(units[division.train], units[division.test]).any()
-        assert np.array_equal(np.sort(order[other.test]), division.test)
-        assert abs(table.y[division.test].sum() * folds - table.y.sum()) <= 25 * folds
+    for row_split, other in zip(found, again, strict=True):
+        assert np.array_equal(np.sort(np.r_[row_split.train, row_split.test]), np.arange(600))
+        assert not np.isin(units[row_split.train], units[row_split.test]).any()
+        assert np.array_equal(np.sort(order[other.test]), row_split.test)
+        assert abs(table.y[row_split.test].sum() * folds - table.y.sum()) <= 25 * folds
     if not groups:
-        sizes = [len(division.test) for division in found]
+        sizes = [len(row_split.test) for row_split in found]
         assert max(sizes) - min(sizes) < 12
     assert not np.array_equal(found[0].test, found[folds].test)
 
 
 def test_folds_are_stratified() -> None:
     table = make(5000, 3)
-    for division in divide_rows(table, FOLDS, 1):
-        share = table.y[division.test].mean() / table.y.mean()
+    for row_split in split_rows(table, FOLDS, 1):
+        share = table.y[row_split.test].mean() / table.y.mean()
         assert share == pytest.approx(1, abs=0.03)
 
 
@@ -79,22 +79,22 @@ def test_windows_expand_and_judge_what_comes_later(
 ) -> None:
     table = make(600, seed % 5, groups, times)
     assert table.time is not None
-    found = divide_rows(table, FOLDS | {"repeats": 1}, seed)
+    found = split_rows(table, FOLDS | {"repeats": 1}, seed)
     assert len(found) == 4
     sizes = []
-    for division in [*found, *divide_rows(table, LATEST, seed)]:
-        assert table.time[division.train].max() < table.time[division.test].min()
+    for row_split in [*found, *split_rows(table, LATEST, seed)]:
+        assert table.time[row_split.train].max() < table.time[row_split.test].min()
         if table.group is not None:
-            assert not np.isin(table.group[division.train], table.group[division.test]).any()
-        sizes.append(len(division.train))
+            assert not np.isin(table.group[row_split.train], table.group[row_split.test]).any()
+        sizes.append(len(row_split.train))
     assert sizes[:4] == sorted(sizes[:4])
     assert sizes[0] == pytest.approx(120, abs=40)
     assert sizes[4] == pytest.approx(450, abs=40)
     order = np.random.default_rng(seed % 11).permutation(600)
-    for division, other in zip(
-        found, divide_rows(shuffled(table, order), FOLDS, seed), strict=True
+    for row_split, other in zip(
+        found, split_rows(shuffled(table, order), FOLDS, seed), strict=True
     ):
-        assert np.array_equal(np.sort(order[other.test]), division.test)
+        assert np.array_equal(np.sort(order[other.test]), row_split.test)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_parts_that_lack_a_class_are_refused(
     table = make(200, 1, times=times)
     few = replace(table, y=(np.arange(200) < 4).astype(np.int8))
     with pytest.raises(Invalid, match=said):
-        divide_rows(few, validation, 0)
+        split_rows(few, validation, 0)
 
 
 def test_a_search_is_judged_by_later_rows_too() -> None:
     table = make(400, 2, times=400)
-    trial = BipartiteTrial(table, None, [], {})
+    split_data = BipartiteSplitData(table, None, [], {})
     for inner, n_splits in ((Inner(1, 0.25), 1), (Inner(3, 0.25), 3)):
         for split_number in range(n_splits):
-            found = trial.inner(inner, split_number, 5)
+            found = split_data.inner(inner, split_number, 5)
             assert found.train.time is not None
             assert found.validation is not None
             assert found.validation.time is not None

@@ -15,12 +15,11 @@ from app.evaluation.service import COMPARE, EVALUATE
 from app.ingest.errors import BadTable
 from app.jobs import handlers as execution
 from app.jobs import queue
-from app.jobs.service import INGEST, INGEST_PAIRS
+from app.jobs.service import INGEST, INGEST_PAIRS, TRAIN
 from app.platform.errors import Conflict, Invalid, LeaseLost, Unavailable
 from app.platform.tables import Dataset, DatasetStatus, JobState
 from app.scoring.batch import BATCH_SCORE
 from app.training.child_tasks import TRAIN_PART
-from app.training.submission import TRAIN
 from core.errors import InvalidData, InvalidParameter
 
 

@@ -17,7 +17,7 @@ from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Base, Job, Model
-from app.training.shards import MOST_SHARES, divide_fit
+from app.training.plan import MOST_SHARDS, divide_fit
 
 SEARCHED = {
     "algorithm": {"name": "rankboost"},
@@ -250,7 +250,7 @@ class TestOneLargeFit:
         assert sizes(50, 25.5) == []
         assert sizes(25, 2) == [8, 8, 9]
         assert sizes(15, 2) == []
-        assert sizes(5000, 2) == [312, 313, 312, 313] * (MOST_SHARES // 4)
+        assert sizes(5000, 2) == [312, 313, 312, 313] * (MOST_SHARDS // 4)
         assert sizes(50, float("inf")) == []
         boosted = {"algorithm": "rankboost", "parameters": {"n_rounds": 500}}
         assert divide_fit([boosted], 2) == []

@@ -15,11 +15,11 @@ from test_sweep import add_model
 
 from app.access import service
 from app.access import service as keys
-from app.evaluation.repository import insert_evaluation
 from app.http import repository as idempotency_rows
 from app.jobs import child_jobs as parts
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
+from app.jobs.repository import insert_made
 from app.operations import housekeeping
 from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
@@ -35,6 +35,7 @@ from app.platform.tables import (
     DatasetPairs,
     DatasetSeries,
     DatasetStatus,
+    Evaluation,
     Idempotency,
     Job,
     JobEvent,
@@ -82,8 +83,9 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
     change(db, of_dataset, dataset_id=dataset.id)
     with db.write() as session:
         session.execute(update(Model).values(job_id=of_model))
-        insert_evaluation(
+        insert_made(
             session,
+            Evaluation,
             id=new_id("evl"),
             owner=OWNER,
             job_id=of_evaluation,

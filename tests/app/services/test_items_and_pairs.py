@@ -11,8 +11,8 @@ import pytest
 from preference_data import draw_pairs, pairs_csv, upload_items
 from workbench import OWNER, Workbench, on_both, quiet
 
-from app.datasets import previews
 from app.datasets import service as datasets
+from app.datasets.description import check_format, describe
 from app.ingest.errors import BadTable
 from app.jobs import handlers as execution
 from app.jobs import queue
@@ -37,7 +37,7 @@ def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
         dataset.columns[0] | {"name": "item", "type": "categorical", "distinct": 80}
         == (dataset.columns[0])
     )
-    seen = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    seen = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
     assert seen["columns"] == ["a", "b", "c", "item"]
     assert seen["data"][1] == [*X[1].tolist(), "item1"]
 
@@ -90,7 +90,7 @@ def test_repeated_items_of_a_parquet_table_are_told_by_row(bench: Workbench) -> 
 )
 def test_fields_that_make_no_sense_for_the_kind(given: dict[str, str], detail: str) -> None:
     with pytest.raises(Invalid, match=detail):
-        datasets.describe(given)
+        describe(given)
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
 def test_a_table_of_items_is_checked_without_being_kept(bench: Workbench, tmp_path: Path) -> None:
     body = tmp_path / "items.csv"
     body.write_text("item,x\na,1\nb,2\n")
-    described = datasets.describe({"kind": "preferences"})
-    kind = datasets.check_format("text/csv", None)
+    described = describe({"kind": "preferences"})
+    kind = check_format("text/csv", None)
     found = datasets.check_table(bench.blobs, bench.settings, described, body, kind)
     assert (found["valid"], found["rows"], found["positives"]) == (True, 2, None)
     body.write_text("item,x\na,1\na,2\n")

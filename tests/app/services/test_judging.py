@@ -16,6 +16,7 @@ from app.evaluation.service import COMPARISONS, EVALUATIONS
 from app.jobs import service as jobs
 from app.jobs.resources import status_of
 from app.models import service as models
+from app.models.service import artifact_key
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import (
     Comparison,
@@ -26,7 +27,6 @@ from app.platform.tables import (
     JobState,
     Model,
 )
-from app.scoring.service import artifact_key
 from core import artifact, metrics
 from core.metrics.comparison import change
 

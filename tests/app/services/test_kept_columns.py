@@ -15,7 +15,7 @@ from app.ingest.arrow import ArrowTable
 from app.ingest.csv import Upload
 from app.ingest.errors import BadTable, Faults
 from app.ingest.writer import TableWriter
-from app.scoring.kept_columns import keep_as_said, kept_fields
+from app.scoring.kept_columns import kept_fields, write_as
 
 
 def carry(folder: Path, column: pa.Array) -> str:
@@ -27,7 +27,7 @@ def carry(folder: Path, column: pa.Array) -> str:
     fields = kept_fields(source, {"a": None})
     with TableWriter(folder / "kept", fields) as table:
         for rows in source.batches(Faults()):
-            table.write([keep_as_said(rows.batch.column(0), None)])
+            table.write([write_as(rows.batch.column(0), None)])
     text = pa.BufferOutputStream()
     with pq.ParquetFile(folder / "kept") as file:
         (batch,) = file.iter_batches()

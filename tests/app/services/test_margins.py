@@ -9,11 +9,12 @@ import pytest
 from preference_data import draw_pairs, load, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.datasets.matrices import Columns, Table, read_table, split
+from app.datasets.matrices import Columns, Table, read_table
 from app.models import margins
 from app.models import service as models
 from app.platform.errors import NotFound
 from app.platform.tables import Dataset, Job, Model, ModelMargins
+from app.training.splits import split
 from core import artifact
 from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin

@@ -12,8 +12,8 @@ import pytest
 from uploads import read
 from workbench import OWNER, Workbench, on_both
 
-from app.datasets import previews
-from app.datasets import service as datasets
+from app.datasets import service
+from app.datasets.description import describe
 from app.ingest.errors import BadTable
 from app.models import service as models
 from app.platform.errors import Invalid, NotFound
@@ -68,7 +68,7 @@ def test_a_table_with_several_labels(bench: Workbench) -> None:
     roles = {column["name"]: column["role"] for column in dataset.columns}
     assert [name for name, role in roles.items() if role == "label"] == LABELS.split(",")
     assert [name for name, role in roles.items() if role == "feature"] == ["a", "b", "c"]
-    seen = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
+    seen = service.preview(bench.db, bench.blobs, OWNER, dataset.id, 1)
     first = dict(zip(seen["columns"], seen["data"][0], strict=True))
     assert first["rare"] == "true"
     assert first["hot"] in {"yes", "no"}
@@ -210,10 +210,10 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
 )
 def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
     with pytest.raises(Invalid) as caught:
-        datasets.describe({"kind": "multilabel"} | given)
+        describe({"kind": "multilabel"} | given)
     assert any(detail in error["detail"] for error in caught.value.errors)
     with pytest.raises(Invalid, match="several labels belong to kind=multilabel"):
-        datasets.describe({"labels": "a,b"})
+        describe({"labels": "a,b"})
 
 
 @pytest.mark.parametrize(

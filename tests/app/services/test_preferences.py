@@ -13,7 +13,7 @@ from app.jobs import service as jobs
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
-from app.training.preferences import PreferenceTrial
+from app.training.preferences import PreferenceSplitData
 from core.metrics import pair_order, pair_order_interval
 
 
@@ -50,12 +50,12 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
             "features": [],
         },
     }
-    trial = PreferenceTrial(payload, ["a", "b", "c"])
-    assert trial._validation is not None
-    seen, unseen = set(trial._train.rows.ravel()), set(trial._validation.rows.ravel())
+    split_data = PreferenceSplitData(payload, ["a", "b", "c"])
+    assert split_data._validation is not None
+    seen, unseen = set(split_data._train.rows.ravel()), set(split_data._validation.rows.ravel())
     assert not seen & unseen
     assert abs(len(unseen) / 120 - 0.25) < 0.03
-    for part, rows in ((train, trial._train), (validation, trial._validation)):
+    for part, rows in ((train, split_data._train), (validation, split_data._validation)):
         assert rows.weight is not None
         assert part.pairs == len(rows.rows)
         assert part.value == pytest.approx(pair_order(scores, rows.rows, rows.weight))
@@ -99,11 +99,11 @@ def test_a_split_by_pairs_keeps_both_directions_together(bench: Workbench) -> No
             "features": [],
         },
     }
-    trial = PreferenceTrial(payload, ["a", "b", "c"])
-    assert trial._validation is not None
+    split_data = PreferenceSplitData(payload, ["a", "b", "c"])
+    assert split_data._validation is not None
     parts = [
         {frozenset(pair) for pair in part.rows.tolist()}
-        for part in (trial._train, trial._validation)
+        for part in (split_data._train, split_data._validation)
     ]
     assert parts[0]
     assert parts[1]

@@ -9,13 +9,13 @@ import pytest
 from preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
 from workbench import OWNER, Workbench, on_both
 
-from app.datasets.matrices import Columns, Table, read_table, split
+from app.datasets.matrices import Columns, Table, read_table
 from app.jobs import handlers as execution
 from app.jobs import service as jobs
 from app.platform.tables import Dataset, JobState, Model, ModelMetrics
-from app.training.multilabel import MultilabelTrial, Part
-from app.training.preferences import PreferenceTrial
-from app.training.splits import Inner, divide_rows
+from app.training.multilabel import MultilabelSplitData, Part
+from app.training.preferences import PreferenceSplitData
+from app.training.splits import Inner, split, split_rows
 from core import artifact
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
@@ -169,12 +169,14 @@ def test_pairs_choose_by_their_order(bench: Workbench) -> None:
     job = bench.submit(dataset, algorithm={"name": "coordinate_rankboost"}, search=GRID, seed=2)
     claim = bench.claim()
     payload = bench.prepare(claim)
-    trial = PreferenceTrial(payload, ["a", "b", "c"])
-    inner = trial.inner(Inner(1, 0.25), 0, 2 + 2**32)
+    split_data = PreferenceSplitData(payload, ["a", "b", "c"])
+    inner = split_data.inner(Inner(1, 0.25), 0, 2 + 2**32)
     held, learnt = inner._validation, inner._train
     assert held is not None
     assert not set(held.rows.ravel()) & set(learnt.rows.ravel())
-    assert {*map(tuple, held.rows)} | {*map(tuple, learnt.rows)} <= {*map(tuple, trial._train.rows)}
+    assert {*map(tuple, held.rows)} | {*map(tuple, learnt.rows)} <= {
+        *map(tuple, split_data._train.rows)
+    }
     bench.complete(claim, execution.run(payload, lambda *step: None))
     model = bench.model(jobs.get(bench.db, OWNER, job.id))
     values = []
@@ -200,10 +202,10 @@ def test_labels_choose_by_their_mean(bench: Workbench) -> None:
     model = bench.model(job)
     table = read(bench, dataset, None)
     both = np.column_stack([has, rare]).astype(int)
-    trial = object.__new__(MultilabelTrial)
-    trial._labels = ["u", "v", "w"]
-    training, _ = trial._divide(Part(table, both.astype(np.int8)), 0.25, 0)
-    learnt, held = trial._divide(training, 0.25, 2**32)
+    split_data = object.__new__(MultilabelSplitData)
+    split_data._labels = ["u", "v", "w"]
+    training, _ = split_data._divide(Part(table, both.astype(np.int8)), 0.25, 0)
+    learnt, held = split_data._divide(training, 0.25, 2**32)
     values = []
     for n_rounds in (1, 5, 40):
         ranker = ALGORITHMS["adaboost_mr"](n_rounds=n_rounds).fit(learnt.table.X, learnt.has)
@@ -269,7 +271,7 @@ def test_inner_folds_and_ranges(bench: Workbench) -> None:
     model = bench.model(bench.work_on(dataset, algorithm=algorithm, search=search, seed=4))
     table = read(bench, dataset, "y")
     training = table.take(split(table, 0.25, seed=4)[0])
-    folds = divide_rows(training, {"method": "cross_validation", "folds": 3}, 4 + 2**32)
+    folds = split_rows(training, {"method": "cross_validation", "folds": 3}, 4 + 2**32)
     assert len(model.search["candidates"]) == 6
     for candidate in model.search["candidates"]:
         given = candidate["parameters"]

@@ -13,12 +13,11 @@ from sqlalchemy import select, text
 from version_steps import make
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
-from app.datasets import series
+from app.datasets import tasks
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.tables import Dataset
 from app.training import submission
-from app.training import submission as suitability
 from app.training.submission import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -221,8 +220,8 @@ class TestLocks:
         self, bench: Workbench, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         other = bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
-        middle = Meeting(bench).before(suitability.check_validation)
-        monkeypatch.setattr(suitability, "check_validation", middle)
+        middle = Meeting(bench).before(submission.check_validation)
+        monkeypatch.setattr(submission, "check_validation", middle)
 
         def submit(train: Dataset, judge: Dataset) -> str:
             validation = {"method": "dataset", "dataset_id": judge.id}
@@ -246,7 +245,7 @@ class TestLocks:
         failed = bench.work()
         assert failed.state == "failed"
         meeting = Meeting(bench)
-        for module, name in ((suitability, "check_validation"), (series, "check_newest")):
+        for module, name in ((submission, "check_validation"), (tasks, "check_newest")):
             monkeypatch.setattr(module, name, meeting.before(getattr(module, name)))
 
         def submit() -> str:

@@ -13,18 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import read
 
-from app.datasets.matrices import (
-    Columns,
-    Table,
-    check_classes,
-    divide,
-    hash_units,
-    read_table,
-    split,
-)
+from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.ingest import rows as row_hashes
 from app.ingest.profile import add_column
 from app.platform.errors import Invalid
+from app.training.splits import divide, hash_units, split
 
 SEED = 7
 

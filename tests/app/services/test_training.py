@@ -11,13 +11,14 @@ import pytest
 from sqlalchemy import func, select
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
-from app.datasets.matrices import Columns, read_table, split
+from app.datasets.matrices import Columns, read_table
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.models import repository as model_rows
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, ModelPartialAuc
+from app.training.splits import split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
 

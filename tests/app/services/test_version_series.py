@@ -12,7 +12,7 @@ from version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
 from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
-from app.datasets import versions
+from app.datasets.description import check_format, describe_version
 from app.evaluation import service
 from app.evaluation.service import EvaluationRequest
 from app.jobs import service as jobs
@@ -30,7 +30,7 @@ def test_what_may_be_said(bench: Workbench) -> None:
         ({"decimal": "\0"}, "decimal must be one of point, comma"),
     ):
         with pytest.raises(Invalid, match=detail):
-            versions.describe(given)
+            describe_version(given)
 
 
 @on_both
@@ -52,9 +52,9 @@ def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
     assert made(bench, waiting.id, MORE).version == 4  # a number is never given again
     for owner, dataset_id in (("bob", first.id), (OWNER, "ds_x")):
         with pytest.raises(NotFound):
-            versions.check_open(bench.db, owner, dataset_id, "append")
+            datasets.check_version_open(bench.db, owner, dataset_id, "append")
         with pytest.raises(NotFound):
-            versions.list_page(bench.db, owner, dataset_id, limit=10, after=None)
+            datasets.list_versions(bench.db, owner, dataset_id, limit=10, after=None)
 
 
 @on_both
@@ -94,7 +94,7 @@ def test_a_version_that_is_being_added_to_stays_until_that_is_done(bench: Workbe
     assert (second.parent_id, len(data(bench, second))) == (first.id, 5)
     third = made(bench, second.id, MORE)
     assert (third.version, third.series_id) == (3, first.id)
-    page = versions.list_page(bench.db, OWNER, third.id, limit=10, after=None)
+    page = datasets.list_versions(bench.db, OWNER, third.id, limit=10, after=None)
     assert [version.id for version in page.data] == [third.id, second.id]
 
 
@@ -143,11 +143,11 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     first = bench.ready(FIRST, **GIVEN)
     upload = tmp_path / "upload"
     upload.write_text(MORE)
-    csv = datasets.check_format("text/csv", None)
+    csv = check_format("text/csv", None)
 
     def check(**given: str) -> dict[str, Any]:
-        said = versions.describe(given)
-        return versions.check_table(
+        said = describe_version(given)
+        return datasets.check_version(
             bench.db, bench.blobs, bench.settings, OWNER, first.id, said, upload, csv
         )
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from workbench import OWNER, Workbench
 
-from app.datasets import previews, versions
 from app.datasets import service as datasets
+from app.datasets.description import check_format, describe_version
 from app.platform.tables import Dataset
 
 PARQUET = "application/vnd.apache.parquet"
@@ -39,11 +39,11 @@ def make(
     with bench.blobs.writer("uploads") as writer:
         writer.write(body.encode() if isinstance(body, str) else body)
         key, sha256 = writer.commit()
-    kind = datasets.check_format(content_type, None)
+    kind = check_format(content_type, None)
     upload = datasets.Upload(key, writer.size, sha256, kind)
     with bench.db.write() as session:
-        new = versions.describe(given)
-        return versions.accept(session, bench.settings, OWNER, parent, new, upload)
+        new = describe_version(given)
+        return datasets.accept_version(session, bench.settings, OWNER, parent, new, upload)
 
 
 def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Dataset:
@@ -66,7 +66,7 @@ def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str
 
 def data(bench: Workbench, dataset: Dataset) -> list[dict[str, Any]]:
     """The rows of a dataset."""
-    shown = previews.preview(bench.db, bench.blobs, OWNER, dataset.id, 100)
+    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 100)
     return [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from app.datasets import pairs
 from app.datasets import service as datasets
+from app.datasets.description import check_format, describe
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import service as jobs
@@ -65,10 +65,10 @@ class Workbench:
         with self.blobs.writer("uploads") as writer:
             writer.write(body.encode() if isinstance(body, str) else body)
             key, sha256 = writer.commit()
-        kind = datasets.check_format(content_type, encoding)
+        kind = check_format(content_type, encoding)
         upload = datasets.Upload(key, writer.size, sha256, kind)
         with self.db.write() as session:
-            described = datasets.describe(given)
+            described = describe(given)
             return datasets.accept(session, self.settings, owner, described, upload)
 
     def put_pairs(
@@ -78,10 +78,10 @@ class Workbench:
         with self.blobs.writer("uploads") as writer:
             writer.write(body.encode() if isinstance(body, str) else body)
             key, sha256 = writer.commit()
-        kind = datasets.check_format(content_type, None)
+        kind = check_format(content_type, None)
         upload = datasets.Upload(key, writer.size, sha256, kind)
         with self.db.write() as session:
-            return pairs.accept(session, self.settings, dataset.owner, dataset.id, upload)
+            return datasets.accept_pairs(session, self.settings, dataset.owner, dataset.id, upload)
 
     def compare(self, dataset: Dataset, body: str | bytes, content_type: str = "text/csv") -> Job:
         """Take pairs in and read them."""

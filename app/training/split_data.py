@@ -1,4 +1,4 @@
-"""One trial per kind of dataset: which data a ranker learns from, which it is judged by, and in what figures."""
+"""Split data of each kind of dataset: what a ranker learns from, what it is judged by, and in what figures."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
 
 
-class Trial(Protocol):
+class SplitData(Protocol):
     """A table in memory, divided into a training part and, unless there is none, a validation part."""
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         """Learn from the training part."""
 
-    def thinned(self, share: float, seed: int) -> Trial:
-        """The same trial, learning from a share of the training part; a greater share holds a lesser one."""
+    def thinned(self, share: float, seed: int) -> SplitData:
+        """The same, learning from a share of the training part; a greater share holds a lesser one."""
 
-    def inner(self, inner: Inner, split: int, seed: int) -> Trial:
-        """A trial on the training part alone, of which it holds out a part: for choosing among rankers."""
+    def inner(self, inner: Inner, split: int, seed: int) -> SplitData:
+        """The training part alone, split once more: for choosing among rankers."""
 
     @property
     def n_learnt(self) -> int:
@@ -62,20 +62,20 @@ class Trial(Protocol):
 class Data(Protocol):
     """The tables of a job in memory."""
 
-    def trial(self, scope: tuple[int, int] | None) -> Trial:
-        """The trial of a repeat's fold, or without one that whose ranker is served."""
+    def split_data(self, scope: tuple[int, int] | None) -> SplitData:
+        """The data of a repeat's fold, or without one those whose ranker is served."""
 
 
-class OneTrial:
-    """Tables that are divided once."""
+class OneSplitData:
+    """Tables that are split once."""
 
-    def __init__(self, trial: Trial) -> None:
-        self._trial = trial
+    def __init__(self, split_data: SplitData) -> None:
+        self._split_data = split_data
 
-    def trial(self, scope: tuple[int, int] | None) -> Trial:
-        """The one trial there is."""
+    def split_data(self, scope: tuple[int, int] | None) -> SplitData:
+        """The one split there is."""
         assert scope is None
-        return self._trial
+        return self._split_data
 
 
 class Kind(NamedTuple):
@@ -91,11 +91,11 @@ class Kind(NamedTuple):
 KINDS: Mapping[str, Kind] = {
     DatasetKind.BIPARTITE: Kind(bipartite.BipartiteTable, bipartite.rows_of),
     DatasetKind.PREFERENCES: Kind(
-        lambda payload, names: OneTrial(preferences.PreferenceTrial(payload, names)),
+        lambda payload, names: OneSplitData(preferences.PreferenceSplitData(payload, names)),
         preferences.rows_of,
     ),
     DatasetKind.MULTILABEL: Kind(
-        lambda payload, names: OneTrial(multilabel.MultilabelTrial(payload, names)),
+        lambda payload, names: OneSplitData(multilabel.MultilabelSplitData(payload, names)),
         multilabel.rows_of,
     ),
 }

@@ -1,0 +1,234 @@
+"""What a caller says of a table: its name, roles, kind and dialect, and the format of its bytes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, encoding_of
+from app.platform.errors import Invalid, UnsupportedMedia
+from app.platform.tables import DatasetKind, VersionMode
+
+CONTENT_ENCODINGS = ("gzip", "zstd")
+KINDS = tuple(DatasetKind)
+FIELDS = (
+    *("name", "label", "positive", "labels", "weight", "group", "item", "kind"),
+    *("categorical", "numeric", "drop", "missing", "strict"),
+    *CHOICES,
+)
+LISTS = frozenset({"labels", "categorical", "numeric", "drop", "missing"})
+LONGEST_TEXT = 255
+LONGEST_LIST = 4096
+MOST_LABELS = 100
+_ROLES = ("label", "item", "weight", "group")
+_BOOLEANS = ("true", "false")
+_NO_ITEM = "rows have labels; items belong to kind=preferences"
+_ONE_LABEL = "several labels belong to kind=multilabel"
+_NO_LABEL = "items have no label: pairs say which one is better"
+# Fields that mean nothing for a kind, and why.
+_FOREIGN: Mapping[str, Mapping[str, str]] = {
+    DatasetKind.BIPARTITE: {"item": _NO_ITEM, "labels": _ONE_LABEL},
+    DatasetKind.PREFERENCES: {
+        **dict.fromkeys(("label", "positive", "labels"), _NO_LABEL),
+        "weight": "items have no weight: the pairs have",
+    },
+    DatasetKind.MULTILABEL: {
+        "item": _NO_ITEM,
+        **dict.fromkeys(("label", "positive"), "the labels are named by labels"),
+    },
+}
+MODES = tuple(VersionMode)
+VERSION_FIELDS = ("mode", *CHOICES)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the caller says about a table."""
+
+    name: str
+    label: str | None
+    positive: str | None
+    weight: str | None
+    group: str | None
+    item: str | None
+    labels: list[str] | None
+    kind: str
+    categorical: list[str] | None = None
+    numeric: list[str] | None = None
+    drop: list[str] | None = None
+    missing: list[str] | None = None
+    strict: bool = False
+    dialect: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the bytes of an upload are; `charset` is what the Content-Type says of a text."""
+
+    content_type: str
+    content_encoding: str | None
+    charset: str | None = None
+
+
+def describe(given: Mapping[str, str]) -> Description:
+    """Check what the caller says about a table; every fault is named."""
+    errors = []
+    for field, value in given.items():
+        if field not in FIELDS:
+            detail = f"{field} is not known here; known are {', '.join(FIELDS)}"
+        elif not 0 < len(value) <= longest(field) or "\0" in value:
+            detail = f"{field} must have 1 to {longest(field)} characters and no NUL"
+        else:
+            continue
+        errors.append({"parameter": field[:LONGEST_TEXT], "detail": detail})
+    kind = given.get("kind", "bipartite")
+    if kind not in KINDS:
+        detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}"
+        errors.append({"parameter": "kind", "detail": detail})
+    errors += [
+        {"parameter": field, "detail": f"{field} cannot be given with kind={kind}: {why}"}
+        for field, why in _FOREIGN.get(kind, {}).items()
+        if field in given
+    ]
+    lists, faults = _read_lists(given, kind)
+    errors += faults
+    for field, known in CHOICES.items():
+        if field in given and given[field] not in known:
+            detail = f"{field} must be one of {', '.join(known)}, got {given[field][:100]!r}"
+            errors.append({"parameter": field, "detail": detail})
+    roles = [(role, given[role]) for role in _ROLES if role in given]
+    if given.get("strict", "false") not in _BOOLEANS:
+        detail = f"strict must be true or false, got {given['strict'][:100]!r}"
+        errors.append({"parameter": "strict", "detail": detail})
+    for field in ("drop", "labels", "categorical", "numeric"):
+        roles += [(field, name) for name in lists.get(field) or ()]
+    if len({name for _, name in roles}) < len(roles):
+        named = ", ".join(f"{role}={column!r}" for role, column in roles[:20])
+        errors.append(
+            {
+                "parameter": "label",
+                "detail": f"each role needs a column of its own, got {named[:1000]}",
+            }
+        )
+    if errors:
+        raise Invalid(errors[0]["detail"], errors=errors)
+    return Description(
+        name=given.get("name", "table"),
+        label=given.get("label"),
+        positive=given.get("positive"),
+        weight=given.get("weight"),
+        group=given.get("group"),
+        item=given.get("item"),
+        labels=lists.get("labels"),
+        kind=kind,
+        categorical=lists.get("categorical"),
+        numeric=lists.get("numeric"),
+        drop=lists.get("drop"),
+        missing=lists.get("missing"),
+        strict=given.get("strict") == "true",
+        dialect={field: given[field] for field in CHOICES if field in given} or None,
+    )
+
+
+def longest(field: str) -> int:
+    """Most characters of a field."""
+    return LONGEST_LIST if field in LISTS else LONGEST_TEXT
+
+
+def _read_lists(
+    given: Mapping[str, str], kind: str
+) -> tuple[dict[str, list[str]], list[dict[str, str]]]:
+    """The fields that hold several names or values, and what is wrong with them."""
+    lists = {field: split_names(given[field]) for field in LISTS if field in given}
+    if kind == DatasetKind.MULTILABEL:
+        lists.setdefault("labels", [""])
+    else:
+        lists.pop("labels", None)  # refused by the kind already
+    if "missing" in lists:  # the empty value is missing anyway
+        lists["missing"] = [token for token in lists["missing"] if token]
+    faults = []
+    for field, names in sorted(lists.items()):
+        what = "the label columns of a multilabel table" if field == "labels" else "columns"
+        if not all(names):
+            faults.append((field, f"{field} must name {what}, as in {field}=a,b,c"))
+        elif field == "labels" and len(names) > MOST_LABELS:
+            detail = f"labels must be at most {MOST_LABELS} columns, got {len(names)}"
+            faults.append((field, detail))
+        elif len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            faults.append((field, f"{field} must name each once, {twice!r} comes again"))
+    return lists, [{"parameter": field, "detail": detail} for field, detail in faults]
+
+
+def split_names(text: str) -> list[str]:
+    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
+    line = " ".join(text.splitlines())
+    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
+
+
+@dataclass(frozen=True)
+class NewVersion:
+    """What the caller says about another version; all else is its parent's."""
+
+    mode: str
+    dialect: dict[str, str] | None
+
+
+def describe_version(given: Mapping[str, str]) -> NewVersion:
+    """Check what the caller says about a version; every fault is named."""
+    errors = []
+    known = {"mode": MODES, **CHOICES}
+    for field, value in given.items():
+        if field not in known:
+            detail = (
+                f"{field[:100]} is not known here: a version has its parent's roles; "
+                f"known are {', '.join(VERSION_FIELDS)}"
+            )
+        elif value not in known[field]:
+            detail = f"{field} must be one of {', '.join(known[field])}, got {value[:100]!r}"
+        else:
+            continue
+        errors.append({"parameter": field[:100], "detail": detail})
+    if errors:
+        raise Invalid(errors[0]["detail"], errors=errors)
+    dialect = {field: given[field] for field in CHOICES if field in given}
+    return NewVersion(given.get("mode", VersionMode.APPEND), dialect or None)
+
+
+def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
+    """The media type without parameters and the encoding, if both can be read. `also` is what else may be sent."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    charset = None
+    if media_type == CSV:
+        try:
+            charset = encoding_of(content_type)
+        except ValueError as error:
+            raise UnsupportedMedia(f"the {error} in the Content-Type") from error
+    if media_type not in CONTENT_TYPES:
+        known = ", ".join(CONTENT_TYPES)
+        got = repr(media_type[:100]) if media_type else "none"
+        raise UnsupportedMedia(f"Content-Type must be one of {known}, or {also}; got {got}")
+    return Format(media_type, check_encoding(content_encoding), charset)
+
+
+def check_encoding(content_encoding: str | None) -> str | None:
+    """The encoding, if it can be read; None for a body that is sent as it is."""
+    encoding = (content_encoding or "identity").strip().lower()
+    if encoding == "identity":
+        return None
+    if encoding not in CONTENT_ENCODINGS:
+        known = ", ".join(CONTENT_ENCODINGS)
+        raise UnsupportedMedia(f"Content-Encoding must be one of {known}, got {encoding[:100]!r}")
+    return encoding
+
+
+def find_dialect(description: Description, table: Format) -> dict[str, str] | None:
+    """How the text of a CSV is written, by the fields and the Content-Type; raises Invalid for other formats."""
+    dialect = description.dialect
+    if dialect is not None and table.content_type != CSV:
+        detail = f"{', '.join(dialect)} can be said of {CSV} only, got {table.content_type}"
+        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in dialect])
+    if table.charset is not None:
+        return {"encoding": table.charset, **(dialect or {})}
+    return dialect
