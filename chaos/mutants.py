@@ -77,27 +77,30 @@ def mutate(source: str, changes: Sequence[Change]) -> str:
 
 def install(name: str) -> None:
     """Have this process import its modules as the mutant has them."""
-    by_module: dict[str, list[Change]] = {}
+    # One finder for all of them: two that change the same module would ask each other for it without end.
+    finder = next((found for found in sys.meta_path if isinstance(found, _Finder)), None)
+    if finder is None:
+        finder = _Finder()
+        sys.meta_path.insert(0, finder)
     for change in MUTANTS[name]:
-        by_module.setdefault(change.module, []).append(change)
-    sys.meta_path.insert(0, _Finder(by_module))
+        finder.changes.setdefault(change.module, []).append(change)
 
 
 class _Finder(MetaPathFinder):
     """Finds what the others find, and has the modules in question read by `_Loader`."""
 
-    def __init__(self, changes: dict[str, list[Change]]) -> None:
-        self._changes = changes
+    def __init__(self) -> None:
+        self.changes: dict[str, list[Change]] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in self._changes:
+        if fullname not in self.changes:
             return None
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(fullname, path, target)
             if spec is not None and spec.origin is not None:
-                spec.loader = _Loader(fullname, spec.origin, self._changes[fullname])
+                spec.loader = _Loader(fullname, spec.origin, self.changes[fullname])
                 return spec
         return None
 
