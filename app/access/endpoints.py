@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter
-from sqlalchemy.orm import Session
 from starlette.responses import JSONResponse, Response
 
 from app.access import service as keys
@@ -15,6 +14,7 @@ from app.access.schemas import AuditEntry, Key, KeyWithSecret, NewKey, Rotation
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once
 from app.http.schemas import PageOf, Valid
+from app.platform.sql import Session
 from app.platform.tables import ApiKey
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)

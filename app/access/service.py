@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlalchemy.orm import Session
-
 from app.access import repository as rows
 from app.platform import audit as audit_rows
 from app.platform import resources
@@ -26,7 +24,7 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page
+from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, AuditEntry
 
 if TYPE_CHECKING:

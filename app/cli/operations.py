@@ -32,12 +32,12 @@ def backup(
 ) -> None:
     """Back up the embedded state, whether it runs or not, and read the backup back. It holds the first key."""
     from alembic.util import CommandError
-    from sqlalchemy.exc import DBAPIError
 
     from app.operations.backup import BackupError, back_up
     from app.operations.doctor import size
     from app.platform.errors import ServiceError
     from app.platform.migrate import reason
+    from app.platform.sql import DBAPIError
 
     try:
         made = back_up(settings_of(state_dir), target)

@@ -173,10 +173,10 @@ def run_until_signalled(work: Callable[[threading.Event], None], signals: Signal
 def migrate() -> None:
     """Bring the database's tables up to date."""
     from alembic.util import CommandError
-    from sqlalchemy.exc import DBAPIError
 
     from app.platform.errors import ServiceError
     from app.platform.migrate import reason, upgrade
+    from app.platform.sql import DBAPIError
 
     try:
         upgrade(settings_of().sqlalchemy_url)

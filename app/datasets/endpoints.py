@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -36,6 +35,7 @@ from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.schemas import PageOf
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
 from app.platform.database import again_after_deadlock
+from app.platform.sql import Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
 

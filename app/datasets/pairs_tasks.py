@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.orm import Session
-
 from app.datasets import repository as rows
 from app.datasets.tasks import TABLES, hold_inputs, limits, read_again, upload_errors
 from app.jobs import queue
@@ -15,7 +13,7 @@ from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import DatasetPairs, DatasetStatus, Job
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.orm import Session
-
 from app.datasets import repository as rows
 from app.datasets import tasks as ingest_job
 from app.datasets.description import LONGEST_TEXT, Description, Format, NewVersion, find_dialect
@@ -27,7 +25,7 @@ from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, Page
+from app.platform.sql import Json, Page, Session
 from app.platform.tables import (
     Dataset,
     DatasetKind,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy.orm import Session
 
 from app.datasets import repository as rows
 from app.jobs import queue
@@ -15,7 +14,7 @@ from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetPairs, DatasetStatus, Job
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ import python_multipart
 from fastapi import Depends
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -40,7 +39,7 @@ from app.jobs.acceptance import Look, PreferWait, PreferWaitDep, accepted, wake_
 from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, Malformed, ServiceError, TooLarge, Unavailable
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from app.datasets.tasks import hold_inputs
 from app.evaluation.metrics import Overlap
@@ -15,6 +14,7 @@ from app.jobs import queue
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.sql import Session
 from app.platform.tables import Job
 from app.scoring import inputs as tables
 from app.training.samples import score

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
-from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
@@ -25,6 +24,7 @@ from app.http.schemas import PageOf, Valid
 from app.jobs.acceptance import PreferWaitDep, create, look_only
 from app.models.endpoints import CurveFormDep, answer_curve
 from app.models.schemas import EvaluationRoc
+from app.platform.sql import Session
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import Evaluation as EvaluationRow
 

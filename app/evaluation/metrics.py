@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy.orm import Session
 
 from app.datasets.matrices import LEAST_PER_CLASS
 from app.ingest.rows import Hashes
@@ -19,6 +18,7 @@ from app.models import repository as model_rows
 from app.models.objectives import WHOLE, Window
 from app.models.service import VALIDATION, curve_of, heights_of
 from app.platform.errors import Invalid
+from app.platform.sql import Session
 from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from app.scoring.inputs import read_rows
 from app.training.multilabel import read_part

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.orm import Session
-
 from app.datasets.service import (
     check_pairs_ready,
     find_lack,
@@ -28,6 +26,7 @@ from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound
 from app.platform.ids import new_id
 from app.platform.settings import Settings
+from app.platform.sql import Session
 from app.platform.tables import (
     Comparison,
     Dataset,

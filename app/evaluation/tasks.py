@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from app.datasets.tasks import hold_inputs
 from app.evaluation import metrics
@@ -20,6 +19,7 @@ from app.models.objectives import Window
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.sql import Session
 from app.platform.tables import EvaluationCurve, Job
 from app.scoring import inputs as tables
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Header, Query
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,7 +18,7 @@ from app.http import repository as rows
 from app.http.dependencies import CallerDep, Context
 from app.platform.database import Database
 from app.platform.errors import Invalid
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 
 MAX_KEY = 255
 

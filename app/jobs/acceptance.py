@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Header
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,7 +18,7 @@ from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
 from app.http.limits import FairSemaphore
 from app.jobs.dispatcher import publish_after_commit
 from app.jobs.watcher import Watcher
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 
 LONGEST_WAIT = 60.0
 Look = Callable[[str], tuple[Json, bool]]

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.orm import Session
-
 from app.jobs import handlers, queue
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
@@ -25,6 +23,7 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import CancelRequested, Conflict
 from app.platform.ids import new_id
+from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES, Job, JobState
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Header, Query
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -25,6 +24,7 @@ from app.jobs.acceptance import Look, PreferWaitDep, WatcherDep, create
 from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
+from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
 

@@ -13,12 +13,11 @@ from app.platform.errors import Invalid, ServiceError, Unavailable
 from core.errors import CoreError
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
     from app.jobs import queue
     from app.platform.blobs import BlobStore
     from app.platform.database import Database
     from app.platform.settings import Settings
+    from app.platform.sql import Session
     from app.platform.tables import Job
 
 Callback = Callable[[int, int, Mapping[str, float]], None]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
-
 from app.jobs import handlers
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
@@ -19,7 +17,7 @@ from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import Job, JobState
 
 # The n-th retry after an infrastructure error waits 5, 20, then 60 seconds.

@@ -9,14 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy.orm import Session
-
 from app.jobs import repository as rows
 from app.jobs.queue import Claim
 from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, NotFound, check_id
 from app.platform.ids import Prefix, is_id
-from app.platform.sql import Json, Page
+from app.platform.sql import Json, Page, Session
 from app.platform.tables import FINAL_STATES, Job, JobState, MadeByJob
 
 PROCESSING, READY = "processing", "ready"

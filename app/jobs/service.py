@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from sqlalchemy.orm import Session
-
 from app.access import service
 from app.jobs import handlers
 from app.jobs import queue_repository as queue_rows
@@ -16,7 +14,7 @@ from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import MAX_LIMIT, Json, Page
+from app.platform.sql import MAX_LIMIT, Json, Page, Session
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 TRAIN = "train"

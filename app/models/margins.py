@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy.orm import Session
 
 from app.datasets.matrices import Floats, Table
 from app.models import repository as rows
 from app.models.service import curve_of, find, is_approximate
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import Model, ModelMargins, ModelMetrics
 from core.errors import InvalidParameter
 from core.metrics.window import check_window

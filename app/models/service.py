@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from app.models import repository as rows
 from app.models.objectives import target_fpr
@@ -21,7 +20,7 @@ from app.platform.errors import (
     PreconditionRequired,
 )
 from app.platform.ids import is_id
-from app.platform.sql import Page
+from app.platform.sql import Page, Session
 from app.platform.tables import (
     DatasetKind,
     EvaluationCurve,

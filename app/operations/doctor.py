@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy.exc import DBAPIError
-
 from app import __version__
 from app.access import repository as key_rows
 from app.jobs import queue_repository as overdue
@@ -29,6 +27,7 @@ from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import ServiceError
 from app.platform.settings import Settings
+from app.platform.sql import DBAPIError
 from app.platform.tables import JobState
 
 

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy.orm import Session
-
 from app.access import service
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as outbox
@@ -26,6 +24,7 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, Unavailable
 from app.platform.settings import Settings
+from app.platform.sql import Session
 
 log = logging.getLogger(__name__)
 

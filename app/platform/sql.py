@@ -24,8 +24,10 @@ from sqlalchemy import (
     select,
     tuple_,
 )
+from sqlalchemy.exc import DBAPIError as DBAPIError  # noqa: PLC0414 - handed on to those who write no SQL
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Session
+from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute
+from sqlalchemy.orm import Session as Session  # noqa: PLC0414 - the same
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.platform.errors import Invalid

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.orm import Session
-
 from app.datasets import service as datasets
 from app.datasets.description import Format
 from app.datasets.service import find_lack, hold_datasets, ready_dataset
@@ -21,7 +19,7 @@ from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.service import ModelCache
 from app.scoring.table_rows import Bounds, TableOptions, check_options, read_body

@@ -11,7 +11,6 @@ import orjson
 from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -27,6 +26,7 @@ from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, look_only
 from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
+from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows

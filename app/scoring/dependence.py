@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Floats
@@ -15,6 +14,7 @@ from app.models import repository as rows
 from app.models.service import find
 from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
+from app.platform.sql import Session
 from app.platform.tables import Model
 from app.scoring.service import ModelCache
 from app.training import samples

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.orm import Session
-
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.models import repository as model_rows
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, Model
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from app.datasets.tasks import hold_inputs, limits
 from app.ingest.formats import PARQUET, open_source
@@ -23,7 +22,7 @@ from app.models.service import artifact_key
 from app.platform.blobs import BlobStore, publish
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Job, Model
 from app.scoring.batch import BATCH_SCORES, score_names
 from app.scoring.features import FeatureIndex

@@ -46,12 +46,12 @@ def prepare(settings: Settings) -> str | None:
 def main() -> None:
     """Migrate, make the first key, and print the answer."""
     from alembic.util import CommandError
-    from sqlalchemy.exc import DBAPIError
 
     from app.platform.database import Database
     from app.platform.errors import ServiceError
     from app.platform.migrate import reason, upgrade
     from app.platform.settings import Settings
+    from app.platform.sql import DBAPIError
 
     settings = Settings()
     try:

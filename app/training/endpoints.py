@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query
-from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
@@ -20,6 +19,7 @@ from app.jobs.acceptance import PreferWaitDep, create
 from app.jobs.endpoints import PATH, look_at, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
+from app.platform.sql import Session
 from app.training import service, submission
 from app.training.schemas import (
     Algorithm,

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.orm import Session
-
 from app.datasets.service import (
     check_pairs_ready,
     count_features,
@@ -24,7 +22,7 @@ from app.models.objectives import check_objective, window_of
 from app.platform.errors import Invalid, escape, invalid, shown
 from app.platform.ids import is_id
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Job
 from app.training import baselines, search
 from app.training.plan import folds_of

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.orm import Session
-
 from app.datasets import repository as dataset_rows
 from app.datasets.service import (
     check_pairs_ready,
@@ -34,7 +32,7 @@ from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Base, Json
+from app.platform.sql import Base, Json, Session
 from app.platform.tables import Dataset, DatasetStatus, Job
 from app.training import baselines, importance, out_of_fold, samples, search
 from app.training.plan import BASELINE, SHARD, TRIAL, Plan, fits_a_part, pack, share_of, unpack
