@@ -34,13 +34,6 @@ def modules(*folders: str) -> list[Path]:
     )
 
 
-def test_no_module_is_named_after_nothing() -> None:
-    paths = modules(*OURS)
-    assert len(paths) > 100
-    nameless = [path for path in paths if path.stem in {"utils", "util", "helpers"}]
-    assert nameless == [], "name the noun it is about"
-
-
 def test_nothing_runs_what_it_is_given() -> None:
     found = {path: names for path in modules(*PACKAGES) if (names := dangerous(path.read_text()))}
     assert found == {UNPICKLES: {"pickle"}}

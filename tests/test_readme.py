@@ -24,12 +24,3 @@ def test_every_page_that_it_names_is_there() -> None:
     pages = re.findall(r"\]\(([^):]+)\)", README)
     assert pages
     assert [page for page in pages if not (ROOT / page).is_file()] == []
-
-
-def test_every_make_target_that_it_names_is_there() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"\bmake ([a-z]+)\b", " ".join(re.findall(r"`[^`]+`", README))))
-    targets |= set(re.findall(r"^\$ make ([a-z]+)", README, re.MULTILINE))
-    assert targets >= {"demo", "test", "serve"}
-    for target in targets:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

@@ -6,13 +6,11 @@ import ast
 import re
 import shlex
 import sys
-import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import dockerfile
 import pytest
-from packaging.specifiers import SpecifierSet
 
 from core.kernel_folders import CPU_LEVELS
 
@@ -44,12 +42,6 @@ def test_dependencies_come_from_the_lock_with_hashes(image: dockerfile.Image) ->
         r"^(\S+==\S+)(?: ;.*)? \\\n +--hash=", (ROOT / "requirements.lock").read_text(), re.M
     )
     assert len(pins) == len(re.findall(r"^\S", (ROOT / "requirements.lock").read_text(), re.M))
-
-
-def test_it_runs_a_python_that_the_project_allows(image: dockerfile.Image) -> None:
-    (version,) = re.findall(r"PYTHON_IMAGE=python:([\d.]+)-slim", (ROOT / "Dockerfile").read_text())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert version in SpecifierSet(project["requires-python"])
 
 
 def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, repeat
 from pathlib import Path
-from xml.etree import ElementTree
 
 import httpx
 import numpy as np
@@ -95,12 +94,6 @@ def test_training_gives_a_good_ranker_and_its_figures(model: dict[str, dict[str,
 
 
 @pytest.mark.usefixtures("model")
-def test_the_curve_is_drawn(folder: Path) -> None:
-    title = ElementTree.parse(folder / "roc.svg").findtext("{http://www.w3.org/2000/svg}title")
-    assert title == "ROC of cancer:1, on held-out rows: 53 positive, 89 negative"
-
-
-@pytest.mark.usefixtures("model")
 def test_scores_of_a_file_are_those_of_the_artifact(
     rankwright: Rankwright, client: ApiClient, folder: Path
 ) -> None:
@@ -141,17 +134,6 @@ def test_the_problem_in_the_readme_is_the_services(client: ApiClient, folder: Pa
     assert json.dumps(problem["errors"][0]["detail"]) in readme
 
 
-@pytest.mark.usefixtures("model")
-def test_one_row_is_scored_by_name_in_any_order(rankwright: Rankwright, folder: Path) -> None:
-    names, first = (line.split(",") for line in (folder / "table.csv").read_text().splitlines()[:2])
-    row = [f"{name}={value}" for name, value in zip(names[:-1], first[:-1], strict=True)]
-    answers = [
-        json.loads(rankwright("score", "cancer:1", *order).stdout) for order in (row, row[::-1])
-    ]
-    assert answers[0] == answers[1]
-    assert set(answers[0]) == {"model_id", "score", "fpr", "tpr"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -187,17 +169,6 @@ def test_what_is_refused_is_said_in_a_sentence(
     assert message in " ".join(run.stderr.split())
     assert "Traceback" not in run.stderr
     assert run.stdout == ""
-
-
-@pytest.mark.usefixtures("client")
-def test_a_table_of_one_class_is_refused_with_the_reason(folder: Path) -> None:
-    path = folder / "one-class.csv"
-    path.write_text("x,y\n1,a\n2,a\n")
-    state = str(folder / "state")
-    run = run_here("upload", str(path), "--label", "y", RANKWRIGHT_STATE_DIR=state)
-    assert run.returncode == 1
-    assert "was refused" in run.stderr
-    assert "y" in run.stderr
 
 
 def test_the_demo_walks_through_and_leaves_nothing_running(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,6 +23,21 @@ def sqlite_file(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path
     path = tmp_path_factory.mktemp("module") / "rankwright.db"
     shutil.copy(_sqlite_template, path)
     return SecretStr(f"sqlite:///{path}")
+
+
+@pytest.fixture(scope="module")
+def start(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr
+) -> Iterator[Callable[..., Service]]:
+    """Start a service for the tests of a module, with settings by name; all of them share a database."""
+    with ExitStack() as stack:
+
+        def start(**given: Any) -> Service:
+            state = tmp_path_factory.mktemp("state")
+            settings = Settings(state_dir=state, database_url=sqlite_file, **given)
+            return stack.enter_context(running(settings))
+
+        yield start
 
 
 @pytest.fixture
@@ -50,17 +67,9 @@ def client(service: Service) -> httpx.Client:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+def small(start: Callable[..., Service]) -> Service:
     """A service with small limits, for a module of refusals."""
-    settings = Settings(
-        state_dir=tmp_path_factory.mktemp("state"),
-        database_url=sqlite_file,
-        max_body_bytes=MAX_BODY,
-        max_upload_bytes=MAX_UPLOAD,
-        max_columns=10,
-    )
-    with running(settings) as service:
-        yield service
+    return start(max_body_bytes=MAX_BODY, max_upload_bytes=MAX_UPLOAD, max_columns=10)
 
 
 @pytest.fixture(scope="module")

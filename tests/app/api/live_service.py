@@ -75,6 +75,23 @@ class Service:
                 queue.fail(db, claim, problem)
         return count
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Do the work as it comes, in a thread, for the length of a block."""
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.wait(0.01):
+                self.work()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
     def upload(self, client: httpx.Client, text: str | None = None, **fields: str) -> str:
         """Upload a table and have it read; returns the dataset's id."""
         params = {"name": "people", "label": "left", "positive": "yes"} | fields

@@ -7,14 +7,13 @@ sound request of it has a query or a body.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from live_service import OWNER, STRANGER, Service, running
-from pydantic import SecretStr
+from live_service import OWNER, STRANGER, Service
 from refusals import everything, refused
 from servers import eventually
 from sqlalchemy import update
@@ -23,7 +22,6 @@ from starlette.routing import Route
 from app.access import service as keys
 from app.access.authentication import scope_of
 from app.jobs import endpoints as jobs
-from app.platform.settings import Settings
 from app.platform.tables import ApiKey
 
 API_PAGE = Path(__file__).parents[3] / "docs" / "api.md"
@@ -150,11 +148,8 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[World]:
-    with running(
-        Settings(state_dir=tmp_path_factory.mktemp("state"), database_url=sqlite_file)
-    ) as service:
-        yield World(service)
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
 
 
 def test_each_route_takes_the_scope_that_the_contract_says(world: World) -> None:

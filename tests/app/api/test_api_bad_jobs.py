@@ -55,6 +55,30 @@ def client(small: Service) -> httpx.Client:
             ["must be a finite number"],
         ),
         (
+            {"algorithm": {"name": "rankboost", "weak_ranker": "forest"}},
+            "invalid_parameter",
+            "/algorithm/weak_ranker",
+            ["'stump'", "'forest'"],
+        ),
+        (
+            {"algorithm": {"name": "rankboost", "push": 2}},
+            "invalid_parameter",
+            "/algorithm",
+            ["push must be 1 unless weak_ranker is 'tree'"],
+        ),
+        (
+            {"algorithm": {"name": "treerank", "order": "validation"}},
+            "invalid_parameter",
+            "/algorithm",
+            ["unless pruning holds rows out"],
+        ),
+        (
+            {"algorithm": {"name": "auc_svm", "feature_map": "fourier", "n_components": 10**9}},
+            "invalid_parameter",
+            "/algorithm/n_components",
+            ["n_components must be at most 4096"],
+        ),
+        (
             {"algorithm": {"name": "rankboost", "fpr_max": 0.1}},
             "invalid_parameter",
             "/algorithm/fpr_max",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from live_service import STRANGER, Service, running
-from pydantic import SecretStr
+from live_service import STRANGER, Service
 from refusals import refused
 from score_formats import (
     ARROW,
@@ -34,10 +33,8 @@ from score_formats import (
     draw,
     headers,
 )
-from servers import eventually
 
 from app.operations import repository as blob_rows
-from app.platform.settings import Settings
 from app.platform.tables import BatchScore
 
 PATH = "/v1/batch-scores"
@@ -47,11 +44,8 @@ WITH_ID = ("id", *FEATURES)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("state")
-    settings = Settings(state_dir=folder, database_url=sqlite_file, max_body_bytes=50_000)
-    with running(settings) as service:
-        yield service
+def shared(start: Callable[..., Service]) -> Service:
+    return start(max_body_bytes=50_000)
 
 
 @pytest.fixture(scope="module")
@@ -274,23 +268,12 @@ def test_checks_and_replays(shared: Service, client: httpx.Client, model_id: str
 
 
 def test_a_caller_may_wait(shared: Service, client: httpx.Client, model_id: str) -> None:
-    import threading
-
-    answers: list[httpx.Response] = []
-
-    def wait() -> None:
+    with shared.at_work():
         sent = headers(CSV, Prefer="wait=30")
-        answers.append(
-            client.post(PATH, params={"model": model_id}, content=as_csv(ROWS), headers=sent)
-        )
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    eventually(shared.work)
-    thread.join()
-    assert answers[0].status_code == 201
-    assert answers[0].json()["status"] == "ready"
-    assert answers[0].headers["Preference-Applied"] == "wait=30"
+        answer = client.post(PATH, params={"model": model_id}, content=as_csv(ROWS), headers=sent)
+    assert answer.status_code == 201
+    assert answer.json()["status"] == "ready"
+    assert answer.headers["Preference-Applied"] == "wait=30"
 
 
 @pytest.mark.parametrize(

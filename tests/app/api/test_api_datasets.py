@@ -102,17 +102,6 @@ def test_a_form(
     ("text", "fields", "words"),
     [
         ("age,left\n1,yes\n2,no\n", {"label": "gone"}, ["label column", "gone", "age"]),
-        ("age,left\n1,yes\n2,yes\n", {}, ["yes"]),
-        ("age,left\n1,yes\n2,no\n3,maybe\n", {"strict": "true"}, ["maybe"]),
-        ("age,left\n1,yes\n2,no\n", {"positive": "perhaps"}, ["perhaps"]),
-        ("age,left\n", {}, ["row"]),
-        (
-            "age,town,left\n1,Ulm,yes\n2,Bo\0nn,no\n",
-            {"strict": "true"},
-            ["town", "3", "NUL"],
-        ),
-        ("age,left\n1,yes\n2,no\n", {"drop": "age"}, ["feature"]),
-        ("age,left\n1,yes\n2,no\n", {"categorical": "town"}, ["town", "not in the table"]),
         ("age,left\n1,yes\n2\n", {}, ["header has 2", "3"]),
     ],
 )
@@ -151,28 +140,6 @@ def test_what_is_taken_for_missing_is_told(service: Service, client: httpx.Clien
     numeric = service.upload(client, "age,left\nx,yes\ny,no\n3,no\n", numeric="age")
     (warning,) = client.get(f"/v1/datasets/{numeric}").json()["warnings"]
     assert (warning["count"], warning["parameter"]) == (2, "strict")
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"strict": "yes"}, "strict must be true or false, got 'yes'"),
-        ({"numeric": ","}, "numeric must name columns"),
-        ({"numeric": "age", "categorical": "age"}, "each role needs a column of its own"),
-        ({"numeric": "age", "drop": "age"}, "each role needs a column of its own"),
-    ],
-)
-def test_strict_and_numeric_that_make_no_sense(
-    client: httpx.Client, fields: dict[str, str], words: str
-) -> None:
-    answer = client.post(
-        "/v1/datasets",
-        params=fields,
-        content="age,left\n1,yes\n",
-        headers={"Content-Type": "text/csv"},
-    )
-    assert answer.status_code == 422
-    assert words in answer.json()["detail"]
 
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:

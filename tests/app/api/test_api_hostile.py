@@ -6,14 +6,13 @@ import asyncio
 import json
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, running
-from pydantic import SecretStr
+from live_service import Service
 from starlette.exceptions import HTTPException
 
 from app.http import server
@@ -25,7 +24,6 @@ from app.http.server import (
     MOST_HEADERS,
     MOST_PIPELINED,
 )
-from app.platform.settings import Settings
 
 DEEP, MAX_BODY = 100_000, 1_000_000
 SECONDS = 0.25  # what a hurried server waits for heads and bodies
@@ -37,13 +35,9 @@ FIELDS = {name for name, field in Problem.model_fields.items() if field.is_requi
 
 
 @pytest.fixture(scope="module")
-def patient(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+def patient(start: Callable[..., Service]) -> Service:
     """A service that waits as long as it does by default."""
-    state = tmp_path_factory.mktemp("state")
-    with running(
-        Settings(state_dir=state, database_url=sqlite_file, max_body_bytes=MAX_BODY)
-    ) as service:
-        yield service
+    return start(max_body_bytes=MAX_BODY)
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +46,9 @@ def key(patient: Service) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def hurried(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+def hurried(start: Callable[..., Service]) -> Service:
     """A service that does not wait long, on the same database."""
-    settings = Settings(
-        state_dir=tmp_path_factory.mktemp("state"),
-        database_url=sqlite_file,
-        head_seconds=SECONDS,
-        body_seconds=SECONDS,
-    )
-    with running(settings) as service:
-        yield service
+    return start(head_seconds=SECONDS, body_seconds=SECONDS)
 
 
 def connect(service: Service) -> socket.socket:

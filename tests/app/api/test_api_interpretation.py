@@ -159,20 +159,6 @@ def test_trees_let_variables_act_together(service: Service, client: httpx.Client
     assert found["joint"][0][1] == found["joint"][1][0] > 0.0
 
 
-def test_no_model_no_dataset_no_scope(service: Service, client: httpx.Client, model: str) -> None:
-    for question in ("importance", "partial-dependence?feature=age"):
-        refused(client.get(f"/v1/models/nobody/{question}"), 404, "not_found")
-        stranger = service.client(service.key("theirs"))
-        refused(stranger.get(f"{model}/{question}"), 404, "not_found")
-        blind = service.client(service.key(scopes=["score"]))
-        assert blind.get(f"{model}/{question}").status_code == 403
-    dataset_id = client.get(model).json()["dataset_id"]
-    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
-    gone = client.get(f"{model}/partial-dependence?feature=age")
-    assert "deleted" in refused(gone, 409, "dataset_deleted")
-    assert client.get(f"{model}/importance").status_code == 200
-
-
 def test_only_so_many_are_averaged_at_once(
     service: Service, client: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
-from live_service import STRANGER, Service, running, table
-from pydantic import SecretStr
+from live_service import Service, table
 from refusals import everything, refused
-
-from app.platform.settings import Settings
 
 
 @dataclass
@@ -41,14 +37,13 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[World]:
-    settings = Settings(state_dir=tmp_path_factory.mktemp("state"), database_url=sqlite_file)
-    with running(settings) as service:
-        client = service.client(service.key())
-        old, new = service.upload(client), service.upload(client, table(200, 1), name="new")
-        service.train(client, old)
-        service.train(client, old, name="plain", algorithm={"name": "logistic"})
-        yield World(service, client, old, new)
+def world(start: Callable[..., Service]) -> World:
+    service = start()
+    client = service.client(service.key())
+    old, new = service.upload(client), service.upload(client, table(200, 1), name="new")
+    service.train(client, old)
+    service.train(client, old, name="plain", algorithm={"name": "logistic"})
+    return World(service, client, old, new)
 
 
 def test_an_evaluation(world: World) -> None:
@@ -101,19 +96,8 @@ class TestBothKinds:
     """What a client does with either."""
 
     def test_waiting(self, world: World, kind: str) -> None:
-        stop = threading.Event()
-
-        def work() -> None:
-            while not stop.wait(0.01):
-                world.service.work()
-
-        worker = threading.Thread(target=work)
-        worker.start()
-        try:
+        with world.service.at_work():
             answer = world.ask(kind, {}, headers={"Prefer": "wait=30"})
-        finally:
-            stop.set()
-            worker.join()
         assert (answer.status_code, answer.json()["status"]) == (201, "ready")
         assert answer.headers["Preference-Applied"] == "wait=30"
 
@@ -151,13 +135,6 @@ class TestBothKinds:
             listed = world.client.get(f"/v1/{kind}", params=filters).json()
             assert bool(listed["data"]) == some
         refused(world.client.get(f"/v1/{kind}?model_id=churn"), 422, "invalid", "mdl_", "churn")
-
-    def test_a_stranger_s_is_absent(self, world: World, kind: str) -> None:
-        made = world.made(kind)["id"]
-        stranger = world.service.client(world.service.key(owner=STRANGER))
-        for method in ("GET", "DELETE"):
-            refused(stranger.request(method, f"/v1/{kind}/{made}"), 404, "not_found")
-        assert stranger.get(f"/v1/{kind}").json()["data"] == []
 
     def test_deleting(self, world: World, kind: str) -> None:
         answer = world.ask(kind, {})
@@ -252,22 +229,3 @@ def test_bad_models(
     code = "not_found" if status == 404 else "invalid"
     problem = refused(world.ask(kind, body), status, code, words)
     assert problem["errors"][0]["pointer"] == pointer
-
-
-def test_training_data_is_named(world: World) -> None:
-    evaluation = world.made("evaluations", dataset_id=world.old)
-    assert evaluation["drift"] is None
-    assert "churn:1 was trained on rows of this dataset" in evaluation["warnings"][0]
-    comparison = world.made("comparisons", dataset_id=world.old)
-    assert [warning[:7] for warning in comparison["warnings"]] == ["churn:1", "plain:1"]
-
-
-def test_a_model_that_is_being_judged_stays(world: World) -> None:
-    model = world.service.train(world.client, world.old, name="brief")["model_id"]
-    answer = world.ask("evaluations", {"model": model})
-    problem = world.client.delete(f"/v1/models/{model}")
-    refused(problem, 409, "model_in_use", answer.json()["job_id"])
-    world.service.work()
-    assert world.client.delete(f"/v1/models/{model}").status_code == 204
-    kept = world.client.get(answer.headers["Location"]).json()
-    assert (kept["status"], kept["model_name"]) == ("ready", "brief")

@@ -50,14 +50,6 @@ def test_checking_only(service: Service, client: httpx.Client) -> None:
     assert len(client.get("/v1/keys").json()["data"]) == 1
 
 
-def test_keys_are_their_owner_s(service: Service, client: httpx.Client) -> None:
-    stranger = service.client(service.key(owner=STRANGER))
-    key_id = client.get("/v1/keys").json()["data"][0]["id"]
-    assert stranger.get(f"/v1/keys/{key_id}").status_code == 404
-    assert stranger.delete(f"/v1/keys/{key_id}").status_code == 404
-    assert client.get("/v1/keys").status_code == 200
-
-
 def test_figures_of_all_owners_are_the_operator_s(service_on_both: Service) -> None:
     service = service_on_both
     admin = service.client(service.key(scopes=["admin"]))

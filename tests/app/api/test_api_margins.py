@@ -102,7 +102,3 @@ def test_a_model_without_margins_says_why(service: Service, client: httpx.Client
     assert answer.status_code == 404
     assert answer.json()["code"] == "no_margins"
     assert "combine weak rankers with values 0 and 1" in answer.json()["detail"]
-
-
-def test_reading_needs_the_scope(service: Service, address: str) -> None:
-    assert service.client(service.key(scopes=["score"])).get(address).status_code == 403

@@ -32,8 +32,7 @@ def upload(service: Service, client: httpx.Client) -> str:
     return dataset_id
 
 
-@pytest.mark.parametrize("algorithm", ["adaboost_mh", "adaboost_mr"])
-def test_from_a_table_to_a_score_for_each_label(service_on_both: Service, algorithm: str) -> None:
+def test_from_a_table_to_a_score_for_each_label(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
     dataset_id = upload(service, client)
@@ -42,7 +41,7 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service, algori
     assert ready["labels"][0]["positive"] == "yes"
     assert sum(ready["labels"][0][side] for side in ("positives", "negatives")) == 160
     job = service.train(
-        client, dataset_id, name="both", algorithm={"name": algorithm, "n_rounds": 10}
+        client, dataset_id, name="both", algorithm={"name": "adaboost_mr", "n_rounds": 10}
     )
     assert job["state"] == "succeeded", job
     model = client.get("/v1/models/both").json()
@@ -109,21 +108,3 @@ def test_a_label_is_named_where_one_is_looked_at_alone(
         answer = client.post(f"/v1/models/one/{action}?label=hot", json=one_row)
         assert answer.status_code == 422
         assert "the model has one score a row" in answer.json()["detail"]
-
-
-def test_what_does_not_go_together(service: Service, client: httpx.Client) -> None:
-    for params, word in (
-        ({"kind": "multilabel"}, "labels must name the label columns"),
-        ({"kind": "multilabel", "labels": "a,a"}, "labels must name each once"),
-        ({"labels": "hot,big"}, "several labels belong to kind=multilabel"),
-    ):
-        answer = client.post("/v1/datasets", params=params, content=table(), headers=CSV)
-        assert answer.status_code == 422
-        assert word in answer.json()["detail"]
-    several, one = upload(service, client), service.upload(client)
-    for dataset_id, name in ((several, "rankboost"), (one, "adaboost_mr")):
-        answer = client.post(
-            "/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": name}}
-        )
-        assert (answer.status_code, answer.json()["code"]) == (422, "wrong_kind")
-        assert answer.json()["errors"][0]["pointer"] == "/algorithm/name"

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from live_service import Service, running, table
-from pydantic import SecretStr
+from live_service import Service, table
 
 from app.ingest.formats import CONTENT_TYPES
 from app.jobs.handlers import HANDLERS
-from app.platform.settings import Settings
 from core.registry import ALGORITHMS
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
-    state = tmp_path_factory.mktemp("state")
-    with running(Settings(state_dir=state, database_url=sqlite_file)) as service:
-        client = service.client(service.key())
-        dataset_id = service.upload(client, table())
-        service.train(client, dataset_id)
-        service.train(client, dataset_id, name="b")
-        yield service
+def shared(start: Callable[..., Service]) -> Service:
+    service = start()
+    client = service.client(service.key())
+    dataset_id = service.upload(client, table())
+    service.train(client, dataset_id)
+    service.train(client, dataset_id, name="b")
+    return service
 
 
 @pytest.fixture(scope="module")

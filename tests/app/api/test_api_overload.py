@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from live_service import OWNER, STRANGER, Service, running, table
-from pydantic import SecretStr
 from refusals import CSV, everything, job, refused
 from servers import eventually
 
@@ -32,17 +31,9 @@ _OWNERS = count(1)
 
 
 @pytest.fixture(scope="module")
-def tight(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
+def tight(start: Callable[..., Service]) -> Service:
     """A service with small quotas."""
-    settings = Settings(
-        state_dir=tmp_path_factory.mktemp("tight"),
-        database_url=sqlite_file,
-        quota_queued_jobs=2,
-        quota_bytes=QUOTA_BYTES,
-        max_uploads=1,
-    )
-    with running(settings) as service:
-        yield service
+    return start(quota_queued_jobs=2, quota_bytes=QUOTA_BYTES, max_uploads=1)
 
 
 @pytest.fixture

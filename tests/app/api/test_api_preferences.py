@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -166,11 +165,8 @@ def test_parquet_and_a_form(service: Service, client: httpx.Client) -> None:
 
 def test_waiting_for_the_pairs(service: Service, client: httpx.Client) -> None:
     dataset_id = upload(service, client)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(put, client, dataset_id, pairs(), Prefer="wait=30")
-        while not service.work() and not waiting.done():
-            pass
-        answer = waiting.result()
+    with service.at_work():
+        answer = put(client, dataset_id, pairs(), Prefer="wait=30")
     assert answer.status_code == 200, answer.text
     assert answer.headers["Preference-Applied"].startswith("wait")
     assert answer.json()["pairs"]["status"] == "ready"
@@ -225,60 +221,20 @@ def test_datasets_that_take_no_pairs(service: Service, client: httpx.Client) -> 
     assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
 
 
-def test_jobs_that_pairs_cannot_do(service: Service, client: httpx.Client) -> None:
+def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> None:
     dataset_id = upload(service, client)
     put(client, dataset_id, pairs())
     service.work()
-    wrong: list[tuple[dict[str, Any], str, str]] = [
-        ({"algorithm": {"name": "adaboost"}}, "/algorithm/name", "those that do are rankboost"),
-        (
-            {"objective": {"metric": "pauc", "fpr_max": 0.1}},
-            "/objective/metric",
-            "no false positive rate",
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2}},
-            "/algorithm",
-            "push must be 1 to learn from pairs, got 2",
-        ),
-    ]
-    for changes, pointer, words in wrong:
-        body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}} | changes
-        for path in ("/v1/jobs", "/v1/jobs?validate=true"):
-            answer = client.post(path, json=body)
-            assert answer.status_code == 422, answer.text
-            assert answer.json()["errors"][0]["pointer"] == pointer
-            assert words in answer.json()["detail"]
-    checked = client.post(
-        "/v1/jobs?validate=true",
-        json={"dataset_id": dataset_id, "algorithm": {"name": "coordinate_rankboost"}},
-    )
-    assert checked.status_code == 200
-    assert checked.json()["objective"] == {"metric": "pair_order"}
-    assert checked.json()["estimate"]["memory_bytes"] > 800 * 16  # it knows of the pairs
-    trees = client.post(
-        "/v1/jobs?validate=true",
-        json={
-            "dataset_id": dataset_id,
-            "algorithm": {"name": "rankboost", "weak_ranker": "tree", "n_rounds": 10_000},
-        },
-    )
-    assert trees.json()["estimate"]["seconds"] > 10_000 * 800 * 1e-9
 
+    def check(**algorithm: Any) -> dict[str, Any]:
+        body = {"dataset_id": dataset_id, "algorithm": algorithm}
+        answer = client.post("/v1/jobs?validate=true", json=body)
+        assert answer.status_code == 200, answer.text
+        checked: dict[str, Any] = answer.json()
+        return checked
 
-def test_items_that_are_wrong(client: httpx.Client) -> None:
-    for params, words in (
-        ({"kind": "preferences", "label": "y"}, "items have no label"),
-        ({"item": "film"}, "items belong to kind=preferences"),
-    ):
-        answer = client.post("/v1/datasets", params=params, content=items(), headers=CSV)
-        assert answer.status_code == 422
-        assert words in answer.json()["detail"]
-    checked = client.post(
-        "/v1/datasets",
-        params={"kind": "preferences", "item": "film", "validate": "true"},
-        content=items(),
-        headers=CSV,
-    )
-    assert checked.status_code == 200
-    assert (checked.json()["rows"], checked.json()["positives"]) == (N_ITEMS, None)
+    checked = check(name="coordinate_rankboost")
+    assert checked["objective"] == {"metric": "pair_order"}
+    assert checked["estimate"]["memory_bytes"] > 800 * 16
+    trees = check(name="rankboost", weak_ranker="tree", n_rounds=10_000)
+    assert trees["estimate"]["seconds"] > 10_000 * 800 * 1e-9

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from live_service import Service, running
-from pydantic import SecretStr
+from live_service import Service
 from refusals import refused
 from score_formats import (
     ARROW,
@@ -37,7 +36,6 @@ from score_formats import (
 )
 from starlette.concurrency import run_in_threadpool
 
-from app.platform.settings import Settings
 from app.scoring import endpoints as score_bodies
 from app.scoring.endpoints import Answer
 
@@ -50,11 +48,8 @@ NOTHING = pa.Array.from_buffers(
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("state")
-    settings = Settings(state_dir=folder, database_url=sqlite_file, max_score_bytes=MOST)
-    with running(settings) as service:
-        yield service
+def shared(start: Callable[..., Service]) -> Service:
+    return start(max_score_bytes=MOST)
 
 
 @pytest.fixture(scope="module")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import httpx
 import pytest
-from live_service import NAMES, OWNER, Service, running, table
-from pydantic import SecretStr
+from live_service import NAMES, OWNER, Service, table
 from servers import eventually
 from sqlalchemy import event, select
 
-from app.platform.settings import Settings
 from app.platform.tables import ApiKey
 
 ROW = {"age": "0.25", "income": "-1.5", "score 1": "0.5"}
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_file: SecretStr) -> Iterator[Service]:
-    settings = Settings(state_dir=tmp_path_factory.mktemp("state"), database_url=sqlite_file)
-    with running(settings) as service:
-        yield service
+def shared(start: Callable[..., Service]) -> Service:
+    return start()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 
 import pytest
 from live_service import NAMES, Service
@@ -63,7 +62,7 @@ def test_from_a_table_to_scores(service_on_both: Service) -> None:
 def test_waiting_for_the_work(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
-    with worker(service):
+    with service.at_work():
         answer = client.post(
             "/v1/datasets?label=left&positive=yes",
             content=b"age,left\n"
@@ -82,23 +81,3 @@ def test_waiting_for_the_work(service_on_both: Service) -> None:
         assert answer.headers["Preference-Applied"] == "wait=60"
         assert answer.json()["state"] == "succeeded"
         assert answer.json()["name"] == "coordinate_rankboost"
-
-
-class worker:  # noqa: N801 - reads as the context it is
-    """A thread that does the work as it comes."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.01):
-            self._service.work()

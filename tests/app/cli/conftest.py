@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,16 +30,8 @@ def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
     reports.register_interpretation(commands)
     judge.register(commands)
     documents.register(commands)
-    stop = threading.Event()
-    with running(Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))) as service:
-
-        def work() -> None:
-            while not stop.is_set():
-                service.work()
-                stop.wait(0.02)
-
-        worker = threading.Thread(target=work)
-        worker.start()
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))
+    with running(settings) as service, service.at_work():
         address = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
 
         def run(*words: object, code: int = 0) -> Result:
@@ -49,5 +40,3 @@ def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
             return result
 
         yield run
-        stop.set()
-        worker.join()

@@ -64,18 +64,3 @@ def test_only_the_owners_own(db: Database) -> None:
         assert datasets.find(session, "bob", dataset.id) is None
         assert datasets.list_page(session, "bob", limit=10, after=None).data == []
         assert datasets.find(session, OWNER, dataset.id) is not None
-
-
-def test_pages_are_newest_first_and_whole(db: Database) -> None:
-    ids = [insert(db).id for _ in range(5)]
-    insert(db, "bob")
-    seen: list[str] = []
-    after = None
-    with db.read() as session:
-        while True:
-            page = datasets.list_page(session, OWNER, limit=2, after=after)
-            seen += [row.id for row in page.data]
-            if not page.has_more:
-                break
-            after = page.next
-    assert seen == ids[::-1]

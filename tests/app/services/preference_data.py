@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from workbench import Workbench
 
 from app.platform.tables import Dataset, Model, ModelPairMetrics
-from core import artifact
 
 Floats = np.ndarray
 
@@ -59,8 +56,3 @@ def upload_items(bench: Workbench, n: int = 80, **given: str) -> tuple[Dataset, 
 def metrics_of(bench: Workbench, model: Model, part: str = "validation") -> ModelPairMetrics:
     with bench.db.read() as session:
         return session.get_one(ModelPairMetrics, (model.id, part))
-
-
-def load(bench: Workbench, model: Model) -> Any:
-    sha256 = model.artifact_sha256
-    return artifact.load(bench.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes())

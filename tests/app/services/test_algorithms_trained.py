@@ -16,7 +16,6 @@ from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
-from app.scoring.service import ModelCache
 from app.training import importance as importances
 from core import artifact
 from core.metrics import auc
@@ -30,6 +29,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "smooth_margin_rank on columns": {"name": "smooth_margin_rank", "weak_ranker": "column"},
     "adaboost without the constant": {"name": "adaboost", "include_constant": False},
     "rankboost stopped early": {"name": "rankboost", "early_stopping_rounds": 3, "n_rounds": 200},
+    "rankboost on trees": {"name": "rankboost", "weak_ranker": "tree"},
+    "rankboost on sampled trees": {
+        "name": "rankboost",
+        "weak_ranker": "tree",
+        "leaf": "newton",
+        "push": 2.0,
+        "max_depth": 3,
+        "max_leaves": None,
+        "subsample": 0.5,
+        "max_features": 0.7,
+    },
+    "a pruned tree": {"name": "treerank", "pruning": "cv", "n_folds": 3, "order": "validation"},
 }
 
 
@@ -65,8 +76,7 @@ def test_from_job_to_score(
     model = bench.model(job)
     assert model.algorithm == algorithm["name"]
 
-    cache = ModelCache(bench.db, bench.blobs, 10, lambda task: None)
-    served = cache.find(OWNER, model.id)
+    served = bench.serve(model)
     names = served.features.names
     rows = np.array([[float(v) for v in line.split(",")[:-1]] for line in lines])
     labels = np.array([line.endswith("malignant") for line in lines])
@@ -80,6 +90,13 @@ def test_from_job_to_score(
         assert model.parameters["random_state"] == 5
     structure = json.loads(json.dumps(scoring.structure(served), allow_nan=False))
     assert structure["type"]
+    if path := structure.get("pruning_path"):
+        leaves = [step["leaves"] for step in path]
+        assert leaves == sorted(set(leaves), reverse=True)
+        (kept,) = (step for step in path if step["leaves"] == structure["leaves"])
+        assert kept["training_auc"] == pytest.approx(structure["training_auc"])
+        if "pruning" in algorithm:
+            assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
     assert importances.read(bench.db, OWNER, model.id, None)["features"]
     if hasattr(served.ranker, "contributions"):
         explained = scoring.explain(served, rows[:3])

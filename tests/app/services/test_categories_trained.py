@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,9 @@ from workbench import OWNER, Workbench
 from app.datasets import service as datasets
 from app.datasets.description import describe
 from app.datasets.matrices import Columns, read_table
-from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
-from app.scoring.service import ModelCache, Served
 from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import Inner, split
@@ -41,11 +38,6 @@ def algorithm(name: str) -> dict[str, Any]:
     """The algorithm with few rounds, where it has rounds."""
     quick = {"n_rounds": 15} if "n_rounds" in ALGORITHMS[name]().get_params() else {}
     return {"name": name} | quick
-
-
-def serve(bench: Workbench, model_id: str) -> Served:
-    """Load a model as the API does."""
-    return ModelCache(bench.db, bench.blobs, 10, lambda task: None).find(OWNER, model_id)
 
 
 def rows_of(text: str) -> list[dict[str, Any]]:
@@ -70,7 +62,7 @@ def test_a_raw_table_needs_no_preparation(bench: Workbench, name: str) -> None:
     assert features["workclass"]["missing"]
     assert features["education"]["n_categories"] == len(features["education"]["categories"]) == 5
 
-    served = serve(bench, model.id)
+    served = bench.serve(model)
     rows = rows_of(text)
     scores, _, _ = served.score(served.features.matrix_of_rows(rows))
     rich = [line.endswith(">50K") for line in text.splitlines()[1:]]
@@ -90,7 +82,7 @@ def test_a_raw_table_needs_no_preparation(bench: Workbench, name: str) -> None:
 @pytest.mark.parametrize("name", BINARY[:1])
 def test_what_is_unseen_is_missing(bench: Workbench, name: str) -> None:
     job = bench.work_on(bench.ready(raw_table()), name="m", algorithm=algorithm(name))
-    served = serve(bench, str(job.model_id))
+    served = bench.serve(bench.model(job))
     row = {"age": 40, "workclass": "Private", "hours-per-week": 40, "native-country": "Country-3"}
     unseen = [row | {"education": value} for value in ("Kindergarten", "?", "", None, 7, "masters")]
     scores, _, _ = served.score(served.features.matrix_of_rows(unseen))
@@ -125,7 +117,7 @@ def test_rows_that_judge_teach_no_category(bench: Workbench, name: str) -> None:
     learnt = {towns[int(k)] for k in table.X[train, 1]}
     judged = {towns[int(k)] for k in table.X[validation, 1]}
     assert judged - learnt
-    assert serve(bench, model.id).ranker.categories_ == (None, tuple(sorted(learnt)))
+    assert bench.serve(model).ranker.categories_ == (None, tuple(sorted(learnt)))
     assert model.features[1]["categories"] == sorted(learnt)[:100]
 
 
@@ -138,7 +130,7 @@ def test_another_dataset_judges(bench: Workbench, name: str) -> None:
         validation={"method": "dataset", "dataset_id": other.id},
     )
     assert job.state == JobState.SUCCEEDED, job.error
-    served = serve(bench, str(job.model_id))
+    served = bench.serve(bench.model(job))
     assert served.curve is not None
     assert "Moon" not in (served.ranker.categories_[4] or ())
 
@@ -214,41 +206,6 @@ def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
     assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
 
 
-def test_what_was_declared_is_kept(db: Database, tmp_path: Path) -> None:
-    bench = Workbench(db, tmp_path)
-    dataset = bench.ready(
-        raw_table(60), categorical="age,hours-per-week", drop="name", missing="?,none"
-    )
-    assert dataset.categorical == ["age", "hours-per-week"]
-    assert (dataset.drop, dataset.missing) == (["name"], ["?", "none"])
-    roles = {column["name"]: (column["type"], column["role"]) for column in dataset.columns}
-    assert roles["age"] == ("categorical", "feature")
-    assert roles["name"] == (None, "dropped")
-
-
-@pytest.mark.parametrize(
-    ("given", "parameter", "detail"),
-    [
-        ({"categorical": "a,,b"}, "categorical", "categorical must name columns"),
-        ({"drop": ","}, "drop", "drop must name columns, as in drop=a,b,c"),
-        ({"drop": "a,a"}, "drop", "drop must name each once, 'a' comes again"),
-        ({"drop": "a", "label": "a"}, "label", "label='a', drop='a'"),
-        ({"drop": "a", "categorical": "a"}, "label", "drop='a', categorical='a'"),
-        ({"categorical": "a", "weight": "a"}, "label", "weight='a', categorical='a'"),
-        ({"categorical": "a\0"}, "categorical", "no NUL"),
-        ({"drop": ""}, "drop", "1 to 4096 characters"),
-        ({"missing": ""}, "missing", "1 to 4096 characters"),
-        ({"missing": "x,x"}, "missing", "missing must name each once"),
-        ({"missing": "x" * 4097}, "missing", "1 to 4096 characters"),
-    ],
-)
-def test_fields_that_make_no_sense(given: dict[str, str], parameter: str, detail: str) -> None:
-    with pytest.raises(Invalid) as caught:
-        describe(given)
-    assert caught.value.errors[0]["parameter"] == parameter
-    assert detail in caught.value.errors[0]["detail"]
-
-
 def test_names_and_tokens_with_commas_stand_in_quotes() -> None:
     said = describe({"drop": '"a,b", c ,"say ""hi"""', "missing": ',NA,"n,a"'})
     assert said.drop == ["a,b", "c", 'say "hi"']
@@ -310,7 +267,7 @@ def test_preferences_between_coloured_items(bench: Workbench, name: str) -> None
     bench.compare(dataset, pairs)
     job = bench.work_on(dataset, algorithm=algorithm(name))
     assert job.state == JobState.SUCCEEDED, job.error
-    served = serve(bench, str(job.model_id))
+    served = bench.serve(bench.model(job))
     colours = ["red", "green", "blue", "unseen"]
     X = served.features.matrix_of_rows([{"x": 0, "colour": colour} for colour in colours])
     scores = served.score(X)[0]
@@ -343,7 +300,7 @@ def test_several_labels_of_coloured_rows(bench: Workbench, name: str) -> None:
     dataset = bench.ready(coloured(), kind="multilabel", labels="warm,bright")
     job = bench.work_on(dataset, algorithm=algorithm(name))
     assert job.state == JobState.SUCCEEDED, job.error
-    served = serve(bench, str(job.model_id))
+    served = bench.serve(bench.model(job))
     X = served.features.matrix_of_rows([{"x": 0, "colour": c} for c in ("red", "green", "blue")])
     scores = served.score(X)[0]
     assert scores[0, 0] > scores[1, 0]

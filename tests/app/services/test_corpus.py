@@ -1,21 +1,17 @@
-"""The corpus of crafted files: each comes to what is expected of it, and to something else without its rule.
+"""The corpus of crafted files: each comes to what is expected of it, whatever pieces it is read in.
 
-`make long` switches the rule of every case off, reads every file in small pieces too and spoils it many times; here
-one case of each rule has its turn, and of the files every sixth.
+`make long` reads every file in small pieces too and spoils it many times; here every sixth has its turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import pytest
 from corpus.all_cases import CASES, FAMILIES
-from corpus.case import Case
-from corpus.switches import SWITCHES
 from long_form import LONG_FORM
 
 from app.ingest import arrow as columnar
@@ -30,19 +26,9 @@ PIECES = [
     *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),
     *((stream, "_PIECE", 7), (stream, "_LEAST_RECODED", 3)),
 ]
-SWITCHED = [case for case in CASES if case.beside is None]
 
-# One test for all cases of a family or a rule: a test of its own costs each more than the reading of its file.
+# One test for all cases of a family: a test of its own costs each more than the reading of its file.
 families = pytest.mark.parametrize("family", FAMILIES)
-
-
-def by_rule() -> dict[str, list[Case]]:
-    """Return the cases of each rule, or of each the one whose turn it is."""
-    ordered = sorted(SWITCHED, key=lambda case: case.rule)
-    rules = {rule: list(cases) for rule, cases in groupby(ordered, key=lambda case: case.rule)}
-    if LONG_FORM:
-        return rules
-    return {rule: [cases[turn % len(cases)]] for turn, (rule, cases) in enumerate(rules.items())}
 
 
 @families
@@ -52,7 +38,7 @@ def test_a_file_comes_to_what_is_expected(family: str, tmp_path: Path) -> None:
         try:
             case.check(tmp_path)
         except Exception as error:
-            wrong[f"{case.name} ({case.content_type})"] = repr(error)
+            wrong[f"{case.rule}: {case.name} ({case.content_type})"] = repr(error)
     assert wrong == {}
 
 
@@ -67,33 +53,11 @@ def test_the_pieces_it_is_read_in_do_not_matter(
         case.check(tmp_path)
 
 
-def test_a_case_fails_without_its_rule(tmp_path: Path) -> None:
-    same = {}
-    for rule, cases in by_rule().items():
-        for case in cases:
-            said = dict(case.said)
-            with pytest.MonkeyPatch.context() as patch:
-                SWITCHES[rule](patch, said)
-                try:
-                    case.check(tmp_path, said)
-                except Exception:  # without its rule a file may come to anything else
-                    continue
-            same[f"{case.name} ({case.content_type})"] = rule
-    assert same == {}
-
-
 def test_the_file_beside_is_read(tmp_path: Path) -> None:
-    """Where a rule cannot be switched off alone, it refuses one of two files that are nearly the same."""
+    """It is refused for the one thing that tells it from a file that is read."""
     for case in CASES:
         if case.beside is not None:
-            case.read(tmp_path, case.beside, case.said)
-
-
-def test_the_corpus_is_large_and_every_rule_has_a_case() -> None:
-    assert len(CASES) >= 300
-    names = [(case.name, case.content_type) for case in CASES]
-    assert len(set(names)) == len(names)
-    assert {case.rule for case in SWITCHED} == set(SWITCHES)
+            case.read(tmp_path, case.beside)
 
 
 def spoilt(body: bytes, rng: np.random.Generator) -> Iterator[bytes]:
@@ -115,7 +79,7 @@ def test_a_spoilt_file_is_read_or_refused(family: str, tmp_path: Path) -> None:
         for body in (body for _ in range(TIMES) for body in spoilt(case.body, rng)):
             try:
                 with suppress(BadTable):
-                    case.read(tmp_path, body, case.said)
+                    case.read(tmp_path, body)
             except Exception as error:
                 wrong[f"{case.name} ({case.content_type}): {body!r}"] = repr(error)
     assert wrong == {}

@@ -16,13 +16,12 @@ from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import curve_of
 from app.operations.repository import named
-from app.platform.tables import Model, ModelControls, ModelOutOfFold
+from app.platform.tables import ModelControls, ModelOutOfFold
 from app.training import out_of_fold
 from app.training import tasks as training
 from app.training.splits import divide, split_rows
 from core import artifact
 from core.metrics import auc, cross_validated_areas, roc_curve
-from core.ranker import Ranker
 from core.registry import ALGORITHMS
 
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
@@ -165,7 +164,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
     curve = curve_of(row)
     area = np.trapezoid(curve.tpr, curve.fpr)
     assert area == pytest.approx(mean, abs=0.004)
-    own = served(bench, model).decision_function(features(bench, dataset))
+    own = bench.ranker(model).decision_function(features(bench, dataset))
     assert own.min() - 1 < curve.thresholds[-1] < curve.thresholds[1] < own.max() + 1
     assert [control["algorithm"] for control in compared.controls] == CONTROLS["algorithms"]
     assert [w["chosen"]["value"] for w in compared.windows] == [each.value for each in expected]
@@ -175,11 +174,6 @@ def test_figures_and_curve(bench: Workbench) -> None:
     with bench.db.read() as session:
         assert named(session, [kept.blob_key]) == set()
         assert session.get(ModelControls, model.id) is None
-
-
-def served(bench: Workbench, model: Model) -> Ranker:
-    key = f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
-    return artifact.load(bench.blobs.path(key).read_bytes())
 
 
 def features(bench: Workbench, dataset: Any) -> pa.Table:

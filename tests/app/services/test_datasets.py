@@ -59,6 +59,50 @@ def test_descriptions() -> None:
     assert "kind must be bipartite or preferences" in caught.value.errors[2]["detail"]
 
 
+LABELS = {"kind": "multilabel"}
+ITEMS = {"kind": "preferences"}
+
+
+@pytest.mark.parametrize(
+    ("given", "detail"),
+    [
+        ({"categorical": "a,,b"}, "categorical must name columns"),
+        ({"categorical": "a\0"}, "no NUL"),
+        ({"drop": ","}, "drop must name columns, as in drop=a,b,c"),
+        ({"drop": "a,a"}, "drop must name each once, 'a' comes again"),
+        ({"drop": ""}, "1 to 4096 characters"),
+        ({"missing": ""}, "1 to 4096 characters"),
+        ({"missing": "x" * 4097}, "1 to 4096 characters"),
+        ({"missing": "x,x"}, "missing must name each once"),
+        ({"drop": "a", "label": "a"}, "label='a', drop='a'"),
+        ({"drop": "a", "categorical": "a"}, "drop='a', categorical='a'"),
+        ({"categorical": "a", "weight": "a"}, "weight='a', categorical='a'"),
+        ({"labels": "a,b"}, "several labels belong to kind=multilabel"),
+        (LABELS, "labels must name the label columns"),
+        (LABELS | {"labels": "a,,b"}, "labels must name the label columns"),
+        (LABELS | {"labels": "a,b,a"}, "labels must name each once, 'a' comes again"),
+        (
+            LABELS | {"labels": ",".join(map(str, range(101)))},
+            "must be at most 100 columns, got 101",
+        ),
+        (LABELS | {"labels": "x" * 5000}, "labels must have 1 to 4096 characters"),
+        (LABELS | {"labels": "a,b", "label": "a"}, "the labels are named by labels"),
+        (LABELS | {"labels": "a,b", "positive": "1"}, "the labels are named by labels"),
+        (LABELS | {"labels": "a,b", "item": "c"}, "items belong to kind=preferences"),
+        ({"item": "id"}, "items belong to kind=preferences"),
+        (ITEMS | {"label": "y"}, "items have no label"),
+        (ITEMS | {"positive": "1"}, "items have no label"),
+        (ITEMS | {"weight": "w"}, "items have no weight"),
+        (ITEMS | {"item": "id", "group": "id"}, "a column of its own"),
+    ],
+)
+def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        datasets.describe(given)
+    assert any(detail in error["detail"] for error in caught.value.errors)
+    assert all(error["parameter"] for error in caught.value.errors)
+
+
 def test_formats() -> None:
     assert check_format("Text/CSV; charset=utf-8", None) == Format("text/csv", None, "utf-8")
     assert check_format("text/csv", "GZIP") == Format("text/csv", "gzip")

@@ -1,13 +1,13 @@
-"""Columns of text: when they are categories, which are declared, and what is left out."""
+"""Columns of text: when they are categories, which are declared, what is left out, and what a category may be."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uploads import ARROW, PARQUET, Ready, halves, read
 
-from app.ingest import columns, writer
+from app.ingest import columns as categories
 from app.ingest import csv as delimited
+from app.ingest import writer
 from app.ingest.columns import DistinctCounter
 from app.ingest.csv import CsvTable
 from app.ingest.errors import BadTable
@@ -101,27 +102,6 @@ def test_a_row_group_keeps_no_texts_of_those_before(
 # --- numbers or categories -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (["1", "2", "3"], "numeric"),
-        (["1", "2", "XL"], "categorical"),
-        (["true", "false", "maybe"], "categorical"),
-        (["true", "FALSE", ""], "boolean"),
-        (["1", "x", "true"], "categorical"),
-        (["", "", ""], "numeric"),
-        (["12", "1.5e3", "7"], "numeric"),
-        (["a,5", "b", "c"], "categorical"),
-        (["2024-01-31", "2024-02-01", "2024-01-31"], "datetime"),
-        (["2024-01-31", "2024-02-01", "soon"], "categorical"),
-        (["1"] * 9 + ["x"], "categorical"),
-    ],
-)
-def test_types(ready: Read, values: list[str], kind: str) -> None:
-    rows = "".join(f'{i},"{value}",{i % 2}\n' for i, value in enumerate(values))
-    assert ready("n,a,y\n" + rows).column("a")["type"] == kind
-
-
 @pytest.mark.parametrize("late", ["x", "x y", '"x, y"'])
 def test_the_type_is_settled_over_all_rows(
     ready: Read, late: str, monkeypatch: pytest.MonkeyPatch
@@ -150,52 +130,7 @@ def test_text_first_and_numbers_later(refused: Refuse, monkeypatch: pytest.Monke
     assert error.errors[0]["detail"].startswith("'x' is not a number, as nearly all values are")
 
 
-@pytest.mark.parametrize("values", [["1,5", "2,5", "3"], ["1", "inf", "2"], ["1e999", "2", "3"]])
-def test_what_is_meant_as_a_number_makes_no_category(refused: Refuse, values: list[str]) -> None:
-    rows = "".join(f'{i},"{value}",{i % 2}\n' for i, value in enumerate(values))
-    assert refused("n,a,y\n" + rows).errors[0]["column"] == "a"
-
-
 # --- declared columns ----------------------------------------------------------------------------
-
-
-def test_codes_that_are_declared_categorical(tmp_path: Path) -> None:
-    csv = "code,n,y\n007,1,0\n7,2,1\n7,3,0\n,4,1\n"
-    assert read(tmp_path, csv).column("code")["type"] == "numeric"
-    table = read(tmp_path, csv, categorical=["code"])
-    assert table.columns["code"] == ["007", "7", "7", None]
-    assert table.column("code")["type"] == "categorical"
-
-
-@pytest.mark.parametrize(
-    ("array", "values"),
-    [
-        (pa.array([7, 8, None]), ["7", "8", None]),
-        (pa.array([7.0, 2.5, None]), ["7", "2.5", None]),
-        (pa.array([True, False, None]), ["true", "false", None]),
-        (pa.array([Decimal("7.0"), Decimal("2.5"), None]), ["7", "2.5", None]),
-        (pa.array([7, 8, None]).dictionary_encode(), ["7", "8", None]),
-        (pa.array(["a", "a", "b"]), ["a", "a", "b"]),
-        (pa.array([19_000, 19_001, 19_000], pa.date32()), ["2022-01-08", "2022-01-09", "2022-01-08"]),
-        (pa.array([None, None, None], pa.null()), [None, None, None]),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
-def test_typed_columns_that_are_declared_categorical(
-    tmp_path: Path, array: pa.Array, values: list[str], content_type: str
-) -> None:
-    body = halves(pa.table({"n": [1, 2, 3], "a": array, "y": [0, 1, 1]}), content_type)
-    table = read(tmp_path, body, content_type, categorical=["a"])
-    assert table.columns["a"] == values
-    assert table.column("a")["type"] == "categorical"
-
-
-def test_numbers_of_json_that_are_declared_categorical(tmp_path: Path) -> None:
-    body = (
-        '{"a":3,"n":1,"y":0}\n{"a":3.0,"n":1,"y":1}\n{"a":"3","n":1,"y":1}\n{"a":2.5,"n":1,"y":1}'
-    )
-    table = read(tmp_path, body + '\n{"a":true,"n":1,"y":1}', NDJSON, categorical=["a"])
-    assert table.columns["a"] == ["3", "3", "3", "2.5", "true"]
 
 
 def test_lists_cannot_be_declared_categorical(tmp_path: Path) -> None:
@@ -221,12 +156,6 @@ def test_dropped_columns_are_not_read(ready: Read) -> None:
     assert ragged.columns == {"a": [1.0, 2.0], "y": [0, 1]}
 
 
-@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
-def test_dropped_columns_may_have_any_type(tmp_path: Path, content_type: str) -> None:
-    body = halves(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), content_type)
-    assert read(tmp_path, body, content_type, drop=["a"]).columns == {"n": [1.0, 2.0], "y": [0, 1]}
-
-
 # --- identifiers ---------------------------------------------------------------------------------
 
 
@@ -250,10 +179,6 @@ def test_text_that_hardly_repeats_is_an_identifier(
     assert len(table.columns["name"]) == rows  # kept to be looked at
 
 
-def test_an_identifier_that_is_declared_is_a_feature(ready: Read) -> None:
-    assert ready(people(50, 50), categorical=["name"]).column("name")["role"] == "feature"
-
-
 def test_identifiers_may_be_long_and_many(ready: Read) -> None:
     rows = 30_000
     body = "n,text,y\n" + "".join(f"{i},{'x' * 300}{i}\0,{i % 2}\n" for i in range(rows))
@@ -262,13 +187,6 @@ def test_identifiers_may_be_long_and_many(ready: Read) -> None:
         "name": "text", "type": "categorical", "role": "identifier", "missing": 0, "distinct": 100,
         "min": None, "max": None, "mean": None,
     }  # fmt: skip
-
-
-def test_nothing_but_identifiers(refused: Refuse) -> None:
-    error = refused("name,y\n" + "".join(f"p{i},{i % 2}\n" for i in range(30)))
-    assert error.code == "no_features"
-    assert "nearly every row has its own value in 'name'" in error.detail
-    assert error.errors[0]["column"] == "name"
 
 
 @given(distinct=st.integers(1, 60_000), repeats=st.integers(1, 3))
@@ -284,28 +202,123 @@ def test_distinct_values_are_counted_in_bounded_memory(distinct: int, repeats: i
 
 # --- any table -----------------------------------------------------------------------------------
 
-words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
-cells = st.none() | words.map(lambda text: "w" + text.strip(" \t"))
+
+# --- limits ----------------------------------------------------------------------------------------
 
 
-@given(values=st.lists(cells, min_size=2, max_size=30).filter(any))
-@settings(max_examples=60, deadline=None)
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, values: list[str | None]) -> None:
-    folder = tmp_path_factory.mktemp("upload")
-    labels = [i % 2 for i in range(len(values))]
-    table = pa.table({"n": labels, "a": pa.array(values, pa.string()), "y": labels})
-    lines = [json.dumps(row) for row in table.to_pylist()]
-    tidy = [None if value is None else value.strip(" \t") for value in values]
-    for body, content_type in (
-        (halves(table, PARQUET), PARQUET),
-        (halves(table, ARROW), ARROW),
-        ("\n".join(lines).encode(), NDJSON),
-    ):
-        ready = read(folder, body, content_type, categorical=["a"])
-        assert ready.columns["a"] == tidy
-        assert ready.column("a")["missing"] == tidy.count(None)
-        assert ready.column("a")["distinct"] == len(set(tidy) - {None})
+def test_a_category_that_is_too_long_is_missing(ready: Read) -> None:
+    table = ready(f'n,a,y\n1,x,0\n2,"{"é" * 11}",1\n3,x,0\n4,z,1\n', category_length=10)
+    assert table.columns["a"] == ["x", None, "x", "z"]
+    (warning,) = table.result["warnings"]
+    assert (warning["code"], warning["line"], warning["count"]) == (
+        "values_taken_for_missing",
+        3,
+        1,
+    )
 
 
-def test_the_rule_of_identifiers_is_the_documented_one() -> None:
-    assert (columns.LEAST_IDENTIFIERS, columns.MOSTLY) == (20, 0.9)
+@pytest.mark.parametrize("declared", [None, ["a"]])
+@pytest.mark.parametrize("block", [1 << 21, 40])
+def test_the_rarest_categories_are_pooled(
+    ready: Read, monkeypatch: pytest.MonkeyPatch, declared: list[str] | None, block: int
+) -> None:
+    """They are missing, as each word is that a model does not know; of equally rare ones the later in text order."""
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    words = [f"c{i % 11}" for i in range(40)] + ["often"] * 5
+    body = "n,a,y\n" + "".join(f"{i},{word},{i % 2}\n" for i, word in enumerate(words))
+    table = ready(body, categories=10, categorical=declared)
+    # c0 to c6 come four times, c7 to c10 three times.
+    assert table.columns["a"] == [None if word in ("c8", "c9") else word for word in words]
+    assert table.column("a")["distinct"] == 10
+    (warning,) = table.result["warnings"]
+    assert (warning["code"], warning["column"], warning["count"]) == ("words_pooled", "a", 2)
+    assert warning["detail"].startswith(
+        "12 words are more than 10 categories: the 2 rarest are pooled, and their 6 rows count as missing"
+    )
+    assert warning["parameter"] == "drop"
+    assert ready(body, categories=12, categorical=declared).result["warnings"] == []
+
+
+def test_declared_identifiers_are_held_to_the_limit(ready: Read) -> None:
+    table = ready(people(50, 50), categories=49, categorical=["name"])
+    assert table.columns["name"].count(None) == 1
+
+
+def test_of_words_without_number_those_that_come_first_are_counted(
+    ready: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(categories, "_MOST_WORDS", 20)
+    monkeypatch.setattr(categories, "_MOST_WAITING", 10)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
+    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    words = [f"w{i}" for i in range(30)] * 3 + ["w1"] * 20
+    body = "n,a,y\n" + "".join(f"{i},{word},{i % 2}\n" for i, word in enumerate(words))
+    table = ready(body, categories=5)
+    kept = [word for word in table.columns["a"] if word is not None]
+    assert set(kept) <= set(words[:20])
+    assert kept.count("w1") == 23
+    assert len(set(kept)) == 5
+    assert "30 words are more than 5 categories" in table.result["warnings"][0]["detail"]
+
+
+def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
+    body = 'n,a,y\n1,Bonn,0\n2,"Köln\nRhein",1\n3,Ulm,0\n4,Fürth,1\n'.encode("latin-1")
+    assert refused(body).errors == [
+        {
+            "line": 3,
+            "column": "a",
+            "detail": "byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'Köln\\nRhein'",
+            "suggestion": {"encoding": "latin-1"},
+        },
+        {
+            "line": 6,
+            "column": "a",
+            "detail": "byte 0xFC is not UTF-8; with encoding=latin-1 it reads 'Fürth'",
+        },
+    ]
+
+
+@pytest.mark.parametrize("content_type", [PARQUET, ARROW])
+def test_coded_text_that_is_not_utf_8(tmp_path: Path, content_type: str) -> None:
+    values = pa.array([b"Bonn", b"K\xf6ln", b"Ulm", b"Bonn"])
+    texts = pa.Array.from_buffers(pa.string(), 4, values.buffers())
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0], pa.int32()), texts)
+    body = halves(pa.table({"n": [1, 2, 3, 4], "a": array, "y": [0, 1, 0, 1]}), content_type)
+    with pytest.raises(BadTable) as caught:
+        read(tmp_path, body, content_type)
+    (fault,) = caught.value.errors
+    assert fault["column"] == "a"
+
+
+def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None:
+    """One value of 4 MB in 20,000 rows would be 80 GB."""
+    array = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(20_000, dtype=np.int32)), pa.array(["x" * (4 << 20)])
+    )
+    labels = pa.array(np.arange(20_000) % 2)
+    body = halves(pa.table({"n": labels, "a": array, "y": labels}), ARROW)
+    with pytest.raises(BadTable, match="at most 255 characters"):
+        read(tmp_path, body, ARROW, strict=True)
+    assert set(read(tmp_path, body, ARROW).columns["a"]) == {None}
+
+
+@pytest.mark.parametrize("role", ["label", "group"])
+def test_long_labels_of_a_dictionary_are_not_written_out(tmp_path: Path, role: str) -> None:
+    array = pa.DictionaryArray.from_arrays(
+        pa.array(np.arange(20_000, dtype=np.int32) % 2), pa.array(["x" * (4 << 20), "y"])
+    )
+    columns = {"n": range(20_000), "a": array, "label": pa.array(np.arange(20_000) % 2)}
+    body = halves(pa.table(columns), ARROW)
+    with pytest.raises(BadTable, match="must take at most 268435456 bytes a batch"):
+        read(
+            tmp_path, body, ARROW, **{role: "a"} | ({"drop": ["label"]} if role == "label" else {})
+        )
+
+
+def test_values_that_only_differ_in_spaces_are_one(tmp_path: Path) -> None:
+    array = pa.array([" u", "u", "u\t", "NA", "?"]).dictionary_encode()
+    body = halves(pa.table({"n": [1, 2, 3, 4, 5], "a": array, "y": [0, 1, 0, 1, 0]}), PARQUET)
+    table = read(tmp_path, body, PARQUET)
+    assert table.columns["a"] == ["u", "u", "u", None, None]
+    assert table.column("a")["distinct"] == 1

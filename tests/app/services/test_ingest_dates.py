@@ -55,11 +55,6 @@ def test_dates_late_in_a_long_table(ready: Read) -> None:
     assert table.column("when")["type"] == "datetime"
 
 
-def test_declared_dates_are_categories(ready: Read) -> None:
-    table = ready("when,y\n2026-01-31,0\n2026-02-01,1\n", categorical=["when"])
-    assert table.columns["when"] == ["2026-01-31", "2026-02-01"]
-
-
 FEATURES = [
     {"name": "when", "type": "datetime", "missing": True},
     {"name": "x", "type": "numeric", "missing": False},

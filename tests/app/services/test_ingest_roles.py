@@ -8,7 +8,6 @@ import pytest
 from uploads import read
 
 from app.ingest.errors import BadTable
-from app.ingest.roles import order_pair
 
 
 def refuse(folder: Path, body: str | bytes, **roles: str | None) -> BadTable:
@@ -151,31 +150,6 @@ def test_faults_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path)
         (7, "y"),
     ]
     assert error.total == 5
-
-
-@pytest.mark.parametrize(
-    ("values", "positive", "pair"),
-    [
-        (("0", "1"), None, ("0", "1")),
-        (("2", "10"), None, ("2", "10")),
-        (("1", "-1"), None, ("-1", "1")),
-        (("1e3", "9"), None, ("9", "1e3")),
-        (("no", "yes"), None, ("no", "yes")),
-        (("true", "untrue"), None, ("untrue", "true")),
-        (("True", "False"), None, ("False", "True")),
-        (("Y", "Z"), None, ("Z", "Y")),
-        (("good", "bad"), None, ("bad", "good")),
-        (("malignant", "benign"), "benign", ("malignant", "benign")),
-        (("0", "1"), "0", ("1", "0")),
-        (("0.0", "1.0"), "1", ("0.0", "1.0")),
-        (("0", "1"), " 1 ", ("0", "1")),
-    ],
-)
-def test_which_value_is_positive(
-    values: tuple[str, str], positive: str | None, pair: tuple[str, str]
-) -> None:
-    assert order_pair(values, positive) == pair
-    assert order_pair(values[::-1], positive) == pair
 
 
 def test_label_sorted_by_class_over_several_blocks(tmp_path: Path) -> None:

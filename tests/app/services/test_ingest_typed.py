@@ -36,30 +36,6 @@ typed = pytest.mark.parametrize("content_type", [PARQUET, ARROW, ARROW_FILE])
 
 
 @typed
-@pytest.mark.parametrize(
-    ("array", "pair"),
-    [
-        (pa.array([0, 1, 1]), ("0", "1")),
-        (pa.array([0.0, 1.0, 1.0]), ("0", "1")),
-        (pa.array([-0.5, 1.0, 1.0]), ("-0.5", "1")),
-        (pa.array([False, True, True]), ("false", "true")),
-        (pa.array(["a", " b", "b"]), ("a", "b")),
-        (pa.array(["a", "b", "b"], pa.large_string()), ("a", "b")),
-        (pa.array(["a", "b", "b"]).dictionary_encode(), ("a", "b")),
-        (pa.array([0, 1, 1], pa.float32()).cast(pa.float16()), ("0", "1")),
-    ],
-)
-def test_types_of_labels_and_groups(
-    tmp_path: Path, content_type: str, array: pa.Array, pair: tuple[str, str]
-) -> None:
-    table = pa.table({"a": [1, 2, 3], "g": array, "y": array})
-    ready = read(tmp_path, body_of(table, content_type), content_type, group="g")
-    assert (ready.result["negative"], ready.result["positive"]) == pair
-    assert ready.columns["y"] == [0, 1, 1]
-    assert ready.columns["g"] == [pair[0], pair[1], pair[1]]
-
-
-@typed
 def test_faults_are_told_by_row(tmp_path: Path, content_type: str) -> None:
     table = pa.table({"a": [1.0, 2.0, 3.0, math.inf], "y": [0, 1, None, 2]})
     with pytest.raises(BadTable) as caught:
@@ -69,34 +45,6 @@ def test_faults_are_told_by_row(tmp_path: Path, content_type: str) -> None:
         ("y", "row 4: '2' is a third value of the label"),
         ("a", "row 4: 'inf' is not a finite number"),
     ]
-
-
-@typed
-@pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_compressed_as_a_whole(tmp_path: Path, content_type: str, codec: str) -> None:
-    body = body_of(pa.table({"a": [1, 2, 3], "y": [0, 1, 1]}), content_type)
-    packed = pa.compress(body, codec=codec, asbytes=True)
-    ready = read(tmp_path, packed, content_type, encoding=codec)
-    assert ready.columns == {"a": [1.0, 2.0, 3.0], "y": [0, 1, 1]}
-    assert not (tmp_path / "work" / "plain").exists()
-
-
-@typed
-def test_limits(tmp_path: Path, content_type: str) -> None:
-    body = body_of(pa.table({"a": [1, 2, 3], "b": [1, 2, 3], "y": [0, 1, 1]}), content_type)
-    with pytest.raises(BadTable, match="at most 2 rows"):
-        read(tmp_path, body, content_type, rows=2)
-    with pytest.raises(BadTable, match="at most 2 columns, got 3"):
-        read(tmp_path, body, content_type, columns=2)
-
-
-@typed
-def test_empty_tables(tmp_path: Path, content_type: str) -> None:
-    empty = pa.table({"a": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
-    with pytest.raises(BadTable, match="no rows"):
-        read(tmp_path, body_of(empty, content_type), content_type)
-    with pytest.raises(BadTable):
-        read(tmp_path, body_of(pa.table({}), content_type), content_type)
 
 
 @typed
@@ -145,13 +93,6 @@ def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(BadTable, match="a line must be shorter than 1000 bytes") as caught:
         read(tmp_path, body, NDJSON)
     assert caught.value.errors[0]["line"] == 2
-
-
-def test_unknown_content_type_and_encoding(tmp_path: Path) -> None:
-    with pytest.raises(BadTable, match="the content type must be one of text/csv"):
-        read(tmp_path, "a,y\n", "image/png")
-    with pytest.raises(BadTable, match="must be gzip or zstd, got 'br'"):
-        read(tmp_path, "a,y\n", encoding="br")
 
 
 def test_ndjson_is_given_up_after_ten_thousand_faults(tmp_path: Path) -> None:

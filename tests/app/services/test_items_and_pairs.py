@@ -18,7 +18,7 @@ from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.operations import repository as blob_rows
-from app.platform.errors import Conflict, Invalid, LeaseLost
+from app.platform.errors import Conflict, LeaseLost
 from app.platform.tables import JobState
 
 
@@ -42,32 +42,6 @@ def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
     assert seen["data"][1] == [*X[1].tolist(), "item1"]
 
 
-def test_the_item_column_is_named_or_called_item_or_id(bench: Workbench) -> None:
-    named = bench.ready("id,film,x\n1,Alien,2\n2,Brazil,3\n", kind="preferences", item="film")
-    assert named.item == "film"
-    assert bench.ready("x,id\n1,7\n2,8\n", kind="preferences").item == "id"
-
-
-@pytest.mark.parametrize(
-    ("body", "given", "detail"),
-    [
-        ("film,x\nAlien,1\n", {}, "say which one by item=, or call it item or id"),
-        ("item,x\na,1\n", {"item": "film"}, "item column 'film' is not in the table"),
-        ("item\na\nb\n", {}, "at least one feature column"),
-        ("item,x\na,1\nb,2\na,3\na,4\n", {}, "line 4, column 'item': item 'a' is in line 2"),
-        ("item,x\na,1\n,2\n", {}, "line 3, column 'item': the item must not be missing"),
-        ("item,x\na,1\nb,inf\nc,2\n", {}, "line 3, column 'x': 'inf' is not a finite number"),
-        ("item,x\n", {}, "no rows"),
-    ],
-)
-def test_bad_items(bench: Workbench, body: str, given: dict[str, str], detail: str) -> None:
-    dataset = bench.upload(body, kind="preferences", **given)
-    job = bench.work()
-    assert job.error is not None
-    assert detail in job.error["detail"]
-    assert datasets.get(bench.db, OWNER, dataset.id).status == "invalid"
-
-
 def test_repeated_items_of_a_parquet_table_are_told_by_row(bench: Workbench) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"item": [5, 6, 5], "x": [1.0, 2.0, 3.0]}), sink)
@@ -78,50 +52,12 @@ def test_repeated_items_of_a_parquet_table_are_told_by_row(bench: Workbench) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "detail"),
-    [
-        ({"kind": "preferences", "label": "y"}, "items have no label"),
-        ({"kind": "preferences", "positive": "1"}, "items have no label"),
-        ({"kind": "preferences", "weight": "w"}, "items have no weight"),
-        ({"item": "id"}, "items belong to kind=preferences"),
-        ({"kind": "preferences", "item": "id", "group": "id"}, "a column of its own"),
-        ({"kind": "ordinal"}, "kind must be bipartite or preferences"),
-    ],
-)
-def test_fields_that_make_no_sense_for_the_kind(given: dict[str, str], detail: str) -> None:
-    with pytest.raises(Invalid, match=detail):
-        describe(given)
-
-
-@pytest.mark.parametrize(
     ("body", "detail", "line", "column"),
     [
         ("better,worse\nitem0,item1\nitem0,item99\n", "no item 'item99'", 3, "worse"),
-        ("better,worse\nitem0,item1\n,item2\n", "the item must not be missing", 3, "better"),
-        ("better,worse\nitem2,item2\n", "'item2' cannot be better than itself", 2, "worse"),
-        (
-            "better,worse,weight\nitem0,item1,-1\n",
-            "0 or between 1e-100 and 1e+100, got '-1'",
-            2,
-            "weight",
-        ),
-        (
-            "better,worse,weight\nitem0,item1,\n",
-            "must be 0 or between 1e-100 and 1e+100, got ''",
-            2,
-            "weight",
-        ),
-        ("better,worse,weight\nitem0,item1,inf\n", "got 'inf'", 2, "weight"),
-        ("better,worse,weight\nitem0,item1,nan\n", "got ''", 2, "weight"),
-        ("better,worse,weight\nitem0,item1,heavy\n", "got 'heavy'", 2, "weight"),
-        ("better,worse,weight\nitem0,item1,0\n", "a sum above 0", None, "weight"),
-        ("better,worse,weight\nitem0,item1,1\nitem1,item2,1e308\n", "got '1e308'", 3, "weight"),
         ("better,worse\nitem0\n", "1 value where the header has 2", 2, None),
         ('better,worse\n"item0,item1\n', "never closed", 2, "better"),
-        ("winner,loser\nitem0,item1\n", "needs the columns better and worse", None, "better"),
-        ("better,worse,by\nitem0,item1,ann\n", "got also 'by'", None, "by"),
         ("better,worse,better\nitem0,item1,item2\n", "column names must differ", 1, "better"),
-        ("better,worse\n", "no pairs", None, None),
         ("\n\n", "only blank lines", 1, None),
     ],
 )
@@ -161,22 +97,6 @@ def test_pairs_as_parquet_and_items_as_numbers(bench: Workbench) -> None:
     job = bench.compare(dataset, bad.getvalue(), "application/vnd.apache.parquet")
     assert job.error is not None
     assert "row 2: the dataset has no item '77'" in job.error["detail"]
-
-
-def test_pairs_as_ndjson_and_as_an_arrow_stream(bench: Workbench) -> None:
-    dataset, _, _ = upload_items(bench, 10)
-    lines = '{"better": "item0", "worse": "item1", "weight": 2}\n{"better": "item3", "worse": "item2", "weight": 0.5}\n'
-    job = bench.compare(dataset, lines, "application/x-ndjson")
-    assert job.state == JobState.SUCCEEDED, job.error
-    sink = io.BytesIO()
-    pairs = pa.table({"better": ["item0", "item3"], "worse": ["item1", "item2"]})
-    with pa.ipc.new_stream(sink, pairs.schema) as writer:
-        writer.write_table(pairs)
-    job = bench.compare(dataset, sink.getvalue(), "application/vnd.apache.arrow.stream")
-    assert job.state == JobState.SUCCEEDED, job.error
-    found = datasets.get(bench.db, OWNER, dataset.id).pairs
-    assert found is not None
-    assert (found.pairs, found.weighted) == (2, False)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from preference_data import draw_pairs, load, pairs_csv, upload_items
+from preference_data import draw_pairs, pairs_csv, upload_items
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets.matrices import Columns, Table, read_table
@@ -15,7 +15,6 @@ from app.models import service as models
 from app.platform.errors import NotFound
 from app.platform.tables import Dataset, Job, Model, ModelMargins
 from app.training.splits import split
-from core import artifact
 from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin
 
@@ -51,11 +50,10 @@ def test_margins_are_those_of_the_artifact_on_the_training_part(bench: Workbench
     job = bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 40})
     found = read(bench, job)
     model = bench.model(job)
-    path = bench.blobs.path(f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}")
-    ranker = artifact.load(path.read_bytes())
+    ranker = bench.ranker(model)
     train = training_part(bench, dataset, model, "diagnosis")
     scores = ranker.score_rows(np.ascontiguousarray(train.X))
-    alpha = ranker.rounds_["alpha"]  # type: ignore[attr-defined]
+    alpha = ranker.rounds_["alpha"]
     assert found.row.l1_norm == pytest.approx(alpha.sum())
     pairs = (scores[train.y == 1][:, None] - scores[train.y == 0]) / alpha.sum()
     assert found.spread.least == pytest.approx(pairs.min())
@@ -106,8 +104,7 @@ def test_losses_round_by_round_are_those_of_the_scores(bench: Workbench, name: s
     dataset = bench.ready(rows(200, 3, weight="row"), weight="w")
     job = bench.work_on(dataset, algorithm={"name": name, "n_rounds": 12})
     model = bench.model(job)
-    path = bench.blobs.path(f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}")
-    ranker: Any = artifact.load(path.read_bytes())
+    ranker = bench.ranker(model)
     found = margins.losses_of(ranker, read(bench, job).row)
     assert dataset.table_key
     table = read_table(bench.blobs.path(dataset.table_key), Columns(["a", "b"], "y", "w", None))
@@ -129,8 +126,7 @@ def test_what_was_held_out_of_a_fit_leaves_no_smooth_margin_by_round(bench: Work
     algorithm = {"name": "rankboost", "n_rounds": 12, "early_stopping_rounds": 3}
     job = bench.work_on(bench.ready(rows(200, 3)), algorithm=algorithm)
     model = bench.model(job)
-    path = bench.blobs.path(f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}")
-    ranker: Any = artifact.load(path.read_bytes())
+    ranker = bench.ranker(model)
     found = margins.losses_of(ranker, read(bench, job).row)
     assert np.isnan(found.smooth_margin).all()
     assert len(found.smooth_margin) == len(found.f) > 0
@@ -199,7 +195,7 @@ def test_margins_of_listed_pairs(bench: Workbench, weighted: bool) -> None:
         validation={"method": "none"},
     )
     found = read(bench, job)
-    scores = load(bench, bench.model(job)).score_rows(X)
+    scores = bench.ranker(bench.model(job)).score_rows(X)
     differences = np.array([scores[i] - scores[k] for i, k in listed])
     pair_margins = differences / found.row.l1_norm
     weights = np.ones(300) if weights is None else weights
@@ -268,10 +264,3 @@ def test_margins_go_with_their_model(bench: Workbench) -> None:
     models.delete(bench.db, OWNER, model.id)
     with bench.db.read() as session:
         assert session.get(ModelMargins, model.id) is None
-
-
-@on_both
-def test_nobody_reads_another_owners_margins(bench: Workbench) -> None:
-    model = bench.model(bench.work_on(bench.ready(rows(60, 7))))
-    with pytest.raises(NotFound, match="there is no model"):
-        margins.read_margins(bench.db, "bob", model.id, theta=0.1, delta=0.05)

@@ -13,12 +13,9 @@ from uploads import read
 from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service
-from app.datasets.description import describe
-from app.ingest.errors import BadTable
 from app.models import service as models
 from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Dataset, JobState
-from core import artifact
 from core.metrics import auc, partial_auc
 
 LABELS = "hot,big,rare"
@@ -90,8 +87,7 @@ def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
         found = models.metrics(bench.db, OWNER, model.id, "validation")
         train = models.metrics(bench.db, OWNER, model.id, "train")
         typed = pq.read_table(bench.blobs.path(dataset.table_key or ""))
-        sha256 = model.artifact_sha256
-        ranker = artifact.load(bench.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes())
+        ranker = bench.ranker(model)
         scores = ranker.decision_function(typed.select(["a", "b", "c"]))
         # Which rows judge is found by the counts: groups of two rows go by hash.
         assert 0.2 < sum(_rows(label) for label in found["labels"]) / (3 * 240) < 0.3
@@ -131,8 +127,7 @@ def test_metrics_agree_with_the_artifact_on_another_dataset(bench: Workbench) ->
     model = bench.model(job)
     found = models.metrics(bench.db, OWNER, model.id, "validation")
     typed = pq.read_table(bench.blobs.path(judge.table_key or ""))
-    sha256 = model.artifact_sha256
-    ranker = artifact.load(bench.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes())
+    ranker = bench.ranker(model)
     scores = ranker.decision_function(typed.select(["a", "b", "c"]))
     weight = typed.column("w").to_numpy()
     for k, label in enumerate(found["labels"]):
@@ -193,43 +188,6 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
     ):
         with pytest.raises(Invalid, match=words):
             bench.submit(dataset, **request)
-
-
-@pytest.mark.parametrize(
-    ("given", "detail"),
-    [
-        ({}, "labels must name the label columns"),
-        ({"labels": "a,,b"}, "labels must name the label columns"),
-        ({"labels": "a,b,a"}, "labels must name each once, 'a' comes again"),
-        ({"labels": ",".join(map(str, range(101)))}, "labels must be at most 100 columns, got 101"),
-        ({"labels": "a,b", "label": "a"}, "the labels are named by labels"),
-        ({"labels": "a,b", "positive": "1"}, "the labels are named by labels"),
-        ({"labels": "a,b", "item": "c"}, "items belong to kind=preferences"),
-        ({"labels": "x" * 5000}, "labels must have 1 to 4096 characters"),
-    ],
-)
-def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
-    with pytest.raises(Invalid) as caught:
-        describe({"kind": "multilabel"} | given)
-    assert any(detail in error["detail"] for error in caught.value.errors)
-    with pytest.raises(Invalid, match="several labels belong to kind=multilabel"):
-        describe({"labels": "a,b"})
-
-
-@pytest.mark.parametrize(
-    ("body", "labels", "detail"),
-    [
-        ("x,u,v\n1,0,1\n2,1,0\n", "u,w", "label column 'w' is not in the table"),
-        ("u,v\n0,1\n1,0\n", "u,v", "at least one feature column"),
-        ("x,u,v\n1,0,1\n2,1,1\n", "u,v", "the label 'v' must have two different values"),
-        ("x,u,v\n1,0,1\n2,1,0\n3,2,0\n", "u,v", "line 4, column 'u': '2' is a third value"),
-        ("x,u,v\n1,0,1\n2,1,\n3,0,0\n", "u,v", "line 3, column 'v': the label is missing"),
-    ],
-)
-def test_bad_tables(tmp_path: Path, body: str, labels: str, detail: str) -> None:
-    with pytest.raises(BadTable) as caught:
-        read(tmp_path, body, kind="multilabel", labels=labels.split(","))
-    assert detail in caught.value.detail
 
 
 def test_labels_of_a_parquet_table(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from preference_data import draw_pairs, items_csv, load, metrics_of, pairs_csv, upload_items, worths
+from preference_data import draw_pairs, items_csv, metrics_of, pairs_csv, upload_items, worths
 from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
@@ -36,7 +36,7 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
     ) * 3
     assert model.objective == model.optimised_for == {"metric": "pair_order"}
     assert model.warnings == []
-    ranker = load(bench, model)
+    ranker = bench.ranker(model)
     scores = ranker.decision_function(pa.table({name: X[:, i] for i, name in enumerate("abc")}))
     train, validation = metrics_of(bench, model, "train"), metrics_of(bench, model)
     # The parts, found again: items of the two never meet in a pair.

@@ -16,7 +16,6 @@ from app.platform.tables import Dataset, JobState, Model, ModelMetrics
 from app.training.multilabel import MultilabelSplitData, Part
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import Inner, split, split_rows
-from core import artifact
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
 
@@ -42,9 +41,7 @@ def read(bench: Workbench, dataset: Dataset, label: str | None) -> Table:
 
 
 def served_scores(bench: Workbench, model: Model, X: np.ndarray) -> np.ndarray:
-    key = f"artifacts/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
-    ranker = artifact.load(bench.blobs.path(key).read_bytes())
-    return ranker.score_rows(np.ascontiguousarray(X))
+    return bench.ranker(model).score_rows(np.ascontiguousarray(X))
 
 
 def found(model: Model) -> list[float]:

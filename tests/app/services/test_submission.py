@@ -15,7 +15,7 @@ from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets import tasks
 from app.jobs import service as jobs
-from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
+from app.platform.errors import Conflict, NotFound, ServiceError
 from app.platform.tables import Dataset
 from app.training import submission
 from app.training.submission import TrainRequest
@@ -91,44 +91,6 @@ def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset)
 def test_a_check_writes_nothing(bench: Workbench, dataset: Dataset) -> None:
     check(bench, dataset.id)
     assert jobs.list_page(bench.db, OWNER, kind="train").data == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "code", "words"),
-    [
-        ({"algorithm": {"name": "x"}}, "unknown_algorithm", "must be one of rankboost"),
-        ({"algorithm": {}}, "unknown_algorithm", "it is missing"),
-        ({"algorithm": {"name": "rankboost", "x": 1}}, "invalid_parameter", "it has n_rounds"),
-        (
-            {"algorithm": {"name": "rankboost", "n_rounds": -1}},
-            "invalid_parameter",
-            "at least 1, got -1",
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "n_rounds": True}},
-            "invalid_parameter",
-            "an integer or None, got True",
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "weak_ranker": "forest"}},
-            "invalid_parameter",
-            "'stump'",
-        ),
-        ({"name": "A"}, "invalid", "name must match"),
-        ({"name": "mdl_" + "a" * 32}, "invalid", "not look like an id"),
-        (
-            {"objective": {"metric": "pauc", "fpr_min": 0.5, "fpr_max": 0.5}},
-            "invalid",
-            r"fpr_max must be greater than fpr_min \(0.5\), got 0.5",
-        ),
-    ],
-)
-def test_refusals(
-    bench: Workbench, dataset: Dataset, changes: dict[str, Any], code: str, words: str
-) -> None:
-    with pytest.raises(Invalid, match=words) as caught:
-        check(bench, dataset.id, **changes)
-    assert caught.value.code == code
 
 
 @on_both

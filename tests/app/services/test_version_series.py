@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from queue_steps import at_once
 from version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
 from workbench import OWNER, Workbench, on_both
 
@@ -21,16 +22,6 @@ from app.platform.tables import Dataset, Job, Model
 from app.reports.sections import document_of
 from app.reports.service import gather
 from app.reports.writers import to_markdown
-
-
-def test_what_may_be_said(bench: Workbench) -> None:
-    for given, detail in (
-        ({"label": "y"}, "label is not known here: a version has its parent's roles"),
-        ({"mode": "merge"}, "mode must be one of append, replace, got 'merge'"),
-        ({"decimal": "\0"}, "decimal must be one of point, comma"),
-    ):
-        with pytest.raises(Invalid, match=detail):
-            describe_version(given)
 
 
 @on_both
@@ -60,26 +51,15 @@ def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
 @on_both
 def test_two_who_add_at_once(bench: Workbench) -> None:
     first = bench.ready(FIRST, **GIVEN)
-    gate = threading.Barrier(4)
-    outcomes: list[int | str | None] = []
-
-    def add(mode: str) -> None:
-        gate.wait()
-        try:
-            outcomes.append(make(bench, first.id, MORE, mode=mode).version)
-        except Conflict as conflict:
-            outcomes.append(conflict.code)
-
     modes = ("append", "append", "replace", "replace")
-    threads = [threading.Thread(target=add, args=(mode,)) for mode in modes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    numbers = sorted(outcome for outcome in outcomes if isinstance(outcome, int))
+    outcomes = at_once(
+        *(functools.partial(make, bench, first.id, MORE, mode=mode) for mode in modes)
+    )
+    numbers = sorted(outcome.version for outcome in outcomes if isinstance(outcome, Dataset))
     assert numbers == list(range(2, 2 + len(numbers)))
     assert len(numbers) >= 2  # those that replace; of those that add one at most
-    assert outcomes.count("not_the_newest_version") == 4 - len(numbers) >= 1
+    refused = [outcome.code for outcome in outcomes if isinstance(outcome, Conflict)]
+    assert refused == ["not_the_newest_version"] * (4 - len(numbers)) != []
 
 
 @on_both

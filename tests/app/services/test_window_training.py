@@ -12,7 +12,7 @@ from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.errors import Invalid
 from app.platform.tables import JobState
-from core import KomoriEguchiBoost, artifact
+from core import KomoriEguchiBoost
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
 RATE = {"metric": "tpr", "fpr": 0.1}
@@ -26,9 +26,7 @@ def test_the_objective_fills_the_window(bench: Workbench) -> None:
     model = bench.model(job)
     assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == (0.02, 0.3)
     assert model.optimised_for == model.objective == WINDOW
-    sha256 = model.artifact_sha256
-    data = bench.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes()
-    ranker = artifact.load(data)
+    ranker = bench.ranker(model)
     assert isinstance(ranker, KomoriEguchiBoost)
     assert (ranker.fpr_min, ranker.fpr_max) == (0.02, 0.3)
 

@@ -20,7 +20,9 @@ from app.platform.database import Database
 from app.platform.errors import ServiceError
 from app.platform.settings import Settings
 from app.platform.tables import Dataset, Job, Model
+from app.scoring.service import ModelCache, Served
 from app.training import submission
+from core import artifact
 from core.errors import CoreError
 
 OWNER = "ann"
@@ -168,6 +170,20 @@ class Workbench:
         assert job.model_id, job.error
         with self.db.read() as session:
             return session.get_one(Model, job.model_id)
+
+    def artifact(self, model: Model) -> bytes:
+        """Return the bytes of a model's artifact."""
+        sha256 = model.artifact_sha256
+        return self.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes()
+
+    def ranker(self, model: Model) -> Any:
+        """Return the ranker that a model's artifact holds."""
+        return artifact.load(self.artifact(model))
+
+    def serve(self, model: Model) -> Served:
+        """Load a model as the API does."""
+        cache = ModelCache(self.db, self.blobs, 10, lambda task: None)
+        return cache.find(model.owner, model.id)
 
     def left_over(self) -> list[str]:
         """Return what lies in the staging folder."""

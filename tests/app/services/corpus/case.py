@@ -59,27 +59,28 @@ class Case:
     said: Mapping[str, Any] = field(default_factory=dict)
     pairs: bool = False
     beside: bytes | None = None
-    """The nearest file that is read, of a case whose rule cannot be switched off alone."""
+    """The nearest file that is read."""
 
-    def check(self, folder: Path, said: Mapping[str, Any] | None = None) -> None:
+    def check(self, folder: Path) -> None:
         """Read the file; raises AssertionError, or what else went wrong, unless the outcome is the expected one."""
         try:
-            found = self.read(folder, self.body, self.said if said is None else said)
+            found = self.read(folder, self.body)
         except BadTable as refusal:
             _check_refusal(refusal, self.expected)
             return
         assert isinstance(self.expected, Table), f"read, and not refused: {found}"
+        assert not (folder / "work" / "plain").exists(), "what was decompressed is left"
         if self.pairs:
             assert found == self.expected.columns
         else:
             _check_table(found, self.expected)
 
-    def read(self, folder: Path, body: bytes, said: Mapping[str, Any]) -> Any:
+    def read(self, folder: Path, body: bytes) -> Any:
         """Read a body as this case's; raises BadTable."""
         if self.pairs:
-            return read_pairs(folder, body, self.content_type, **said)
+            return read_pairs(folder, body, self.content_type, **self.said)
         strict = {"strict": isinstance(self.expected, Refused)}
-        return read(folder, body, self.content_type, **strict | dict(said))
+        return read(folder, body, self.content_type, **strict | dict(self.said))
 
 
 def _check_refusal(refusal: BadTable, expected: Table | Refused) -> None:

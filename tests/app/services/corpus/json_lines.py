@@ -52,6 +52,7 @@ def values() -> Iterator[Case]:
         ("large integers", ["9007199254740993", "9007199254740992"], ["9007199254740993", "9007199254740992"]),
         ("booleans", ["true", "false"], ["true", "false"]),
         ("numbers", ["0.1", "1e22", "1e21"], ["0.1", "1e+22", "1e+21"]),
+        ("values of all kinds", ["3", "3.0", '"3"', "2.5", "true"], ["3", "3", "3", "2.5", "true"]),
     ]  # fmt: skip
     for name, cells, texts in declared:
         expected = Table({"a": list(texts)}, {"a": "categorical"})

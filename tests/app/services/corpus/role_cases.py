@@ -45,6 +45,8 @@ def label() -> Iterator[Case]:
         ("+", "-", "+", "words are favoured"),
         ("no", "yes", "yes", "the later text is positive"),
         ("A", "a", "a", "the later text is positive"),
+        ("true", "untrue", "true", "words are favoured"),
+        ("Y", "Z", "Y", "words are favoured"),
         ("<=50K", ">50K", ">50K", "the later text is positive"),
         ("good", "bad", "good", "the later text is positive"),
         ("1", "1.0", "1.0", "the later text is positive"),
@@ -104,6 +106,11 @@ def label_values() -> Iterator[Case]:
         refusal = Refused("the label is missing", 3, "y")
         body = labels("0", token, "1")
         yield Case(f"the label {token!r} is missing", "no label is missing", body, refusal)
+    refusal = Refused("the label is missing", 4, "y")
+    body, given = labels("yes", "no", "unknown"), {"missing": ["unknown"]}
+    yield Case(
+        "a label that is said to be missing", "no label is missing", body, refusal, said=given
+    )
     detail = "the label 'y' must have two different values, got only the value '1' in 2 rows"
     refusal = Refused(detail, None, "y", "one_class")
     yield Case("one value of the label", "both values", labels("1", " 1"), refusal)

@@ -131,6 +131,7 @@ def texts() -> Iterator[tuple[str, str, pa.Array, list[Any], str]]:
         "declared booleans": (pa.array([True, False]), ["true", "false"]),
         "declared dates": (pa.array([DAY, None]), ["1970-01-02", None]),
         "codes": (coded(7, 8), ["7", "8", "7"]),
+        "nulls": (pa.array([None, None], pa.null()), [None, None]),
     }
     for name, (array, values) in declared.items():
         yield name, "categorical by declaration", array, values, "categorical"
@@ -213,6 +214,8 @@ def roles() -> Iterator[Case]:
         ("booleans", pa.array([False, True]), "false", "true"),
         ("text", pa.array(["a", " b"]), "a", "b"),
         ("large text", pa.array(["a", "b"], pa.large_string()), "a", "b"),
+        ("codes", pa.array(["a", "b"]).dictionary_encode(), "a", "b"),
+        ("half floats", pa.array([0, 1], pa.float32()).cast(pa.float16()), "0", "1"),
         ("dates", pa.array([DAY, DAY.replace(day=3)]), "1970-01-02", "1970-01-03"),
         ("large integers", pa.array([2**53, 2**53 + 1]), str(2**53), str(2**53 + 1)),
     ]
@@ -253,6 +256,10 @@ def roles() -> Iterator[Case]:
             expected = Table({"a": values}, {"a": "numeric"})
             rule = "a token is a number"
             yield Case(f"-999 among {name}", rule, body, expected, content_type, given_token)
+        body = typed_body(pa.table({"a": [True, False], "y": [0, 2]}), content_type)
+        expected = Table({"a": [1.0, 0.0]}, {"a": "boolean"})
+        given_token = {"missing": ["1"]}
+        yield Case("1 among booleans", rule, body, expected, content_type, given_token)
         yield from _dates(content_type)
         dotted = pa.table({"a.b": [1.0, 2.0], "a": [3.0, 4.0], ".": [5.0, 6.0], "y": [0, 1]})
         expected = Table({"a.b": [1.0, 2.0], "a": [3.0, 4.0], ".": [5.0, 6.0]})
