@@ -60,9 +60,9 @@ chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (120
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
 long: $(VENV)/.dev kernels  ## The tests that do one thing many times, in their long form: corpus, artifacts, oracles, streams; takes minutes.
-	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 tests/app/services/test_corpus.py tests/core/test_artifact_fuzz.py \
+	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 tests/app/ingest/test_corpus.py tests/core/test_artifact_fuzz.py \
 	    tests/core/svm/test_svm_solver.py tests/core/boosting/test_pairs.py tests/core/trees/test_trees.py \
-	    tests/app/api/test_api_cut_streams.py $(PYTEST_ARGS)
+	    tests/app/jobs/test_api_cut_streams.py $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own; some minutes.
 	$(BIN)/python -m fuzz

@@ -44,7 +44,7 @@ _OURS = {
     from pathlib import Path
     from app.ingest.build import ingest
     from app.ingest.profile import Survey
-    from tests.app.services.uploads import LIMITS
+    from tests.app.uploads import LIMITS
 
     spent = 0.0
 

@@ -19,7 +19,7 @@ from app.platform import migrate
 from app.platform.database import Database
 from app.platform.tables import Base
 
-LONGEST = ("deploy", "e2e", "workers", "app")
+LONGEST = ("deploy", "e2e", "workers", "serve", "cli", "app")
 BETWEEN = 6  # files of other folders between two of these
 
 os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many fit processes

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from app.platform import migrate
 from app.platform.settings import Settings
-from tests.app.api.live_service import Service, running
+from tests.app.live_service import Service, running
 from tests.servers import PostgresServer
 
 FOLDER = Path(__file__).parent / "stored_state"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from click.testing import Result
+from live_service import running
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
@@ -15,7 +16,6 @@ from app.cli import client, reports, score, train
 from app.cli import evaluate as judge
 from app.cli import reports as documents
 from app.platform.settings import Settings
-from tests.app.api.live_service import running
 
 Run = Callable[..., Result]
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from live_service import OWNER, Service, running
 from pydantic import SecretStr
 from rich.console import Console
 
@@ -26,7 +27,6 @@ from app.jobs import queue
 from app.jobs import service as jobs
 from app.platform.settings import Settings
 from app.platform.tables import JobState
-from tests.app.api.live_service import OWNER, Service, running
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
 ROW |= {"value": 0.87654, "seconds": 1.25}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
-from part_steps import SETTINGS, divided, end_part, fan_out, of, states
+from child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
 from queue_steps import OWNER, at_once, change, claimed, seen, submit
 from sqlalchemy import select
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from part_steps import SETTINGS, divided, end_part, fan_out, of, states
+from child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
 from queue_steps import OWNER, at_once, change, claimed, finish, hear_nothing, seen, submit
 from sqlalchemy import select
 

@@ -1,4 +1,4 @@
-"""Running services for the tests of HTTP."""
+"""What the tests of the application share: running services, workers without processes, uploads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,41 @@ import pytest
 from live_service import Service, running
 from pydantic import SecretStr
 from refusals import MAX_BODY, MAX_UPLOAD, everything
+from uploads import Ready, read
+from workbench import Workbench
 
+from app.ingest.errors import BadTable
+from app.platform.database import Database
 from app.platform.settings import Settings
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Callable[..., Ready]:
+    """Read a sound CSV."""
+    return lambda body, *rest, **roles: read(tmp_path, body, *rest, **roles)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., BadTable]:
+    """Read a CSV that must be refused, by a strict caller unless it is said, and return the refusal."""
+
+    def attempt(body: bytes | str, *rest: Any, strict: bool = True, **roles: Any) -> BadTable:
+        with pytest.raises(BadTable) as caught:
+            read(tmp_path, body, *rest, strict=strict, **roles)
+        return caught.value
+
+    return attempt
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workbench]:
+    """A worker without processes: on SQLite, or on both databases where the test is marked `on_both`."""
+    db = Database(request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_url"))
+    yield Workbench(db, tmp_path)
+    db.close()
+
+
+# --- running services ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

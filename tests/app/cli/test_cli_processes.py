@@ -62,7 +62,7 @@ def running(*words: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_the_version_is_one() -> None:
-    project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text())
+    project = tomllib.loads(Path(__file__).parents[3].joinpath("pyproject.toml").read_text())
     assert app.__version__ == project["project"]["version"]
 
 
