@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
+from queue_steps import at_once
 from sqlalchemy.exc import IntegrityError
 
 from app.models import repository as models
@@ -66,26 +66,9 @@ def test_the_version_of_a_deleted_model_is_never_given_again(db: Database) -> No
 
 
 def test_transactions_that_end_at_once_take_their_turns(db: Database) -> None:
-    """Each holds its transaction open until all have begun, or must wait for the one before."""
-    count = 8
-    versions: list[int] = []
-    errors: list[BaseException] = []
-    begin = threading.Barrier(count)
-
-    def finish() -> None:
-        try:
-            begin.wait(timeout=30)
-            versions.append(insert(db).version)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=finish) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    assert sorted(versions) == list(range(1, count + 1))
+    """Each that is not the first must wait for the one before."""
+    versions = at_once(*[lambda: insert(db).version] * 8)
+    assert sorted(versions) == list(range(1, 9))
 
 
 def test_one_model_a_job(db: Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.util import CommandError
+from queue_steps import at_once
 from servers import PostgresServer
 from sqlalchemy import delete, inspect, select, text
 from sqlalchemy.types import TypeEngine
@@ -47,15 +48,7 @@ def test_upgrade_may_run_again_and_changes_nothing(empty_url: str) -> None:
 
 
 def test_two_upgrades_at_once_both_succeed(empty_url: str) -> None:
-    revisions: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: revisions.append(migrate.upgrade(empty_url)))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    revisions = at_once(*[functools.partial(migrate.upgrade, empty_url)] * 2)
     assert revisions == [migrate.head()] * 2
 
 

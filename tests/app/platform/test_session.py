@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from queue_steps import at_once
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
@@ -192,11 +193,7 @@ def test_more_threads_than_connections(db: Database, monkeypatch: pytest.MonkeyP
 
 
 def test_writers_of_one_process_all_get_their_turn(db: Database) -> None:
-    threads = [threading.Thread(target=hello, args=(db, f"wrk_{n:02}")) for n in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert at_once(*(partial(hello, db, f"wrk_{n:02}") for n in range(16))) == [None] * 16
     with db.read() as session:
         assert len(session.scalars(select(Worker)).all()) == 16
 
