@@ -98,7 +98,7 @@ ITEMS = {"kind": "preferences"}
 )
 def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
     with pytest.raises(Invalid) as caught:
-        datasets.describe(given)
+        describe(given)
     assert any(detail in error["detail"] for error in caught.value.errors)
     assert all(error["parameter"] for error in caught.value.errors)
 
