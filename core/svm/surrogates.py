@@ -496,12 +496,17 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
                 end = middle
         crossed[j] = below[count] * q[j]
         mass[count] += q[j]
-        sums[count] += q[j] * x
-    value = loss = run = total = 0.0
+        if (
+            count > 0
+        ):  # by differences: sums of the scores themselves would cancel where they are huge
+            sums[count] += q[j] * (x - s[count - 1])
+    value = loss = run = excess = 0.0
     for i in range(m - 1, -1, -1):
+        if i < m - 1:
+            excess += run * (s[i + 1] - s[i])
+        excess += sums[i + 1]
         run += mass[i + 1]
-        total += sums[i + 1]
         runs[i] = run
-        value += p[i] * (total - run * s[i] + run)
+        value += p[i] * (excess + run)
         loss += p[i] * run
     return value, loss

@@ -106,15 +106,17 @@ class TestClaim:
 
     def test_on_postgresql_a_claim_waits_for_no_other(self, postgres_url: str) -> None:
         db = Database(postgres_url)
+        other = Database(postgres_url)  # a worker's: no thread writes within its own transaction
         first, second = submit(db), submit(db)
         with db.write() as slow:
             taken = rows.claim(slow, "wrk_a", 60.0)
-            with db.write() as quick:
+            with other.write() as quick:
                 quick.execute(text("SET LOCAL lock_timeout = '20s'"))  # waiting would be for good
                 also_taken = rows.claim(quick, "wrk_b", 60.0)
         assert taken is not None
         assert also_taken is not None
         assert (taken[0].id, also_taken[0].id) == (first.id, second.id)
+        other.close()
         db.close()
 
 

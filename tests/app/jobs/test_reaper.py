@@ -48,11 +48,13 @@ def test_on_postgresql_a_job_that_somebody_stands_still_with_holds_up_no_other(
     claimed(db), claimed(db)
     reaper = Reaper(db, SETTINGS)
     hear_nothing(db)
-    with db.write() as session:
+    somebody = Database(postgres_url)
+    with somebody.write() as session:
         session.execute(select(Job).where(Job.id == frozen.id).with_for_update())
         assert reaper.reap().requeued == [lost.id]
         assert session.scalar(text("SHOW idle_in_transaction_session_timeout")) == "1min"
     assert reaper.reap().requeued == [frozen.id]
+    somebody.close()
     db.close()
 
 
