@@ -9,7 +9,8 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -22,11 +23,24 @@ from app.ingest.stream import Stream
 from app.ingest.value_columns import spell_number
 
 _CELLS = 400_000
+_KEPT_BYTES = 1 << 24
+_NUMBERS = frozenset({int, float, type(None)})
 _PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 
 
+class Line(NamedTuple):
+    """A line that is an object: its number from 1, its bytes, and what they say."""
+
+    number: int
+    text: bytes
+    record: dict[str, Any]
+
+
 class NdjsonTable(Source):
-    """The columns are the keys of all lines, in the order of their first appearance."""
+    """The columns are the keys of all lines, in the order of their first appearance.
+
+    All lines are read once for their keys. The objects of a short file are kept, and not parsed a second time.
+    """
 
     decimal = "."
 
@@ -35,18 +49,29 @@ class NdjsonTable(Source):
         self._stream: Stream | None = None
         self._keys: list[str] = []
         self.names: list[str] = []
+        self._kept: list[Line] | None = []
         faults = Faults()
         known: set[str] = set()
-        for row, (number, line, record) in enumerate(self._objects(faults)):
+        cells = size = 0
+        for row, line in enumerate(self._parse(faults)):
             if row == max_rows:
                 raise too_many_rows(max_rows)
-            _check_doubled(number, line, record)
+            record = line.record
+            _check_doubled(line)
             if not record.keys() <= known:
                 self._keys += [key for key in record if key not in known]
                 known.update(record)
-                self.names = check_names(self._keys, max_columns, number)
+                self.names = check_names(self._keys, max_columns, line.number)
+            cells += 1 + len(record)
+            size += len(line.text)
+            if cells > _CELLS or size > _KEPT_BYTES:
+                self._kept = None
+            elif self._kept is not None:
+                self._kept.append(line)
         if faults.total >= ENOUGH or not self.names:
             raise faults.summarise() if faults.total else _nothing()
+        if faults.total:  # which the second reading is to tell
+            self._kept = None
 
     def progress(self) -> tuple[int, int]:
         """Return the bytes of the upload read so far, and all of them."""
@@ -55,47 +80,47 @@ class NdjsonTable(Source):
     def batches(
         self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows, every value as text; lines that are no flat JSON object are faults."""
+        """Yield the rows as text, but numbers of `numeric` columns; lines that are no flat JSON object are faults."""
         wanted = self.names if columns is None else columns
         keys = [self._keys[self.names.index(name)] for name in wanted]
-        records = self._records(faults, keys)
+        lines = self._flat_lines(faults, set(keys))
         first = 0
-        while chunk := list(itertools.islice(records, max(1, _CELLS // max(1, len(self.names))))):
-            lines = np.array([line for line, _ in chunk], dtype=np.int64)
+        while chunk := list(itertools.islice(lines, max(1, _CELLS // max(1, len(self.names))))):
+            records = [line.record for line in chunk]
             arrays = [
-                pa.array([_text(record.get(key)) for _, record in chunk], pa.string())
-                for key in keys
+                _to_array(_values_of(key, records), number=name in numeric)
+                for name, key in zip(wanted, keys, strict=True)
             ]
+            numbers = np.array([line.number for line in chunk], dtype=np.int64)
             batch = pa.RecordBatch.from_arrays(arrays, names=list(wanted))
-            yield Rows(batch, first, partial(np.asarray, lines))
+            yield Rows(batch, first, partial(np.asarray, numbers))
             first += len(chunk)
 
-    def _records(
-        self, faults: Faults, keys: Sequence[str] = ()
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the lines that are flat objects, as far as the keys go that are asked for."""
-        flat = set(keys)
-        for number, _, record in self._objects(faults):
-            nested = next(
-                (k for k, v in record.items() if isinstance(v, dict | list) and k in flat), None
-            )
-            if nested is not None:
-                detail = "a value must be a number, a string, true, false or null"
-                faults.add(Fault(detail, number, nested))
-                continue
-            yield number, record
+    def _flat_lines(self, faults: Faults, keys: Collection[str]) -> Iterator[Line]:
+        """Yield the lines whose values are flat, as far as the keys go that are asked for."""
+        for line in self._parse(faults) if self._kept is None else self._kept:
+            if b"[" in line.text or line.text.count(b"{") > 1:  # in a text, or around a value
+                nested = next(
+                    (k for k, v in line.record.items() if isinstance(v, dict | list) and k in keys),
+                    None,
+                )
+                if nested is not None:
+                    detail = "a value must be a number, a string, true, false or null"
+                    faults.add(Fault(detail, line.number, nested))
+                    continue
+            yield line
 
-    def _objects(self, faults: Faults) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        """Yield the number, the bytes and the object of every line that has one; blank lines do not count."""
+    def _parse(self, faults: Faults) -> Iterator[Line]:
+        """Yield every line that has an object; blank lines do not count."""
         with self._upload.open() as stream:
             self._stream = stream
-            for number, line in enumerate(_lines(stream), start=1):
+            for number, text in enumerate(_lines(stream), start=1):
                 if faults.total >= ENOUGH:
                     return
-                if not line.strip():
+                if not text.strip():
                     continue
                 try:
-                    record = orjson.loads(line)
+                    record = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
                     detail = f"the line is not JSON: {error.msg} at character {error.colno}"
                     faults.add(Fault(detail, number))
@@ -103,7 +128,7 @@ class NdjsonTable(Source):
                 if not isinstance(record, dict):
                     faults.add(Fault("the line must be a JSON object", number))
                     continue
-                yield number, line, record
+                yield Line(number, text, record)
 
 
 def _lines(stream: Stream) -> Iterator[bytes]:
@@ -119,16 +144,17 @@ def _lines(stream: Stream) -> Iterator[bytes]:
     yield from rest.split(b"\n")
 
 
-def _check_doubled(number: int, line: bytes, record: dict[str, Any]) -> None:
+def _check_doubled(line: Line) -> None:
     """Raise BadTable for a key that comes twice: the parser keeps the last without a word.
 
     Of a flat object without one, every `"` stands around a key or a text; only other lines need a closer look.
     """
-    texts = sum(isinstance(value, str) for value in record.values())
-    if line.count(b'"') == 2 * (len(record) + texts):
+    number, text, record = line
+    quotes = text.count(b'"') - 2 * len(record)
+    if quotes == 0 or quotes == 2 * sum(type(value) is str for value in record.values()):
         return
     try:
-        pairs = _PAIRS.decode(line.decode())
+        pairs = _PAIRS.decode(text.decode())
     except RecursionError:
         raise BadTable("the line is nested too deeply", line=number) from None
     for key, times in Counter(key for key, _ in pairs).items():
@@ -143,6 +169,21 @@ def _check_doubled(number: int, line: bytes, record: dict[str, Any]) -> None:
 
 def _nothing() -> BadTable:
     return BadTable("the file has no objects with keys: one a line is needed", line=1)
+
+
+def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return the values of a key, None where it is absent."""
+    try:
+        return list(map(itemgetter(key), records))
+    except KeyError:
+        return [record.get(key) for record in records]
+
+
+def _to_array(values: list[Any], *, number: bool) -> pa.Array:
+    """Return a column of a batch: numbers where it is to be of numbers and holds nothing else, or else text."""
+    if number and _NUMBERS.issuperset(map(type, values)):
+        return pa.array(np.array(values, dtype=np.float64), from_pandas=True)  # NaN is null
+    return pa.array(map(_text, values), pa.string())
 
 
 def _text(value: float | str | bool | None) -> str | None:
