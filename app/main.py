@@ -55,7 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
         most_bytes=settings.model_cache_bytes,
     )
     watcher = Watcher(partial(job_service.states, context.db))
-    context.drain.tell(watcher.release)
+    context.drain.on_end(watcher.release)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -110,13 +110,13 @@ def create_app(settings: Settings) -> FastAPI:
         openapi.router,
     ):
         app.router.routes.extend(router.routes)
-    extras = openapi.Extras(
+    docs = openapi.DomainDocs(
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},
         schemas=scores.SCORE_ROW_SCHEMAS,
         algorithms=describe_all,
     )
-    openapi.install(app, extras)
+    openapi.install(app, docs)
     return app
 
 
@@ -127,7 +127,7 @@ def open_context(settings: Settings) -> Context:
     blobs.check_writable()
     uploads = FairSemaphore(settings.max_uploads, "uploads", Unavailable)
     registry = CollectorRegistry()
-    registry.register(figures.Figures(db, settings, lambda: uploads.taken))
+    registry.register(figures.MetricsCollector(db, settings, lambda: uploads.taken))
     return Context(
         settings=settings,
         db=db,

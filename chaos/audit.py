@@ -196,14 +196,14 @@ def _history(job: Job, states: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _blobs_there(session: Session, blobs: BlobStore) -> Iterator[str]:
-    for namer in blob_rows.NAMERS:
-        named = session.execute(select(namer.id, namer.key).where(namer.key.is_not(None)))
+    for column in blob_rows.BLOB_COLUMNS:
+        named = session.execute(select(column.id, column.key).where(column.key.is_not(None)))
         for owner, key in named:
             path = blobs.path(key)
             if not path.exists():
-                yield f"lost: {key}, the {namer.what} {owner}, is not there"
+                yield f"lost: {key}, the {column.what} {owner}, is not there"
             elif hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
-                yield f"{key}, the {namer.what} {owner}, has other bytes"
+                yield f"{key}, the {column.what} {owner}, has other bytes"
 
 
 def _blobs_named(session: Session, blobs: BlobStore) -> Iterable[str]:

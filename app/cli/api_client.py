@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 20
 POLL_SECONDS = 0.1
-SHOWN_FAULTS = 10
+SHOWN_ERRORS = 10
 SHOWN_OF_COLUMN = 3
-"""Of one column, whose faults are mostly alike."""
+"""Of one column, whose errors are mostly alike."""
 
 
 class ClientError(Exception):
-    """What the service, or the way to it, answered instead: one sentence for a person, faults below it."""
+    """What the service, or the way to it, answered instead: one sentence for a person, errors below it."""
 
 
 class ApiClient(AbstractContextManager["ApiClient"]):
@@ -228,28 +228,28 @@ def _explain(response: httpx.Response) -> str:
         lines = [f"{problem['title']}: {problem['detail']}"]
     except (ValueError, KeyError, TypeError):
         return f"the service answered {response.status_code} {response.reason_phrase}"
-    return "\n".join([*lines, *describe_faults(problem.get("errors", []))])
+    return "\n".join([*lines, *describe_errors(problem.get("errors", []))])
 
 
-def describe_faults(faults: list[dict[str, Any]]) -> list[str]:
-    """The first faults of a problem or of an invalid table, a line each, and how many more there are."""
+def describe_errors(errors: list[dict[str, Any]]) -> list[str]:
+    """The first errors of a problem or of an invalid table, a line each, and how many more there are."""
     shown: list[dict[str, Any]] = []
     of_column: Counter[str | None] = Counter()
-    for fault in faults:
-        column = fault.get("column")
+    for error in errors:
+        column = error.get("column")
         of_column[column] += 1
         if column is None or of_column[column] <= SHOWN_OF_COLUMN:
-            shown.append(fault)
-    lines = [_describe_fault(fault) for fault in shown[:SHOWN_FAULTS]]
-    if more := len(faults) - len(lines):
+            shown.append(error)
+    lines = [_describe_error(error) for error in shown[:SHOWN_ERRORS]]
+    if more := len(errors) - len(lines):
         lines.append(f"  … and {more} more")
     return lines
 
 
-def _describe_fault(fault: dict[str, Any]) -> str:
+def _describe_error(error: dict[str, Any]) -> str:
     where = [
-        f"{name} {fault[name]}"
+        f"{name} {error[name]}"
         for name in ("line", "column", "pointer", "parameter")
-        if fault.get(name) is not None
+        if error.get(name) is not None
     ]
-    return f"  {', '.join(where)}: {fault['detail']}" if where else f"  {fault['detail']}"
+    return f"  {', '.join(where)}: {error['detail']}" if where else f"  {error['detail']}"

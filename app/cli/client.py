@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 
 from app.cli.api_client import (
-    SHOWN_FAULTS,
+    SHOWN_ERRORS,
     ApiClient,
     ClientError,
     default_state_dir,
-    describe_faults,
+    describe_errors,
 )
 from app.cli.options import (
     AppendTo,
@@ -141,11 +141,11 @@ def _show_dataset(dataset: dict[str, Any]) -> None:
 
 def _show_warnings(warnings: list[dict[str, Any]]) -> None:
     """Say what was done with values that could not be taken as they are, and which option decides otherwise."""
-    for warning in warnings[:SHOWN_FAULTS]:
+    for warning in warnings[:SHOWN_ERRORS]:
         option = f"--{warning['parameter']}"
         err.print(f"column {warning['column']}: {warning['detail']} ({option})", markup=False)
-    if len(warnings) > SHOWN_FAULTS:
-        err.print(f"… and {len(warnings) - SHOWN_FAULTS} more; rankwright profile tells them all")
+    if len(warnings) > SHOWN_ERRORS:
+        err.print(f"… and {len(warnings) - SHOWN_ERRORS} more; rankwright profile lists them all")
 
 
 def _numbered(dataset: dict[str, Any]) -> str:
@@ -188,7 +188,7 @@ def _refuse_invalid(
 ) -> None:
     if state["status"] != "invalid":
         return
-    lines = [f"{path} was refused:", *describe_faults(state["errors"])]
+    lines = [f"{path} was refused:", *describe_errors(state["errors"])]
     suggested = next((e["suggestion"] for e in state["errors"] if e.get("suggestion")), None)
     if suggested is not None and fields is not None and "mode" not in fields:
         said = {**fields, **suggested}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from app.cli.processes import MANAGE, SettingsError, fault, read_settings, settings_of
+from app.cli.processes import MANAGE, SettingsError, fail, read_settings, settings_of
 
 if TYPE_CHECKING:
     from app.operations.doctor import Finding
@@ -42,12 +42,12 @@ def backup(
     try:
         made = back_up(settings_of(state_dir), target)
     except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
-        fault(reason(error))
+        fail(reason(error))
     typer.echo(
         f"{target}: the database and {made.blobs} blobs, {size(made.bytes)}, read back and sound"
     )
     if made.missing:
-        fault(
+        fail(
             f"{len(made.missing)} blobs that rows name were missing or damaged, and are not in the backup: "
             f"{', '.join(made.missing[:5])}"
         )
@@ -63,14 +63,14 @@ def restore(
 
     settings = settings_of(state_dir)
     if settings.database_url is not None or settings.blob_url is not None:
-        fault(
+        fail(
             "a backup is restored into a state folder: "
             "unset RANKWRIGHT_DATABASE_URL and RANKWRIGHT_BLOB_URL"
         )
     try:
         made = restore_state(source, settings.state_dir)
     except (BackupError, OSError) as error:
-        fault(str(error))
+        fail(str(error))
     typer.echo(
         f"{settings.state_dir.absolute()} is the state of {made.made_at}: start it with `rankwright serve`"
     )

@@ -31,7 +31,7 @@ Gate = Annotated[
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
 
 
-def fault(message: str) -> NoReturn:
+def fail(message: str) -> NoReturn:
     """End the command with one sentence and exit code 1."""
     typer.secho(message, fg=typer.colors.RED, err=True)
     raise typer.Exit(1)
@@ -50,11 +50,11 @@ def read_settings(state_dir: Path | None = None) -> Settings:
     try:
         return Settings() if state_dir is None else Settings(state_dir=state_dir)
     except ValidationError as error:
-        faults = [
+        errors = [
             f"RANKWRIGHT_{str(found['loc'][0]).upper()}: {found['msg'].removeprefix('Value error, ')}"
             for found in error.errors()
         ]
-        raise SettingsError("; ".join(faults)) from error
+        raise SettingsError("; ".join(errors)) from error
 
 
 def settings_of(state_dir: Path | None = None) -> Settings:
@@ -62,7 +62,7 @@ def settings_of(state_dir: Path | None = None) -> Settings:
     try:
         return read_settings(state_dir)
     except SettingsError as error:
-        fault(str(error))
+        fail(str(error))
 
 
 def serve(
@@ -79,7 +79,7 @@ def serve(
     try:
         supervisor.serve(host, port, settings_of(state_dir))
     except (ServeError, OSError) as error:
-        fault(str(error))
+        fail(str(error))
 
 
 def api(
@@ -101,7 +101,7 @@ def api(
     try:
         app = app_factory()
     except PermissionError as error:
-        fault(str(error))
+        fail(str(error))
     config = server_config(
         app,
         settings,
@@ -181,7 +181,7 @@ def migrate() -> None:
     try:
         upgrade(settings_of().sqlalchemy_url)
     except (ServiceError, DBAPIError, CommandError) as error:
-        fault(reason(error))
+        fail(reason(error))
 
 
 def create_key(
@@ -262,7 +262,7 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
     try:
         yield db
     except ServiceError as error:
-        fault(error.detail)
+        fail(error.detail)
     finally:
         db.close()
 
@@ -291,12 +291,12 @@ def health(
     producer = Producer(settings.celery_broker_url)
     with database(settings) as db:
         if process == "worker":
-            found = self_check.worker_fault(db, producer, settings, socket.gethostname())
+            found = self_check.worker_problem(db, producer, settings, socket.gethostname())
         else:
-            found = self_check.dispatcher_fault(db, producer, settings)
+            found = self_check.dispatcher_problem(db, producer, settings)
     producer.close()
     if found is not None:
-        fault(found)
+        fail(found)
     typer.echo("well")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from app.cli.api_client import ApiClient, ClientError, content_headers, describe_faults
+from app.cli.api_client import ApiClient, ClientError, content_headers, describe_errors
 from app.cli.client import err, out, sending, service, split_assignment
 from app.cli.options import Decimal, Delimiter, Encoding, Key, Missing, Url
 
@@ -105,10 +105,10 @@ def _score_file(
     if batch["status"] != "ready":
         problem = batch["error"] or {}
         reason = problem.get("detail", "no reason was given")
-        faults = describe_faults(problem.get("errors", []))
+        errors = describe_errors(problem.get("errors", []))
         client.forget_batch(batch["id"])
         raise ClientError(
-            "\n".join([f"{path} was not scored ({batch['status']}): {reason}", *faults])
+            "\n".join([f"{path} was not scored ({batch['status']}): {reason}", *errors])
         )
     with _opened(output) as sink:
         client.take_result(batch["id"], format, sink)

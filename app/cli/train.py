@@ -14,7 +14,7 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from app.cli.api_client import ApiClient, ClientError, describe_faults
+from app.cli.api_client import ApiClient, ClientError, describe_errors
 from app.cli.client import err, out, service, show_model, split_assignment
 from app.cli.options import AsJson, Key, Svg, Url
 
@@ -56,9 +56,9 @@ def wait_for_job(client: ApiClient, job: Job) -> Job:
         raise typer.Exit(INTERRUPTED)
     if job["state"] != "succeeded":
         problem = job["error"] or {}
-        faults = describe_faults(problem.get("errors", []))
+        errors = describe_errors(problem.get("errors", []))
         reason = problem.get("detail", "no reason was given")
-        raise ClientError("\n".join([f"job {job['id']} {job['state']}: {reason}", *faults]))
+        raise ClientError("\n".join([f"job {job['id']} {job['state']}: {reason}", *errors]))
     return job
 
 
@@ -152,15 +152,15 @@ class _View:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._told: Any = None
+        self._last: Any = None
         self._since = time.monotonic()
 
     def show(self, job: Job) -> None:
         """Take note of the job's state."""
-        told = job["progress"] or {}
-        heard = job["state"], told.get("elapsed_seconds")
-        if heard != self._told:
-            self._told, self._since = heard, time.monotonic()
+        progress = job["progress"] or {}
+        heard = job["state"], progress.get("elapsed_seconds")
+        if heard != self._last:
+            self._last, self._since = heard, time.monotonic()
         self.job = job
 
     def __rich__(self) -> RenderableType:
@@ -176,34 +176,34 @@ class _View:
 
 def status(job: Job, since: float = 0.0) -> str:
     """What a job is doing, in a line; `since` are the seconds that have gone by since it was told."""
-    told = job["progress"] or {}
-    if job["state"] not in ("running", "cancelling") or not told.get("phase"):
-        words = [job["state"], told.get("detail")]
-        fraction = told.get("fraction")
+    progress = job["progress"] or {}
+    if job["state"] not in ("running", "cancelling") or not progress.get("phase"):
+        words = [job["state"], progress.get("detail")]
+        fraction = progress.get("fraction")
         return ", ".join(
             [each for each in words if each] + ([f"{fraction:.0%}"] if fraction else [])
         )
-    doing = told["phase"]
+    doing = progress["phase"]
     if job["state"] == "cancelling":
         doing = f"cancelling, {doing}"
     elif job["keep_requested_at"]:
         doing = f"ending early, {doing}"
-    fits = told["algorithm"] and told["phase"] != "reading the table"
-    about = [f"{doing} {told['algorithm']}" if fits else doing]
-    if told["trial"]:
-        of = f" of {told['trials']:,}" if told["trials"] else ""
-        about.append(f"trial {told['trial']:,}{of}")
-    if told["fold"]:
-        about.append(f"fold {told['fold']}")
-    if told["rows"]:
-        about.append(f"{told['rows']:,} rows")
-    if told["of"] and told["phase"] == "fitting":
-        about.append(f"step {told['step']:,} of {told['of']:,}")
-    about += filter(None, [told["detail"], _in_words(told["parameters"] or {})])
-    if told["elapsed_seconds"] is not None:
-        clock = f"{told['elapsed_seconds'] + since:.0f} s"
-        if told["seconds_left"] is not None:
-            clock += f", {max(told['seconds_left'] - since, 0.0):.0f} s left"
+    fits = progress["algorithm"] and progress["phase"] != "reading the table"
+    about = [f"{doing} {progress['algorithm']}" if fits else doing]
+    if progress["trial"]:
+        of = f" of {progress['trials']:,}" if progress["trials"] else ""
+        about.append(f"trial {progress['trial']:,}{of}")
+    if progress["fold"]:
+        about.append(f"fold {progress['fold']}")
+    if progress["rows"]:
+        about.append(f"{progress['rows']:,} rows")
+    if progress["of"] and progress["phase"] == "fitting":
+        about.append(f"step {progress['step']:,} of {progress['of']:,}")
+    about += filter(None, [progress["detail"], _in_words(progress["parameters"] or {})])
+    if progress["elapsed_seconds"] is not None:
+        clock = f"{progress['elapsed_seconds'] + since:.0f} s"
+        if progress["seconds_left"] is not None:
+            clock += f", {max(progress['seconds_left'] - since, 0.0):.0f} s left"
         about.insert(0, clock)
     return " · ".join(about)
 
@@ -228,12 +228,12 @@ def leaderboard(job: Job) -> Table | None:
             "" if row["rows"] is None else f"{row['rows']:,}",
             f"{row['seconds']:.1f}",
             row["algorithm"],
-            Text(_in_words(_telling(row, rows))),
+            Text(_in_words(_distinguishing(row, rows))),
         )
     return table
 
 
-def _telling(row: Job, rows: list[Job]) -> Job:
+def _distinguishing(row: Job, rows: list[Job]) -> Job:
     """A row's parameters, but for those that all rows of its algorithm have alike."""
     alike = [each["parameters"] for each in rows if each["algorithm"] == row["algorithm"]]
     given: Job = row["parameters"]

@@ -25,7 +25,7 @@ from app.datasets.uploads import (
     FORM,
     Purpose,
     Received,
-    SendingDep,
+    TableRequestDep,
     body_docs,
     receive,
     shown,
@@ -113,7 +113,7 @@ _UPLOAD_DOCS: dict[str, Any] = {
     },
 )
 @needs("train")
-async def upload_dataset(sending: SendingDep) -> Response:
+async def upload_dataset(sending: TableRequestDep) -> Response:
     """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
 
     The bytes are durable before the answer. A worker reads them; the dataset then is `ready`, or `invalid` with
@@ -268,7 +268,7 @@ _SCHEMAS = {"mode": {"enum": list(MODES)}}
     },
 )
 @needs("train")
-async def create_version(dataset_id: str, sending: SendingDep) -> Response:
+async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     """Send more rows of a table, or with `mode=replace` another table of the same roles. What comes of it is a dataset
     of its own; the version that it is made from stays as it is.
 
@@ -304,7 +304,7 @@ async def create_version(dataset_id: str, sending: SendingDep) -> Response:
     return await take_in(sending, purpose)
 
 
-def _likely_mode(sending: SendingDep) -> str:
+def _likely_mode(sending: TableRequestDep) -> str:
     """What is known of the mode before the body: a form may yet say the one that asks for less."""
     of_form = sending.request.headers.get("content-type", "").lower().startswith(FORM)
     unsaid = VersionMode.REPLACE if of_form else VersionMode.APPEND

@@ -48,7 +48,7 @@ MOST_PARTS = 32
 
 
 @dataclass
-class Form:
+class UploadForm:
     """What came beside the file. Complete once the chunks have been read to the end."""
 
     fields: dict[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class FormReader:
         boundary = options.get(b"boundary")
         if not boundary:
             raise Malformed("multipart/form-data needs a boundary in its Content-Type")
-        self.form = Form()
+        self.form = UploadForm()
         self._parts = 0
         self._headers: dict[str, bytes] = {}
         self._header_name = b""
@@ -310,7 +310,7 @@ def _query_fields(request: Request) -> dict[str, str]:
     return given
 
 
-def _file_format(form: Form) -> tuple[str, str | None]:
+def _file_format(form: UploadForm) -> tuple[str, str | None]:
     """The part's own content type, or what its file name says where a browser or curl did not know better."""
     name = (form.file_name or "").lower()
     suffix = Path(name).suffix
@@ -372,7 +372,7 @@ async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 @dataclass(frozen=True)
-class Sending:
+class TableRequest:
     """A request that uploads a table: who sends it, under which Idempotency-Key, and what is to come of it."""
 
     request: Request
@@ -383,7 +383,7 @@ class Sending:
     validate: bool
 
 
-def _sending(
+def _table_request(
     *,
     request: Request,
     context: ContextDep,
@@ -391,11 +391,11 @@ def _sending(
     key: IdempotencyKeyDep,
     wait: PreferWaitDep,
     validate: ValidateOnly = False,
-) -> Sending:
-    return Sending(request, context, caller.owner, key, wait, validate)
+) -> TableRequest:
+    return TableRequest(request, context, caller.owner, key, wait, validate)
 
 
-SendingDep = Annotated[Sending, Depends(_sending)]
+TableRequestDep = Annotated[TableRequest, Depends(_table_request)]
 
 
 def shown(dataset: DatasetRow) -> Json:
@@ -420,7 +420,7 @@ class Purpose(Generic[Described]):
     look: Look | None = None
 
 
-async def take_in(sending: Sending, purpose: Purpose[Described]) -> Response:
+async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Response:
     """Stream the table to disk, and answer with what it becomes."""
     context = sending.context
 
@@ -454,7 +454,7 @@ def _check(context: Context, purpose: Purpose[Described], table: Received[Descri
 
 
 @contextmanager
-def _alone(sending: Sending) -> Iterator[None]:
+def _alone(sending: TableRequest) -> Iterator[None]:
     """Refuse a second upload under a key while the first is under way."""
     uploading, claim = sending.context.uploading, (sending.owner, sending.key)
     if sending.key is None:
@@ -472,7 +472,7 @@ def _alone(sending: Sending) -> Iterator[None]:
 
 
 def _accept(
-    sending: Sending, purpose: Purpose[Described], table: Received[Described]
+    sending: TableRequest, purpose: Purpose[Described], table: Received[Described]
 ) -> idempotency.Answer:
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction

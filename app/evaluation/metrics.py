@@ -324,7 +324,7 @@ def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
     return {"value": row.value, "low": row.low, "high": row.high}
 
 
-class Scored(NamedTuple):
+class ScoredRows(NamedTuple):
     """An evaluation's scores: their curve, and of either class, positives first, how many independent observations
     they are worth, and how many rows: more, where rows come in groups.
     """
@@ -335,7 +335,7 @@ class Scored(NamedTuple):
 
 
 def measure_drift(
-    before: Mapping[str, Any], areas: Sequence[Json], workdir: Path, scored: Scored | None
+    before: Mapping[str, Any], areas: Sequence[Json], workdir: Path, scored: ScoredRows | None
 ) -> Json:
     """Compare an evaluation with what `remember_validation` gave.
 
@@ -389,7 +389,7 @@ def _change(before: Json, after: Json, level: float) -> Json:
     }
 
 
-def _shifts(kept: RocCurve, rows: Sequence[float], scored: Scored) -> list[Json]:
+def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows) -> list[Json]:
     """How the scores of either class have moved. Nobody kept whether rows of the validation came in groups: they are
     taken to have come in such as these do.
     """

@@ -80,7 +80,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
         areas = measure.areas(_windows_of(before), before["level"])
         scored = None
         if isinstance(measure, BipartiteMeasure):
-            scored = metrics.Scored(measure.curve, measure.effective, measure.rows)
+            scored = metrics.ScoredRows(measure.curve, measure.effective, measure.rows)
         drifted = metrics.measure_drift(before, areas, workdir, scored)
     callback(2, 2, {})
     return {

@@ -142,7 +142,7 @@ async def answer_once(
     return await show(answer)
 
 
-class _Undo(Exception):
+class _RollBack(Exception):
     """Ends the transaction without a commit."""
 
 
@@ -151,8 +151,8 @@ def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
 
     def work_and_undo(session: Session) -> None:
         work(session)
-        raise _Undo
+        raise _RollBack
 
-    with suppress(_Undo):
+    with suppress(_RollBack):
         db.writing(work_and_undo)
     return {"valid": True}

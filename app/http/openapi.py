@@ -67,7 +67,7 @@ _WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
 
 
 @dataclass(frozen=True)
-class Extras:
+class DomainDocs:
     """What the domains tell of themselves: the scope that an endpoint takes, operations that are no routes of FastAPI's
     by path and method, the shapes that these name, and every algorithm with the JSON Schema of its parameters.
     """
@@ -78,19 +78,19 @@ class Extras:
     algorithms: Callable[[], list[dict[str, Any]]]
 
 
-def install(app: FastAPI, extras: Extras) -> None:
+def install(app: FastAPI, docs: DomainDocs) -> None:
     """Have the application serve the completed document, made once."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
         if not made:
-            made.update(_complete(app, extras))
+            made.update(_complete(app, docs))
         return made
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
 
 
-def _complete(app: FastAPI, extras: Extras) -> dict[str, Any]:
+def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -100,7 +100,7 @@ def _complete(app: FastAPI, extras: Extras) -> dict[str, Any]:
         routes=app.routes,
     )
     components = document["components"]
-    shapes: list[type[BaseModel]] = [Problem, *extras.schemas]
+    shapes: list[type[BaseModel]] = [Problem, *docs.schemas]
     _, defined = models_json_schema(
         [(shape, "serialization") for shape in shapes],
         ref_template=_PREFIX + "{model}",
@@ -127,15 +127,15 @@ def _complete(app: FastAPI, extras: Extras) -> dict[str, Any]:
         }
         for status, description in _REFUSALS.items()
     }
-    for path, operations in extras.operations.items():
+    for path, operations in docs.operations.items():
         for method, operation in operations.items():
             document["paths"].setdefault(path, {})[method] = {**operation}
-    _name_algorithms(schemas, extras.algorithms())
+    _name_algorithms(schemas, docs.algorithms())
     scopes: dict[tuple[str, str], str | None] = {}
     for route in app.routes:
         if isinstance(route, Route):
             for method in map(str.lower, route.methods or ()):
-                scopes[route.path, method] = extras.scope_of(route.endpoint)
+                scopes[route.path, method] = docs.scope_of(route.endpoint)
                 if isinstance(route, APIRoute) and route.include_in_schema:
                     document["paths"][route.path][method]["operationId"] = route.name
     for path, operations in document["paths"].items():

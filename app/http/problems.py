@@ -133,7 +133,7 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
     errors = [_error(each, error.body) for each in found]
     detail = errors[0]["detail"] if errors else "the request does not fit its schema"
     if len(errors) > 1:
-        detail = f"{len(errors)} faults, the first: {detail}"
+        detail = f"{len(errors)} errors, the first: {detail}"
     return problem(
         request, status=422, code="invalid", title="Invalid request", detail=detail, errors=errors
     )

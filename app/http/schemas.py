@@ -86,7 +86,7 @@ class Problem(BaseModel):
     request_id: str | None = Field(examples=["req_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
     errors: list[dict[str, Any]] | None = Field(
         default=None,
-        description="The single faults, each with `pointer` (into the body), `parameter`, `header`, or `line` and "
+        description="The single errors, each with `pointer` (into the body), `parameter`, `header`, or `line` and "
         "`column` (of an uploaded table), and `detail`.",
         examples=[
             [

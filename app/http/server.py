@@ -151,16 +151,16 @@ class Drain:
 
     def __init__(self) -> None:
         self.begun = False
-        self._told: list[Callable[[], object]] = []
+        self._listeners: list[Callable[[], object]] = []
 
-    def tell(self, listener: Callable[[], object]) -> None:
+    def on_end(self, listener: Callable[[], object]) -> None:
         """Call `listener` when it begins."""
-        self._told.append(listener)
+        self._listeners.append(listener)
 
     def begin(self) -> None:
         """Begin, in the event loop."""
         self.begun = True
-        for listener in self._told:
+        for listener in self._listeners:
             listener()
 
 

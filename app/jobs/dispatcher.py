@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from app.jobs import child_jobs
 from app.jobs import queue_repository as rows
 from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_locked
-from app.jobs.queue_repository import Leased
+from app.jobs.queue_repository import RunningJob
 from app.platform import failpoints
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
@@ -27,7 +27,7 @@ _RESENT_A_ROUND = 10
 
 
 @dataclass
-class Reaped:
+class ReapedJobs:
     """What a round did; `tended` are jobs that waited for their child jobs in vain."""
 
     requeued: list[str] = field(default_factory=list)
@@ -44,11 +44,11 @@ class Reaper:
         self._db = db
         self._settings = settings
 
-    def reap(self) -> Reaped:
+    def reap(self) -> ReapedJobs:
         """One round: jobs whose lease expired are queued again, failed or cancelled; wake-ups that nobody answered for
         long are owed again.
         """
-        reaped = Reaped()
+        reaped = ReapedJobs()
         with self._db.read() as session:
             expired = rows.expired(session, self._settings.lease_seconds)
         for leased in expired:
@@ -59,7 +59,7 @@ class Reaper:
             reaped.resent = rows.owe_again(session, self._settings.resend_seconds, _RESENT_A_ROUND)
         return reaped
 
-    def _take(self, leased: Leased, reaped: Reaped) -> None:
+    def _take(self, leased: RunningJob, reaped: ReapedJobs) -> None:
         failpoints.reach("reap")
         with self._db.write() as session:
             # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
@@ -112,7 +112,7 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     """
     with db.read() as session:
         owed = rows.unpublished(session, limit)
-    settled: list[rows.Owed] = []
+    settled: list[rows.PendingWakeUp] = []
     away: BrokerAway | None = None
     for wake_up in owed:
         if wake_up.needed and away is None:

@@ -37,7 +37,7 @@ from app.platform.sql import Json, db_now, delete_some, machine_now
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState, Outbox
 
 
-class Owed(NamedTuple):
+class PendingWakeUp(NamedTuple):
     """A wake-up that has not been marked as sent; `needed` tells whether its attempt still waits for a worker."""
 
     job_id: str
@@ -67,7 +67,7 @@ def owe(session: Session, job_id: str, attempt: int) -> None:
         session.execute(_INSERT, {"job_id": job_id, "attempt": attempt})
 
 
-def unpublished(session: Session, limit: int) -> list[Owed]:
+def unpublished(session: Session, limit: int) -> list[PendingWakeUp]:
     """The oldest wake-ups due: not those of a job that is backing off, whose time will come."""
     rows = session.execute(
         select(Outbox.job_id, Outbox.attempt, Outbox.created_at, Job.state, Job.attempt)
@@ -80,7 +80,7 @@ def unpublished(session: Session, limit: int) -> list[Owed]:
         .limit(limit)
     )
     return [
-        Owed(job_id, attempt, created_at, state == JobState.QUEUED and attempt == done + 1)
+        PendingWakeUp(job_id, attempt, created_at, state == JobState.QUEUED and attempt == done + 1)
         for job_id, attempt, created_at, state, done in rows
     ]
 
@@ -97,7 +97,7 @@ _MARK = (
 )
 
 
-def mark_published(session: Session, sent: list[Owed]) -> None:
+def mark_published(session: Session, sent: list[PendingWakeUp]) -> None:
     """Note that these wake-ups are with the broker (or needed no more)."""
     session.connection().execute(
         _MARK,
@@ -147,7 +147,7 @@ _AS_IT_IS = {"synchronize_session": False}  # nothing of these rows is in the se
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
 
 
-class Done(NamedTuple):
+class ChildProgress(NamedTuple):
     """How far the child jobs of a job are: the share of the whole job, and those of its last stage."""
 
     fraction: float
@@ -244,7 +244,7 @@ def last_stage(session: Session, parent_id: str) -> int | None:
     return session.scalar(select(func.max(Job.stage)).where(Job.parent_id == parent_id))
 
 
-def done(session: Session, parent_id: str) -> Done:
+def done(session: Session, parent_id: str) -> ChildProgress:
     """How far the child jobs of a job are that has some."""
     fraction = func.coalesce(Job.progress["fraction"].as_float(), 0.0)
     by_stage = session.execute(
@@ -259,7 +259,7 @@ def done(session: Session, parent_id: str) -> Done:
         .order_by(Job.stage)
     ).all()
     stage, _, finished, of = by_stage[-1]
-    return Done(min(sum(row[1] for row in by_stage), 1.0), stage, finished, of)
+    return ChildProgress(min(sum(row[1] for row in by_stage), 1.0), stage, finished, of)
 
 
 def progress_within(session: Session, job: Job, seconds: float) -> bool:
@@ -339,7 +339,7 @@ def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
     return delete_some(session, Job, forgotten, Job.state.in_(FINAL_STATES), limit=limit)
 
 
-class Leased(NamedTuple):
+class RunningJob(NamedTuple):
     """A running job as the reaper read it: `token` and `beats` tell whether it moved since."""
 
     job_id: str
@@ -658,11 +658,11 @@ def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnEleme
     )
 
 
-def expired(session: Session, lease_seconds: float) -> Sequence[Leased]:
+def expired(session: Session, lease_seconds: float) -> Sequence[RunningJob]:
     """The running jobs whose lease is over."""
     leased = select(Job.id, Job.lease_token, Job.beats, Job.parent_id)
     leased = leased.where(lease_is_over(lease_seconds))
-    return [Leased(*row) for row in session.execute(leased)]
+    return [RunningJob(*row) for row in session.execute(leased)]
 
 
 def wake_ups(session: Session, seconds: float) -> int:

@@ -199,10 +199,10 @@ def check_pages(db: Database) -> Iterator[Finding]:
     if db.dialect != "sqlite":
         return
     with db.read() as session:
-        faults = rows.sqlite_faults(session)
-    if faults:
+        errors = rows.sqlite_errors(session)
+    if errors:
         advice = "stop the service and restore a backup; keep the damaged folder"
-        yield fail("database", f"its file is damaged: {'; '.join(faults[:3])}", advice)
+        yield fail("database", f"its file is damaged: {'; '.join(errors[:3])}", advice)
     else:
         yield ok("database", "every page of its file is sound")
 

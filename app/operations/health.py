@@ -46,13 +46,13 @@ def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings
 def _check(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, True, look())
-    except _Unwell as error:
+    except _Unhealthy as error:
         return Check(name, False, str(error))
     except (ServiceError, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
 
-class _Unwell(Exception):
+class _Unhealthy(Exception):
     """A part answers, but not as it should."""
 
 
@@ -64,7 +64,7 @@ def _database(db: Database) -> str:
 
 def _blob_store(blobs: BlobStore) -> str:
     if not os.access(blobs.root, os.R_OK | os.W_OK | os.X_OK):
-        raise _Unwell("the blob folder cannot be read and written")
+        raise _Unhealthy("the blob folder cannot be read and written")
     return "can be read and written"
 
 
@@ -78,7 +78,7 @@ def _worker(db: Database, settings: Settings) -> str:
     with db.read() as session:
         alive = worker_rows.alive(session, within)
     if not alive:
-        raise _Unwell(f"no worker was heard from within {within:g} s; accepted jobs wait")
+        raise _Unhealthy(f"no worker was heard from within {within:g} s; accepted jobs wait")
     notes = [note for note in map(_note, alive) if note]
     return f"{len(alive)} heard from" + "".join(f"; {note}" for note in notes)
 
@@ -88,7 +88,7 @@ def _note(worker: Worker) -> str | None:
     return f"{worker.host}: {worker.note}" if worker.note else None
 
 
-class Figures(Collector):
+class MetricsCollector(Collector):
     """Jobs, workers, the queue's age, quotas and room, over all owners, as one moment has them."""
 
     def __init__(self, db: Database, settings: Settings, uploads: Callable[[], int]) -> None:
@@ -154,7 +154,7 @@ OWED_SECONDS = 60.0
 MISSED_ROUNDS = 4
 
 
-def worker_fault(db: Database, producer: Producer, settings: Settings, host: str) -> str | None:
+def worker_problem(db: Database, producer: Producer, settings: Settings, host: str) -> str | None:
     """Why no worker of this host is well; None when one is. It reaches what a worker needs, and looks for its row."""
     within = SILENT_BEATS * settings.heartbeat_seconds
     try:
@@ -166,7 +166,7 @@ def worker_fault(db: Database, producer: Producer, settings: Settings, host: str
     return None if host in alive else f"no worker of {host} was heard from within {within:g} s"
 
 
-def dispatcher_fault(db: Database, producer: Producer, settings: Settings) -> str | None:
+def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
     """Why the dispatcher is not well; None when it is: it can reach what it needs, and left nothing undone for long."""
     late = MISSED_ROUNDS * settings.reap_seconds
     try:

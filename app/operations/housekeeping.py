@@ -19,7 +19,7 @@ from app.jobs import queue_repository as part_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository as blob_rows
 from app.operations import repository as rows
-from app.operations.repository import Conditions, Ended, Owned
+from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, Unavailable
@@ -136,7 +136,7 @@ class Housekeeper:
                 break
         return total
 
-    def _ended(self, age: float, after: Ended, *, unneeded: bool) -> Sequence[Ended]:
+    def _ended(self, age: float, after: EndedJob, *, unneeded: bool) -> Sequence[EndedJob]:
         with self._db.read() as session:
             return rows.ended_jobs(session, age, after, BATCH, unneeded=unneeded)
 
@@ -159,7 +159,7 @@ class Housekeeper:
                 total += self._delete(dataset, which(age))
         return total
 
-    def _delete(self, dataset: Owned, conditions: Conditions) -> int:
+    def _delete(self, dataset: OwnedDataset, conditions: Conditions) -> int:
         from app.datasets import (
             service as datasets,  # with all that reads tables, which a dispatcher needs for nothing else
         )
@@ -205,29 +205,29 @@ def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:
 _PAGE = 500
 
 
-class Stored(NamedTuple):
+class NamedBlob(NamedTuple):
     """A blob's key, and the row that names it in words."""
 
     key: str
     row: str
 
 
-def each(db: Database) -> Iterator[Stored]:
+def each(db: Database) -> Iterator[NamedBlob]:
     """Every blob that a row names, as often as one does, read page by page in transactions of their own."""
-    for namer in rows.NAMERS:
+    for column in rows.BLOB_COLUMNS:
         after = ""
         while True:
             with db.read() as session:
-                page = rows.page(session, namer, after, _PAGE)
+                page = rows.page(session, column, after, _PAGE)
             for id_, key in page:
-                yield Stored(key, f"{namer.what} {id_}")
+                yield NamedBlob(key, f"{column.what} {id_}")
             if len(page) < _PAGE:
                 break
             after = page[-1][0]
     with db.read() as session:
         of_parts = rows.of_parts(session)
     for id_, key in of_parts:
-        yield Stored(key, f"result of part {id_}")
+        yield NamedBlob(key, f"result of part {id_}")
 
 
 def is_named(db: Database, key: str) -> bool:

@@ -51,10 +51,10 @@ def now(session: Session) -> float:
     return session.execute(select(db_now())).scalar_one()
 
 
-def sqlite_faults(session: Session) -> list[str]:
+def sqlite_errors(session: Session) -> list[str]:
     """What SQLite finds wrong with its file, having read all of it."""
     found = session.scalars(text("PRAGMA integrity_check")).all()
-    return [fault for fault in found if fault != "ok"]
+    return [error for error in found if error != "ok"]
 
 
 def open_jobs(session: Session) -> dict[str, int]:
@@ -77,19 +77,19 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
     return {(kind, state): count for kind, state, count in session.execute(statement)}
 
 
-class Ended(NamedTuple):
+class EndedJob(NamedTuple):
     """A job that ended, and when: a place in the order of ends."""
 
     finished_at: float
     id: str
 
 
-FIRST = Ended(0.0, "")
+FIRST = EndedJob(0.0, "")
 
 Conditions = tuple[ColumnElement[bool], ...]
 
 
-class Owned(NamedTuple):
+class OwnedDataset(NamedTuple):
     """A dataset and whose it is."""
 
     id: str
@@ -117,8 +117,8 @@ def prune_series(session: Session, limit: int) -> int:
 
 
 def ended_jobs(
-    session: Session, age_seconds: float, after: Ended, limit: int, *, unneeded: bool
-) -> Sequence[Ended]:
+    session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
+) -> Sequence[EndedJob]:
     """Jobs that ended that long ago, in the order of their ends; of them only those that nothing needs, if asked."""
     conditions = [
         Job.parent_id.is_(None),
@@ -129,7 +129,7 @@ def ended_jobs(
         conditions.append(_unneeded())
     statement = select(Job.finished_at, Job.id).where(*conditions)
     statement = statement.order_by(Job.finished_at, Job.id).limit(limit)
-    return [Ended(at, id_) for at, id_ in session.execute(statement) if at is not None]
+    return [EndedJob(at, id_) for at, id_ in session.execute(statement) if at is not None]
 
 
 def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
@@ -196,10 +196,12 @@ def _at_rest(age_seconds: float) -> Conditions:
 
 def find_datasets(
     session: Session, conditions: Conditions, after: str, limit: int
-) -> Sequence[Owned]:
+) -> Sequence[OwnedDataset]:
     """So many datasets of which that is true, in the order of their ids."""
     statement = select(Dataset.id, Dataset.owner).where(Dataset.id > after, *conditions)
-    return [Owned(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))]
+    return [
+        OwnedDataset(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))
+    ]
 
 
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
@@ -213,7 +215,7 @@ _ARTIFACT = literal("artifacts/").concat(
 )
 
 
-class Namer(NamedTuple):
+class BlobColumn(NamedTuple):
     """A column whose rows name blobs: what such a row is called, its id, and the key."""
 
     what: str
@@ -221,24 +223,24 @@ class Namer(NamedTuple):
     key: Any
 
 
-NAMERS = (
-    Namer("upload of dataset", Dataset.id, Dataset.upload_key),
-    Namer("table of dataset", Dataset.id, Dataset.table_key),
-    Namer("uploaded pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.upload_key),
-    Namer("pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.table_key),
-    Namer("artifact of model", Model.id, _ARTIFACT),
-    Namer("out-of-fold scores of model", ModelOutOfFold.model_id, ModelOutOfFold.blob_key),
-    Namer("upload of batch scores", BatchScore.id, BatchScore.upload_key),
-    Namer("batch scores", BatchScore.id, BatchScore.result_key),
+BLOB_COLUMNS = (
+    BlobColumn("upload of dataset", Dataset.id, Dataset.upload_key),
+    BlobColumn("table of dataset", Dataset.id, Dataset.table_key),
+    BlobColumn("uploaded pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.upload_key),
+    BlobColumn("pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.table_key),
+    BlobColumn("artifact of model", Model.id, _ARTIFACT),
+    BlobColumn("out-of-fold scores of model", ModelOutOfFold.model_id, ModelOutOfFold.blob_key),
+    BlobColumn("upload of batch scores", BatchScore.id, BatchScore.upload_key),
+    BlobColumn("batch scores", BatchScore.id, BatchScore.result_key),
 )
 """Every column that names blobs, but for the results of parts, and checkpoints: a job can do without. What is missing
 here is swept, and not backed up."""
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that a row of `NAMERS`, or a job or part that goes on, names."""
+    """Those of the keys that a row of `BLOB_COLUMNS`, or a job or part that goes on, names."""
     statement: CompoundSelect[Any] = union(
-        *(select(namer.key).where(namer.key.in_(keys)) for namer in NAMERS)
+        *(select(column.key).where(column.key.in_(keys)) for column in BLOB_COLUMNS)
     )
     found = {key for key in session.scalars(statement) if key is not None}
     if any(key.startswith("parts/") for key in keys):
@@ -252,12 +254,12 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
     return found
 
 
-def page(session: Session, namer: Namer, after: str, limit: int) -> Sequence[tuple[str, str]]:
+def page(session: Session, column: BlobColumn, after: str, limit: int) -> Sequence[tuple[str, str]]:
     """So many rows that name a blob, behind the id `after` and in the order of ids: (id, key)."""
     statement = (
-        select(namer.id, namer.key)
-        .where(namer.id > after, namer.key.is_not(None))
-        .order_by(namer.id)
+        select(column.id, column.key)
+        .where(column.id > after, column.key.is_not(None))
+        .order_by(column.id)
         .limit(limit)
     )
     return [(id_, key) for id_, key in session.execute(statement)]

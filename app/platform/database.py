@@ -48,7 +48,7 @@ class Database:
             self.url = self.url.set(drivername="postgresql+psycopg")
         self.dialect = self.url.get_backend_name()
         self.engine = self._engine(pool_size)
-        self._turn = _Turn() if self.dialect == "sqlite" else nullcontext()
+        self._turn = _WriteLock() if self.dialect == "sqlite" else nullcontext()
         self._thread = threading.local()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         audit.watch(self._write)
@@ -137,7 +137,7 @@ class Database:
         self.engine.dispose()
 
 
-class _Turn:
+class _WriteLock:
     """SQLite's writers of one process go one after the other.
 
     Left to SQLite they poll for the lock, up to a tenth of a second apart and in no order: of 16 threads that

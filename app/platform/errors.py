@@ -23,7 +23,7 @@ def shown(value: object) -> str:
 class ServiceError(Exception):
     """A refusal with a stable `code`, an HTTP `status` and a `title`; `detail` names the thing, the rule and the value.
 
-    `errors` lists the single faults: `{"pointer" | "line" | "column": …, "detail": …}`.
+    `errors` lists the single errors: `{"pointer" | "line" | "column": …, "detail": …}`.
     `headers` are sent with the answer (Retry-After, WWW-Authenticate, …).
     """
 
@@ -167,7 +167,7 @@ def refuse_all(errors: Sequence[Mapping[str, Any]]) -> None:
     """Raise Invalid where there are errors, with the first one's sentence and code; it lists at most `MOST_ERRORS`."""
     if errors:
         first = errors[0]["detail"]
-        detail = first if len(errors) == 1 else f"{len(errors)} faults, the first: {first}"
+        detail = first if len(errors) == 1 else f"{len(errors)} errors, the first: {first}"
         raise Invalid(detail, code=errors[0]["code"], errors=errors[:MOST_ERRORS])
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.reports.plots import CurvePlot
-from app.training.progress import telling_first
+from app.training.progress import most_important_first
 
 if TYPE_CHECKING:
     from core.metrics import Interval
@@ -195,7 +195,7 @@ def validation(method: Json) -> str:
 
 def settings(parameters: Json) -> str:
     """Parameters and their values."""
-    named = telling_first(parameters).items()
+    named = most_important_first(parameters).items()
     return ", ".join(f"{name} = {value(given)}" for name, given in named) or "—"
 
 

@@ -41,7 +41,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Mark:
+class PointMark:
     """The best cut with at most this false positive rate, as a dot."""
 
     rate: float
@@ -65,7 +65,7 @@ class CurvePlot:
     band: RocBand | None
     window: Window | None
     auc: Interval
-    marks: tuple[Mark, ...]
+    marks: tuple[PointMark, ...]
 
 
 def plot_model(
@@ -156,7 +156,7 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
     return fpr, np.concatenate(([start], curve.tpr[inside], [ends[1]]))
 
 
-def _marks(judged: PartCurve, view: tuple[float, float]) -> list[Mark]:
+def _marks(judged: PartCurve, view: tuple[float, float]) -> list[PointMark]:
     """The cut of the objective, if it asks for one; else the best cuts at a few rates, those that are in view."""
     from core.metrics import operating_point_on_curve
 
@@ -166,7 +166,7 @@ def _marks(judged: PartCurve, view: tuple[float, float]) -> list[Mark]:
     for rate in rates:
         point = operating_point_on_curve(judged.curve, judged.totals, fpr=rate, level=judged.level)
         if view[0] <= point.fpr.value <= view[1] and view[0] < rate <= view[1]:
-            marks.append(Mark(rate, point))
+            marks.append(PointMark(rate, point))
     return marks
 
 

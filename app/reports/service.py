@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class NamedCut:
+class NamedPoint:
     """An operating point, and what was asked for."""
 
     asked: str
@@ -62,7 +62,7 @@ class Facts:
     metrics: dict[str, Json]
     part: str | None
     judged: PartCurve | None
-    cuts: tuple[NamedCut, ...]
+    cuts: tuple[NamedPoint, ...]
     importance: ModelImportance | None
     controls: ModelControls | None
     leaderboard: ModelLeaderboard | None
@@ -118,16 +118,16 @@ def gather(db: Database, owner: str, ref: str) -> Facts:
     )
 
 
-def _cuts(judged: PartCurve) -> Iterator[NamedCut]:
+def _cuts(judged: PartCurve) -> Iterator[NamedPoint]:
     """The cut of the objective first, then the usual ones."""
     target = target_fpr(judged.model.objective)
     if target is not None:
-        yield NamedCut(f"objective: FPR ≤ {target:g}", _cut(judged, fpr=target))
+        yield NamedPoint(f"objective: FPR ≤ {target:g}", _cut(judged, fpr=target))
     for fpr in FPRS:
         if fpr != target:
-            yield NamedCut(f"FPR ≤ {fpr:g}", _cut(judged, fpr=fpr))
+            yield NamedPoint(f"FPR ≤ {fpr:g}", _cut(judged, fpr=fpr))
     for tpr in TPRS:
-        yield NamedCut(f"TPR ≥ {tpr:g}", _cut(judged, tpr=tpr))
+        yield NamedPoint(f"TPR ≥ {tpr:g}", _cut(judged, tpr=tpr))
 
 
 def _cut(judged: PartCurve, **asked: Any) -> OperatingPoint:

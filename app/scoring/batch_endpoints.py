@@ -18,7 +18,14 @@ from starlette.responses import Response, StreamingResponse
 from app.access.authentication import GuardedRoute, needs
 from app.datasets.description import LONGEST_LIST
 from app.datasets.service import Upload
-from app.datasets.uploads import Purpose, Received, Sending, SendingDep, body_docs, take_in
+from app.datasets.uploads import (
+    Purpose,
+    Received,
+    TableRequest,
+    TableRequestDep,
+    body_docs,
+    take_in,
+)
 from app.http.dependencies import Caller, CallerDep, ContextDep, PagingDep, SubjectDep
 from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, matches, plain_texts
@@ -86,7 +93,7 @@ _DOCS: dict[str, Any] = {
 )
 @needs("score")
 async def create_batch_score(
-    *, sending: SendingDep, models: ModelsDep, caller: CallerDep
+    *, sending: TableRequestDep, models: ModelsDep, caller: CallerDep
 ) -> Response:
     """Name a model and a dataset as JSON; or send the rows themselves, raw or as a form with a part `file`, and name
     the model in the address or the form. A job of kind `batch_score` scores them; the result is a Parquet file.
@@ -127,7 +134,7 @@ async def create_batch_score(
     return await take_in(sending, purpose)
 
 
-def _check_model(sending: Sending, ref: str) -> None:
+def _check_model(sending: TableRequest, ref: str) -> None:
     with sending.context.db.read() as session:
         batch_scores.find_model(session, sending.owner, ref)
 
@@ -152,7 +159,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     return UploadRequest(given[_MODEL], options.as_json())
 
 
-async def _of_dataset(sending: Sending, caller: Caller) -> Response:
+async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     """The form that names a dataset."""
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
@@ -191,7 +198,7 @@ def _check_reads(caller: Caller) -> None:
         )
 
 
-async def _small_body(sending: Sending) -> bytes:
+async def _small_body(sending: TableRequest) -> bytes:
     """A body of JSON, under the limit of such; this path lets larger ones in."""
     most = sending.context.settings.max_body_bytes
     body = bytearray()

@@ -78,7 +78,7 @@ def seconds_for(spec: Mapping[str, Any], spent: float) -> float:
 
 
 @dataclass(frozen=True)
-class Try:
+class BaselineTry:
     """A fit of a baseline: the rows that it learnt from, of so many, its seconds, and whether it was given up."""
 
     rows: int
@@ -87,7 +87,7 @@ class Try:
     late: bool
 
 
-def next_rows(tries: Sequence[Try], of: int, n_scopes: int, left: float) -> int | None:
+def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float) -> int | None:
     """The rows that a baseline is to try next, given its tries in the first scope; None where the last will do.
 
     `left` are the seconds left for it, in all `n_scopes` scopes, each of about `of` rows. A fit takes no longer than in

@@ -18,7 +18,7 @@ from app.platform.errors import Invalid
 from app.platform.sql import Base, Json
 from app.platform.tables import ModelCurve, ModelMetrics, ModelPartialAuc
 from app.training.samples import draw, draw_classes, score
-from app.training.splits import CROSS_VALIDATION, HOLDOUT, Inner, RowSplit, divide, split_rows
+from app.training.splits import CROSS_VALIDATION, HOLDOUT, InnerSplits, RowSplit, divide, split_rows
 
 if TYPE_CHECKING:
     from core.checkpoint import SharedRanker
@@ -64,7 +64,7 @@ class BipartiteTable:
         self._features = payload["table"]["features"]
         self._folds: list[RowSplit] = []
         self._n_folds: int = validation.get("folds", 1)
-        self._divided: dict[tuple[int, int] | None, dict[Inner, list[RowSplit]]] = {}
+        self._divided: dict[tuple[int, int] | None, dict[InnerSplits, list[RowSplit]]] = {}
         self._latest: tuple[tuple[int, int], BipartiteSplitData] | None = None
         match validation["method"]:
             case "none":
@@ -137,7 +137,7 @@ class BipartiteSplitData:
         train: Table,
         validation: Table | None,
         features: Sequence[Mapping[str, Any]],
-        divided: dict[Inner, list[RowSplit]],
+        divided: dict[InnerSplits, list[RowSplit]],
     ) -> None:
         self.train, self.validation = train, validation
         self.has_curve = validation is not None
@@ -168,7 +168,7 @@ class BipartiteSplitData:
         thin.train = self.train.take(draw_rows(self.train.y, share, seed)).known_to()
         return thin
 
-    def inner(self, inner: Inner, split: int, seed: int) -> BipartiteSplitData:
+    def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
         """The training part alone, split once more."""
         if inner not in self._divided:
             validation: Json = {

@@ -38,7 +38,7 @@ from app.training.plan import (
 )
 from app.training.progress import COMPARING, MEASURING, PREPARING, READING, FitProgress, Reporter
 from app.training.split_data import KINDS, Data, SplitData
-from app.training.splits import Inner
+from app.training.splits import InnerSplits
 from core import artifact
 from core.checkpoint import SharedRanker
 from core.ensemble import count_at_once
@@ -62,7 +62,7 @@ _MOST_KEPT_CELLS = 20_000_000
 Result = TypeVar("Result")
 
 
-class _Late(Exception):
+class _TooSlow(Exception):
     """A baseline has taken too long."""
 
 
@@ -99,7 +99,7 @@ class FitContext:
         n_rows, _, n_features, _ = self.counts(None)
         return count_at_once(n_rows, n_features)
 
-    def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
+    def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
         """The rows that judge the candidates of a scope."""
         return _bipartite(self._inner_split_data(scope, inner, split)).held_rows()
 
@@ -135,7 +135,7 @@ class FitContext:
 
     def _run_trial(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         trial, objective = trial_of(part), self.spec["objective"]
-        inner = self._inner_split_data(scope_of(part), Inner(**part["inner"]), trial.split)
+        inner = self._inner_split_data(scope_of(part), InnerSplits(**part["inner"]), trial.split)
         learning = inner
         if trial.rows < 1.0:
             learning = inner.thinned(trial.rows, self.spec["seed"])
@@ -162,7 +162,7 @@ class FitContext:
             "along": path_parameter(ALGORITHMS[trial.algorithm]) if trial.path else None,
         }
 
-    def _inner_split_data(self, scope: Scope, inner: Inner, split: int) -> SplitData:
+    def _inner_split_data(self, scope: Scope, inner: InnerSplits, split: int) -> SplitData:
         """A scope's training rows split once more; the latest are kept, for trials come split by split."""
         which = (scope, inner, split)
         with self._lock:
@@ -198,13 +198,13 @@ class FitContext:
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
             progress.step(done, of, info)
             if time.perf_counter() > until:
-                raise _Late
+                raise _TooSlow
 
         try:
             if rows is not None:  # that kernels are loaded is not to count
                 _fit([part], split_data.thinned(min(1.0, FEW / of), seed), step)
             ranker, seconds, _ = _fit([part], learning, step)
-        except _Late:
+        except _TooSlow:
             failed = f"it took more than {part['seconds']:.3g} s on {learnt_from['rows']:,} rows"
             return learnt_from | {"failed": failed, "late": True, "seconds": part["seconds"]}
         except CoreError as error:

@@ -23,7 +23,7 @@ from app.platform.sql import Base, Json
 from app.platform.tables import ModelLabelMetrics
 from app.training.bipartite import LEVEL, partial_aucs_of, windows_of
 from app.training.samples import draw, score_labels
-from app.training.splits import Inner, check_one_split, cut, divide, hash_units
+from app.training.splits import InnerSplits, check_one_split, cut, divide, hash_units
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
@@ -70,7 +70,7 @@ class MultilabelSplitData:
         thin._train = Part(part.table.take(rows).known_to(), part.has[rows])
         return thin
 
-    def inner(self, inner: Inner, split: int, seed: int) -> MultilabelSplitData:
+    def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
         """The training part alone, split once more."""
         check_one_split(inner, "several labels")
         found = copy(self)

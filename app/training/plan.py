@@ -34,13 +34,13 @@ from app.training.baselines import (
     FIRST_ROWS,
     LATE,
     LEAST_SECONDS,
-    Try,
+    BaselineTry,
     next_rows,
     parameters_of,
     seconds_for,
 )
 from app.training.progress import key_of, leave_out
-from app.training.splits import CROSS_VALIDATION, Inner
+from app.training.splits import CROSS_VALIDATION, InnerSplits
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def is_trial_for_served(part: Mapping[str, Any]) -> bool:
 class Rows(Protocol):
     """What planners may ask of the rows; only `auto` does."""
 
-    def held_out(self, scope: Scope, inner: Inner, split: int) -> HeldOut:
+    def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
         """The held-out rows of an inner split of a scope."""
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
@@ -213,12 +213,12 @@ class Plan:
             )
         return self._planners[scope]
 
-    def _inner(self, scope: Scope) -> Inner:
+    def _inner(self, scope: Scope) -> InnerSplits:
         planner = self._planner(scope)
         assert planner is not None
         is_auto = search.budget_of(self._spec, 1) is not None
         fraction = planner.fraction if is_auto else search.fraction_of(self._spec)
-        return Inner(planner.n_splits, fraction, planner.n_repeats)
+        return InnerSplits(planner.n_splits, fraction, planner.n_repeats)
 
     def _recall(self, each: Mapping[str, Any]) -> TrialResult:
         """A trial as its planner knows it; its scores are read from their file once."""
@@ -301,10 +301,12 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     return [(k * n // n_shards, (k + 1) * n // n_shards) for k in range(n_shards)]
 
 
-def _try_of(finished: Mapping[str, Any], of: int) -> Try:
+def _try_of(finished: Mapping[str, Any], of: int) -> BaselineTry:
     result = finished["result"]
     rows = finished["spec"].get("rows")
-    return Try(of if rows is None else rows, of, result["seconds"], bool(result.get("late")))
+    return BaselineTry(
+        of if rows is None else rows, of, result["seconds"], bool(result.get("late"))
+    )
 
 
 def seconds_of(done: Sequence[Mapping[str, Any]]) -> float:

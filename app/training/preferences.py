@@ -27,7 +27,7 @@ from app.platform.errors import Invalid
 from app.platform.sql import Base, Json
 from app.platform.tables import ModelPairMetrics
 from app.training.samples import draw, score
-from app.training.splits import Inner, check_one_split, cut, hash_units
+from app.training.splits import InnerSplits, check_one_split, cut, hash_units
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
@@ -100,7 +100,7 @@ class PreferenceSplitData:
         thin._learn_categories()
         return thin
 
-    def inner(self, inner: Inner, split: int, seed: int) -> PreferenceSplitData:
+    def inner(self, inner: InnerSplits, split: int, seed: int) -> PreferenceSplitData:
         """The training pairs alone, split once more: a share of their items, or of the pairs, is held out."""
         check_one_split(inner, "pairs")
         found = copy(self)

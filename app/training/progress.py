@@ -306,13 +306,13 @@ def shown_parameters(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
         return {}
     found = {name: parameters[name] for name in names if name in parameters}
     found.pop("random_state", None)
-    shown = list(telling_first(found).items())[:SHOWN_PARAMETERS]
+    shown = list(most_important_first(found).items())[:SHOWN_PARAMETERS]
     return {
         name: value if _is_short(value) else str(value)[:MOST_CHARACTERS] for name, value in shown
     }
 
 
-def telling_first(parameters: Mapping[str, Any]) -> Json:
+def most_important_first(parameters: Mapping[str, Any]) -> Json:
     """The same parameters, those first that tell most of what a model is: what is cut off is then the least."""
     first = {name: parameters[name] for name in _TELLING if name in parameters}
     return first | dict(parameters)

@@ -10,7 +10,7 @@ from app.datasets.matrices import Table
 from app.platform.sql import Base
 from app.platform.tables import DatasetKind
 from app.training import bipartite, multilabel, preferences
-from app.training.splits import Inner
+from app.training.splits import InnerSplits
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
@@ -25,7 +25,7 @@ class SplitData(Protocol):
     def thinned(self, share: float, seed: int) -> SplitData:
         """The same, learning from a share of the training part; a greater share holds a lesser one."""
 
-    def inner(self, inner: Inner, split: int, seed: int) -> SplitData:
+    def inner(self, inner: InnerSplits, split: int, seed: int) -> SplitData:
         """The training part alone, split once more: for choosing among rankers."""
 
     @property

@@ -40,7 +40,7 @@ class RowSplit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerSplits:
     """One part held out, a share of the rows; or with more than one split so many folds, each held out once.
 
     The rows are parted into the folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
@@ -191,7 +191,7 @@ def _check_fraction(fraction: float) -> None:
         raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
 
 
-def check_one_split(inner: Inner, of: str) -> None:
+def check_one_split(inner: InnerSplits, of: str) -> None:
     """Raise Invalid for inner folds of data that are held out once only."""
     if inner.n_splits != 1:
         raise Invalid(

@@ -232,7 +232,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     if errors:
         first = errors[0]["detail"]
         raise Invalid(
-            first if len(errors) == 1 else f"{len(errors)} faults, the first: {first}",
+            first if len(errors) == 1 else f"{len(errors)} errors, the first: {first}",
             code="invalid_parameter",
             errors=errors,
         )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from app.cli import processes as command
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
-from app.operations.health import dispatcher_fault, worker_fault
+from app.operations.health import dispatcher_problem, worker_problem
 from app.platform import migrate
 from app.platform.broker import Producer
 from app.platform.database import Database
@@ -39,30 +39,32 @@ def hello(db: Database, host: str) -> None:
 
 def test_a_worker_is_well_while_its_host_is_heard_from(db: Database, producer: Producer) -> None:
     silent = "no worker of alpha was heard from within 30 s"
-    assert worker_fault(db, producer, SETTINGS, "alpha") == silent
+    assert worker_problem(db, producer, SETTINGS, "alpha") == silent
     hello(db, "beta")
-    assert worker_fault(db, producer, SETTINGS, "alpha") == silent
+    assert worker_problem(db, producer, SETTINGS, "alpha") == silent
     hello(db, "alpha")
-    assert worker_fault(db, producer, SETTINGS, "alpha") is None
+    assert worker_problem(db, producer, SETTINGS, "alpha") is None
     with db.write() as session:
         session.execute(update(Worker).values(seen_at=Worker.seen_at - LONG))
-    assert worker_fault(db, producer, SETTINGS, "alpha") == silent
+    assert worker_problem(db, producer, SETTINGS, "alpha") == silent
 
 
 def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
     db: Database, producer: Producer
 ) -> None:
-    assert dispatcher_fault(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS) is None
     job = submit(db)
-    assert dispatcher_fault(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS) is None
     with db.write() as session:
         session.execute(update(Outbox).values(created_at=Outbox.created_at - LONG))
-    assert dispatcher_fault(db, producer, SETTINGS) == ("wake-ups owed for more than 60 s: 1")
+    assert dispatcher_problem(db, producer, SETTINGS) == ("wake-ups owed for more than 60 s: 1")
     change(db, job.id, not_before=4e9)
-    assert dispatcher_fault(db, producer, SETTINGS) is None, "a job that backs off is owed nothing"
+    assert dispatcher_problem(db, producer, SETTINGS) is None, (
+        "a job that backs off is owed nothing"
+    )
     change(db, job.id, not_before=0.0)
     publish_pending(db, producer)
-    assert dispatcher_fault(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS) is None
 
 
 def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
@@ -70,23 +72,23 @@ def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
 ) -> None:
     submit(db)
     claim = claimed(db)
-    assert dispatcher_fault(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS) is None
     hear_nothing(db, claim.job_id, seconds=LONG)
-    assert dispatcher_fault(db, producer, SETTINGS) == (
+    assert dispatcher_problem(db, producer, SETTINGS) == (
         "jobs without a lease for more than 60 s: 1"
     )
     Reaper(db, SETTINGS).reap()
-    assert dispatcher_fault(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS) is None
 
 
 def test_a_broker_that_is_away_is_named(sqlite_url: str) -> None:
     db, server = Database(sqlite_url), ValkeyServer()
     producer = Producer(server.broker_url)
     hello(db, "alpha")
-    assert worker_fault(db, producer, SETTINGS, "alpha") is None
+    assert worker_problem(db, producer, SETTINGS, "alpha") is None
     server.stop()
-    assert "broker is away" in str(worker_fault(db, producer, SETTINGS, "alpha"))
-    assert "broker is away" in str(dispatcher_fault(db, producer, SETTINGS))
+    assert "broker is away" in str(worker_problem(db, producer, SETTINGS, "alpha"))
+    assert "broker is away" in str(dispatcher_problem(db, producer, SETTINGS))
     producer.close()
     server.close()
     db.close()
@@ -97,10 +99,10 @@ def test_a_database_that_is_away_is_named(producer: Producer) -> None:
     migrate.upgrade(server.create("one"))
     db = Database(server.url("one"))
     hello(db, "alpha")
-    assert worker_fault(db, producer, SETTINGS, "alpha") is None
+    assert worker_problem(db, producer, SETTINGS, "alpha") is None
     server.stop()
-    assert worker_fault(db, producer, SETTINGS, "alpha") == "the database is away"
-    assert dispatcher_fault(db, producer, SETTINGS) == "the database is away"
+    assert worker_problem(db, producer, SETTINGS, "alpha") == "the database is away"
+    assert dispatcher_problem(db, producer, SETTINGS) == "the database is away"
     db.close()
     server.close()
 

@@ -100,7 +100,7 @@ def test_a_query_is_refused_by_name_and_rule(query: bytes, code: str, detail: st
 def test_every_fault_is_listed() -> None:
     error = refused(TWO.row_of_query, b"age=x&y=1")
     assert [fault["parameter"] for fault in error.errors] == ["age", "y", "income"]
-    assert error.detail.startswith("3 faults, the first: feature 'age'")
+    assert error.detail.startswith("3 errors, the first: feature 'age'")
 
 
 def test_missing_values() -> None:

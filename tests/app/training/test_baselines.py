@@ -14,7 +14,7 @@ from test_cross_validation import CONTROLS, noisy, payload
 from app.training import baselines as controls
 from app.training import fitting
 from app.training import tasks as training
-from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, Try, next_rows
+from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, BaselineTry, next_rows
 from app.training.plan import BASELINE, FIT, Fold, Plan, Scope
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
@@ -190,12 +190,12 @@ def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.0, 100.0), st.floats(-5.0, 50.0))
 def test_tries_grow_and_end(rows: int, of: int, seconds: float, left: float) -> None:
     rows = min(rows, of)
-    more = next_rows([Try(rows, of, seconds, False)], of, 2, left)
+    more = next_rows([BaselineTry(rows, of, seconds, False)], of, 2, left)
     if more is not None:
         assert rows < more <= min(of, GROWTH * rows)
         assert 2 * more * seconds / rows <= left * (1 + 1e-9) + 1e-9
-    assert next_rows([Try(rows, of, seconds, True)], of, 2, left) is None
-    assert next_rows([Try(of, of, 0.0, False)], of, 1, math.inf) is None
+    assert next_rows([BaselineTry(rows, of, seconds, True)], of, 2, left) is None
+    assert next_rows([BaselineTry(of, of, 0.0, False)], of, 1, math.inf) is None
 
 
 def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
 from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
-from app.training.splits import Inner, split
+from app.training.splits import InnerSplits, split
 from core import artifact
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -291,7 +291,7 @@ def test_rows_with_several_labels_teach_categories(bench: Workbench) -> None:
     train, held = split_data._train.table, split_data.held_out
     assert train.categories == held.categories
     assert train.categories[1] is not None
-    inner = split_data.inner(Inner(1, 0.25), 0, 1)
+    inner = split_data.inner(InnerSplits(1, 0.25), 0, 1)
     assert set(inner._train.table.categories[1] or ()) <= set(train.categories[1])
 
 

@@ -16,7 +16,7 @@ from app.datasets.matrices import Table
 from app.ingest.values import read_times
 from app.platform.errors import Invalid
 from app.training.bipartite import BipartiteSplitData
-from app.training.splits import Inner, split, split_rows
+from app.training.splits import InnerSplits, split, split_rows
 
 FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST = {"method": "holdout", "fraction": 0.25}
@@ -118,7 +118,7 @@ def test_parts_that_lack_a_class_are_refused(
 def test_a_search_is_judged_by_later_rows_too() -> None:
     table = make(400, 2, times=400)
     split_data = BipartiteSplitData(table, None, [], {})
-    for inner, n_splits in ((Inner(1, 0.25), 1), (Inner(3, 0.25), 3)):
+    for inner, n_splits in ((InnerSplits(1, 0.25), 1), (InnerSplits(3, 0.25), 3)):
         for split_number in range(n_splits):
             found = split_data.inner(inner, split_number, 5)
             assert found.train.time is not None

@@ -15,7 +15,7 @@ from app.jobs import service as jobs
 from app.platform.tables import Dataset, JobState, Model, ModelMetrics
 from app.training.multilabel import MultilabelSplitData, Part
 from app.training.preferences import PreferenceSplitData
-from app.training.splits import Inner, split, split_rows
+from app.training.splits import InnerSplits, split, split_rows
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
 
@@ -167,7 +167,7 @@ def test_pairs_choose_by_their_order(bench: Workbench) -> None:
     claim = bench.claim()
     payload = bench.prepare(claim)
     split_data = PreferenceSplitData(payload, ["a", "b", "c"])
-    inner = split_data.inner(Inner(1, 0.25), 0, 2 + 2**32)
+    inner = split_data.inner(InnerSplits(1, 0.25), 0, 2 + 2**32)
     held, learnt = inner._validation, inner._train
     assert held is not None
     assert not set(held.rows.ravel()) & set(learnt.rows.ravel())
