@@ -43,7 +43,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
             notes: list[str] = []
             if claim.spec["independent"]:
                 remembered, notes = metrics.remember_validation(session, model, workdir)
-        point = models.point_of_objective(db, model)
+            point = models.point_of_objective(session, model)
     except BaseException:
         shutil.rmtree(workdir)
         raise

@@ -67,8 +67,8 @@ def list_models(
     name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
 ) -> PageOf[ModelSummary]:
     """The owner's models, newest first."""
-    page = models.list_page(
-        context.db, caller.owner, name=name, limit=paging.limit, after=paging.after
+    page = context.db.reading(
+        models.list_page, caller.owner, name=name, limit=paging.limit, after=paging.after
     )
     return PageOf[ModelSummary](
         data=[summary_of(row) for row in page.data], has_more=page.has_more, next=page.next
@@ -79,15 +79,14 @@ def list_models(
 @needs("read")
 def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
     """By id, `name` (the latest version), `name:version` or `name@alias`."""
-    model, aliases = models.get(context.db, caller.owner, ref)
-    return model_of(model, aliases, models.point_of_objective(context.db, model))
+    return model_of(*context.db.reading(models.get, caller.owner, ref))
 
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
 @needs("train")
 def delete_model(ref: str, context: ContextDep, caller: CallerDep, forget: ForgetDep) -> None:
     """By id only. 409 while an alias points to it, or an unfinished evaluation or comparison judges it."""
-    models.delete(context.db, caller.owner, ref)
+    context.db.writing(models.delete, caller.owner, ref)
     forget(caller.owner, ref)
 
 
@@ -97,7 +96,7 @@ def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
 ) -> AnyMetrics:
     """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
-    return metrics_of(models.metrics(context.db, caller.owner, ref, on))
+    return metrics_of(context.db.reading(models.metrics, caller.owner, ref, on))
 
 
 @router.get(
@@ -117,7 +116,7 @@ def read_metrics(
 @needs("read")
 def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
     """The model's bytes. The ETag is their SHA-256."""
-    model, _ = models.get(context.db, caller.owner, ref)
+    model = context.db.reading(models.find, caller.owner, ref)
     tag = f'"{model.artifact_sha256}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if matches(request.headers.get("if-none-match"), tag):
@@ -141,7 +140,7 @@ def read_alias(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
 ) -> Alias:
     """Where the alias points, and where it pointed before."""
-    shown = alias_of(models.get_alias(context.db, caller.owner, name, alias))
+    shown = alias_of(context.db.reading(models.get_alias, caller.owner, name, alias))
     response.headers["ETag"] = f'"{shown.revision}"'
     return shown
 
@@ -169,8 +168,8 @@ def put_alias(
     ] = None,
 ) -> Alias:
     """Point the alias at a version of the name. A rollback is one PUT of what its history shows."""
-    state, created = models.set_alias(
-        context.db,
+    state, created = context.db.writing(
+        models.set_alias,
         caller.owner,
         name,
         alias,
@@ -279,7 +278,7 @@ def read_roc(
     on: On = "validation",
 ) -> Response:
     """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
-    measured = models.roc(context.db, caller.owner, ref, on)
+    measured = context.db.reading(models.roc, caller.owner, ref, on)
     approximate = models.is_approximate(measured.model, on)
     of = {"model_id": measured.model.id, "on": on, "approximate": approximate}
     return answer_curve(of, measured.curve, measured.totals, measured.level, form)
@@ -318,8 +317,8 @@ def read_operating_point(
     """Give one of `fpr`, `tpr` and `threshold`; or both costs alone for the cut that costs least. With costs, any cut
     says what a row costs. Rates, precision, lift and cost come with intervals.
     """
-    model, point = models.operating_point(
-        context.db,
+    model, point = context.db.reading(
+        models.operating_point,
         caller.owner,
         ref,
         on,
@@ -365,7 +364,7 @@ def read_bounds(
     """Bounds on 1 - pAUC beside the measured value: of the training rows for linear scores (Narasimhan & Agarwal,
     Theorem 9, with constants of our own), and of the rows held out for any. Mostly vacuous, and marked where they are.
     """
-    found = margins.read_bounds(
-        context.db, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
+    found = context.db.reading(
+        margins.read_bounds, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
     )
     return bounds_of(found, delta)

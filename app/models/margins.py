@@ -14,7 +14,6 @@ import numpy.typing as npt
 from app.datasets.matrices import Floats, Table
 from app.models import repository as rows
 from app.models.service import curve_of, find, is_approximate
-from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Json, Session
 from app.platform.tables import Model, ModelMargins, ModelMetrics
@@ -220,22 +219,21 @@ class Margins:
         return makes_progress(self.d_plus, self.d_minus)
 
 
-def read_margins(db: Database, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
+def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
     """The model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
     from core.bounds import WeakRankers, bound_held_out, bound_misranking
     from core.metrics.margins import MarginDistribution
 
-    with db.read() as session:
-        model = find(session, owner, ref)
-        row = rows.find_margins(session, model.id)
-        if row is None:
-            raise NotFound(
-                f"model {model.id} ({model.algorithm}) has no margins: they are measured at training, of rankers "
-                "that combine weak rankers with values 0 and 1, and were not for this one",
-                code="no_margins",
-            )
-        train = _sample(session, model, "train")
-        validation = rows.find_metrics(session, model.id, "validation")
+    model = find(session, owner, ref)
+    row = rows.find_margins(session, model.id)
+    if row is None:
+        raise NotFound(
+            f"model {model.id} ({model.algorithm}) has no margins: they are measured at training, of rankers "
+            "that combine weak rankers with values 0 and 1, and were not for this one",
+            code="no_margins",
+        )
+    train = _sample(session, model, "train")
+    validation = rows.find_metrics(session, model.id, "validation")
     spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
     weak_rankers = WeakRankers(row.weak_rankers, row.depends_on_data)
     bounds: tuple[Bound, ...] = ()
@@ -329,7 +327,7 @@ class WindowBounds:
 
 
 def read_bounds(
-    db: Database,
+    session: Session,
     owner: str,
     ref: str,
     *,
@@ -338,10 +336,9 @@ def read_bounds(
     delta: float,
 ) -> WindowBounds:
     """The bounds in a window, each holding with probability 1 - `delta`; by default the window trained for, or all."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        window = _window(model, fpr_min, fpr_max)
-        bounds = [_bound(session, model, part, window, delta) for part in PARTS]
+    model = find(session, owner, ref)
+    window = _window(model, fpr_min, fpr_max)
+    bounds = [_bound(session, model, part, window, delta) for part in PARTS]
     known = tuple(bound for bound in bounds if bound is not None)
     if not known:
         raise NotFound(

@@ -11,7 +11,6 @@ import numpy as np
 
 from app.models import repository as rows
 from app.models.objectives import target_fpr
-from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import (
     Conflict,
     Invalid,
@@ -60,11 +59,13 @@ def find(session: Session, owner: str, ref: str) -> Model:
     return model
 
 
-def get(db: Database, owner: str, ref: str) -> tuple[Model, list[str]]:
-    """The model and its aliases."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        return model, list(rows.pointing_at(session, owner, model.id))
+def get(
+    session: Session, owner: str, ref: str
+) -> tuple[Model, list[str], core_metrics.OperatingPoint | None]:
+    """The model, its aliases, and the cut of its objective if it has one."""
+    model = find(session, owner, ref)
+    aliases = list(rows.pointing_at(session, owner, model.id))
+    return model, aliases, point_of_objective(session, model)
 
 
 def artifact_key(model: Model) -> str:
@@ -77,48 +78,39 @@ def is_approximate(model: Model, part: str) -> bool:
     return part == VALIDATION and model.validation.get("method") == "cross_validation"
 
 
-def point_of_objective(db: Database, model: Model) -> core_metrics.OperatingPoint | None:
-    """The cut that a model of the objective `tpr` comes with; None for others, and without validation."""
-    with db.read() as session:
-        return _point_of_objective(session, model, VALIDATION)
-
-
 def list_page(
-    db: Database, owner: str, *, name: str | None, limit: int, after: str | None
+    session: Session, owner: str, *, name: str | None, limit: int, after: str | None
 ) -> Page[Model]:
     """The owner's models, newest first."""
     if name is not None and not re.fullmatch(_NAME, name):
         raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
-    with db.read() as session:
-        return rows.list_page(session, owner, name=name, limit=limit, after=after)
+    return rows.list_page(session, owner, name=name, limit=limit, after=after)
 
 
-@again_after_deadlock
-def delete(db: Database, owner: str, model_id: str) -> None:
+def delete(session: Session, owner: str, model_id: str) -> None:
     """Delete by id only, so that nobody deletes another version than the one they looked at.
 
     The artifact goes when the dispatcher next sweeps what no row names.
     """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"a model is deleted by its id (mdl_…), got {model_id[:100]!r}")
-    with db.write() as session:
-        model = rows.find(session, owner, model_id, lock=True)
-        if model is None:
-            raise NotFound(f"there is no model {model_id!r}")
-        names = rows.pointing_at(session, owner, model_id)
-        if names:
-            shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
-            raise Conflict(
-                f"model {model_id} is in use as {shown}: point them elsewhere first",
-                code="model_in_use",
-            )
-        busy = rows.unfinished_jobs(session, owner, model_id)
-        if busy:
-            raise Conflict(
-                f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
-                code="model_in_use",
-            )
-        rows.delete(session, owner, model_id)
+    model = rows.find(session, owner, model_id, lock=True)
+    if model is None:
+        raise NotFound(f"there is no model {model_id!r}")
+    names = rows.pointing_at(session, owner, model_id)
+    if names:
+        shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
+        raise Conflict(
+            f"model {model_id} is in use as {shown}: point them elsewhere first",
+            code="model_in_use",
+        )
+    busy = rows.unfinished_jobs(session, owner, model_id)
+    if busy:
+        raise Conflict(
+            f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+            code="model_in_use",
+        )
+    rows.delete(session, owner, model_id)
 
 
 @dataclass(frozen=True)
@@ -129,15 +121,18 @@ class AliasState:
     history: list[ModelAliasHistory]
 
 
-def get_alias(db: Database, owner: str, name: str, alias: str) -> AliasState:
+def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState:
     """The alias with its history, the latest first."""
-    with db.read() as session:
-        return _alias_state(session, owner, name, alias)
+    current = None
+    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
+        current = rows.find_alias(session, owner, name, alias)
+    if current is None:
+        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+    return AliasState(current, list(rows.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
-@again_after_deadlock
 def set_alias(
-    db: Database,
+    session: Session,
     owner: str,
     name: str,
     alias: str,
@@ -152,21 +147,20 @@ def set_alias(
     """
     if not re.fullmatch(_NAME, alias):
         raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
-    with db.write() as session:
-        _check_target(session, owner, name, model_id)
+    _check_target(session, owner, name, model_id)
+    current = rows.find_alias(session, owner, name, alias, lock=True)
+    created = False
+    if current is None and if_revision is None:
+        created = rows.create(session, owner, name, alias, model_id)
         current = rows.find_alias(session, owner, name, alias, lock=True)
-        created = False
-        if current is None and if_revision is None:
-            created = rows.create(session, owner, name, alias, model_id)
-            current = rows.find_alias(session, owner, name, alias, lock=True)
-        if not created:
-            _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
-            assert current is not None
-            rows.move(session, current, model_id)
+    if not created:
+        _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
-        rows.remember(session, current)
-        session.flush()
-        return _alias_state(session, owner, name, alias), created
+        rows.move(session, current, model_id)
+    assert current is not None
+    rows.remember(session, current)
+    session.flush()
+    return get_alias(session, owner, name, alias), created
 
 
 def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
@@ -194,15 +188,6 @@ def _check_revision(
         raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")
 
 
-def _alias_state(session: Session, owner: str, name: str, alias: str) -> AliasState:
-    current = None
-    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
-        current = rows.find_alias(session, owner, name, alias)
-    if current is None:
-        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
-    return AliasState(current, list(rows.history(session, owner, name, alias, HISTORY_SHOWN)))
-
-
 def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
     """The stored columns as a curve."""
     fpr, tpr, thresholds = (
@@ -222,14 +207,13 @@ class PartCurve:
     level: float
 
 
-def roc(db: Database, owner: str, ref: str, part: str) -> PartCurve:
+def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
     """The model's full ROC curve on a part."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        measured = _curve_on(session, model, part)
-        if measured is None:
-            raise _no_part(model, part)
-        return measured
+    model = find(session, owner, ref)
+    measured = _curve_on(session, model, part)
+    if measured is None:
+        raise _no_part(model, part)
+    return measured
 
 
 def _curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
@@ -244,23 +228,22 @@ def _curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
     return PartCurve(model, part, curve_of(curve), totals, row.level)
 
 
-def metrics(db: Database, owner: str, ref: str, part: str) -> dict[str, Any]:
+def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]:
     """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them.
 
     Of a model trained on pairs: the weighted share of pairs in order. Of one with several labels: AUC and partial
     AUCs of each, and their means.
     """
-    with db.read() as session:
-        model = find(session, owner, ref)
-        if model.kind == DatasetKind.PREFERENCES:
-            return _pair_metrics(session, model, part)
-        if model.kind == DatasetKind.MULTILABEL:
-            return _label_metrics(session, model, part)
-        found = rows.find_metrics(session, model.id, part)
-        measured = _curve_on(session, model, part)
-        if found is None:
-            raise _no_part(model, part)
-        point = _point_of_objective(session, model, part)
+    model = find(session, owner, ref)
+    if model.kind == DatasetKind.PREFERENCES:
+        return _pair_metrics(session, model, part)
+    if model.kind == DatasetKind.MULTILABEL:
+        return _label_metrics(session, model, part)
+    found = rows.find_metrics(session, model.id, part)
+    measured = _curve_on(session, model, part)
+    if found is None:
+        raise _no_part(model, part)
+    point = point_of_objective(session, model, part)
     row, windows = found
     return {
         "model_id": model.id,
@@ -378,20 +361,22 @@ def _mean(values: list[float]) -> float | None:
 
 
 def operating_point(
-    db: Database, owner: str, ref: str, part: str, **asked: Any
+    session: Session, owner: str, ref: str, part: str, /, **asked: Any
 ) -> tuple[Model, core_metrics.OperatingPoint]:
     """The cut at a false positive rate, a true positive rate, a threshold or the least cost, with intervals.
 
     `asked` is what `core.metrics.operating_point` may be asked.
     """
-    measured = roc(db, owner, ref, part)
+    measured = roc(session, owner, ref, part)
     return measured.model, _cut(measured, **asked)
 
 
-def _point_of_objective(
-    session: Session, model: Model, part: str
+def point_of_objective(
+    session: Session, model: Model, part: str = VALIDATION
 ) -> core_metrics.OperatingPoint | None:
-    """What the cut of the objective, chosen on the validation rows, means for a part."""
+    """The cut that a model of the objective `tpr` comes with: chosen on the validation rows, and what it means for a
+    part. None for other objectives, and without validation.
+    """
     fpr = target_fpr(model.objective)
     measured = _curve_on(session, model, VALIDATION) if fpr is not None else None
     if measured is None:

@@ -18,7 +18,7 @@ from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
 from app.reports.sections import describe_columns, document_of
-from app.reports.service import gather
+from app.reports.service import gather, read_curve
 from app.reports.writers import POLICY, to_html, to_markdown
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
 
@@ -106,10 +106,9 @@ def read_plot(
     """The ROC curve with its confidence band, the area of the window, the best cuts at a few rates (or the cut of the
     objective) and chance. It refers to nothing outside itself.
     """
+    judged, metrics = context.db.reading(read_curve, caller.owner, ref, on)
     with context.turn():
-        plot = plots.plot_model(
-            context.db, caller.owner, ref, on, kind, None if band == "none" else band
-        )
+        plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
         if format == "vega":
             return JSONResponse(plots.to_vega(plot))
         drawn = plots.to_svg(plot)
@@ -130,7 +129,7 @@ def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: For
     points, plain algorithms compared with, importance, lineage, and how to read it. As Markdown and HTML it holds its
     pictures, and refers to nothing outside itself.
     """
-    facts = gather(context.db, caller.owner, ref)
+    facts = context.db.reading(gather, caller.owner, ref)
     if format == "json":
         return JSONResponse(report_of(facts).model_dump(mode="json"))
     with context.turn():

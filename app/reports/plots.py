@@ -13,7 +13,6 @@ import numpy.typing as npt
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
-from app.platform.database import Database
 from core import svg
 
 if TYPE_CHECKING:
@@ -66,14 +65,6 @@ class CurvePlot:
     window: Window | None
     auc: Interval
     marks: tuple[PointMark, ...]
-
-
-def plot_model(
-    db: Database, owner: str, ref: str, part: str, kind: Kind, band: BandKind | None
-) -> CurvePlot:
-    """The picture of a model's curve on a part."""
-    judged = models.roc(db, owner, ref, part)
-    return plot_of(judged, models.metrics(db, owner, judged.model.id, part), kind, band)
 
 
 def plot_of(
@@ -499,7 +490,6 @@ def to_png(svg: str, width: int) -> bytes:
 __all__ = [
     "CurvePlot",
     "Kind",
-    "plot_model",
     "plot_of",
     "rows_of",
     "say",

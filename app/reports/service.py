@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from app.datasets import repository as dataset_rows
 from app.jobs import repository as job_rows
-from app.models import repository as interpretation_rows
+from app.models import repository as model_rows
 from app.models import service as models
 from app.models.objectives import target_fpr
 from app.models.service import PartCurve
-from app.platform.database import Database
 from app.platform.errors import NotFound
+from app.platform.sql import Session
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -80,40 +80,39 @@ class Facts:
             yield plot_of(self.judged, metrics, "pauc", "pointwise")
 
 
-def gather(db: Database, owner: str, ref: str) -> Facts:
+def read_curve(session: Session, owner: str, ref: str, part: str) -> tuple[PartCurve, Json]:
+    """A model's curve on a part, and the metrics there: what a picture is drawn from."""
+    judged = models.roc(session, owner, ref, part)
+    return judged, models.metrics(session, owner, judged.model.id, part)
+
+
+def gather(session: Session, owner: str, ref: str) -> Facts:
     """Find a model, and all that is known of it."""
-    model, aliases = models.get(db, owner, ref)
-    with db.read() as session:
-        job = job_rows.find(session, owner, model.job_id)
-        dataset = dataset_rows.find(session, owner, model.dataset_id)
-        profile = None if dataset is None else dataset_rows.find_profile(session, dataset.id)
-        importance = interpretation_rows.find_importance(session, model.id)
-        controls = session.get(ModelControls, model.id)
-        leaderboard = session.get(ModelLeaderboard, model.id)
-        out_of_fold = session.get(ModelOutOfFold, model.id)
+    model = models.find(session, owner, ref)
+    dataset = dataset_rows.find(session, owner, model.dataset_id)
     metrics = {}
     for part in models.PARTS:
         try:
-            metrics[part] = models.metrics(db, owner, model.id, part)
+            metrics[part] = models.metrics(session, owner, model.id, part)
         except NotFound:
             continue
     judged = None
     if models.VALIDATION in metrics and model.kind == DatasetKind.BIPARTITE:
-        judged = models.roc(db, owner, model.id, models.VALIDATION)
+        judged = models.roc(session, owner, model.id, models.VALIDATION)
     return Facts(
         model=model,
-        aliases=aliases,
-        job=job,
+        aliases=list(model_rows.pointing_at(session, owner, model.id)),
+        job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
-        profile=profile,
+        profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
         metrics=metrics,
         part=next(iter(metrics), None),
         judged=judged,
         cuts=() if judged is None else tuple(_cuts(judged)),
-        importance=importance,
-        controls=controls,
-        leaderboard=leaderboard,
-        out_of_fold=out_of_fold,
+        importance=model_rows.find_importance(session, model.id),
+        controls=session.get(ModelControls, model.id),
+        leaderboard=session.get(ModelLeaderboard, model.id),
+        out_of_fold=session.get(ModelOutOfFold, model.id),
         written_at=time.time(),
     )
 

@@ -135,7 +135,7 @@ def read_structure(
     if format == "text":
         return PlainTextResponse(scoring.text(served))
     if format == "svg":
-        model, _ = models.get(context.db, caller.owner, served.model_id)
+        model = context.db.reading(models.find, caller.owner, served.model_id)
         drawn = scoring.picture(served, f"{model.name}:{model.version}")
         return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
     return {"model_id": served.model_id, **scoring.structure(served)}
@@ -165,7 +165,7 @@ def read_margins(
     """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
     where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
     """
-    found = margins.read_margins(context.db, caller.owner, ref, theta=theta, delta=delta)
+    found = context.db.reading(margins.read_margins, caller.owner, ref, theta=theta, delta=delta)
     served = cache.find(caller.owner, found.model.id)
     return Margins.model_validate(
         {

@@ -186,7 +186,7 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
             evaluation = service.submit_evaluation(session, bench.settings, OWNER, asked)
             assert evaluation.warnings[0].startswith(words)
             assert (evaluation.dataset_version, evaluation.dataset_sha256) == (1, first.sha256)
-    told = to_markdown(document_of(gather(bench.db, OWNER, "m:1")))
+    told = to_markdown(document_of(bench.db.reading(gather, OWNER, "m:1")))
     assert f"days, version 2 ({second.id})" in told
     assert second.sha256 in told
     assert f"table, version 1 ({other.id})" in told

@@ -82,7 +82,7 @@ def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> Non
     assert drift is not None
     assert drift["summary"].startswith("The model ranks worse than at validation: AUC")
     assert drift["level"] == 0.95  # of the model's own intervals, whatever is asked for here
-    shown = models.metrics(bench.db, OWNER, model.id, "validation")
+    shown = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     before = metrics.Interval(*interval(shown["auc"]))
     after = metrics.auc_interval(weaker.y, weaker.scores(bench, model), 0.95)
     area = drift["areas"][0]
@@ -284,7 +284,7 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     compared = ask_comparison(bench, [second.id, first.id], new)
     for model in (first, second):
         with pytest.raises(Conflict, match="is in use by"):
-            models.delete(bench.db, OWNER, model.id)
+            bench.db.writing(models.delete, OWNER, model.id)
     with pytest.raises(Conflict, match="in use by 2 unfinished jobs"):
         datasets.delete(bench.db, OWNER, new)
     with pytest.raises(
@@ -294,7 +294,7 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     bench.work(), bench.work()
     # What was found stays, whatever becomes of whom it was found of.
     for model in (first, second):
-        models.delete(bench.db, OWNER, model.id)
+        bench.db.writing(models.delete, OWNER, model.id)
     datasets.delete(bench.db, OWNER, new)
     kept = EVALUATIONS.get(bench.db, OWNER, asked.id)
     assert (kept.model_name, kept.metrics is not None) == ("first", True)

@@ -239,7 +239,7 @@ def test_who_deletes_it_waits_and_is_told(
     with ThreadPoolExecutor() as threads:
         with db.write() as session:
             write(session, service, model_id, dataset_id)
-            deleting = threads.submit(models.delete, db, OWNER, model_id)
+            deleting = threads.submit(db.writing, models.delete, OWNER, model_id)
             with pytest.raises(StillWaiting):  # whoever does not wait is done by now
                 deleting.result(0.5)
         with pytest.raises(Conflict, match="in use by 1 unfinished job"):

@@ -34,7 +34,9 @@ def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> 
 
 def read(bench: Workbench, job: Job, *, theta: float = 0.1, delta: float = 0.05) -> margins.Margins:
     """Read the margins of a job's model."""
-    return margins.read_margins(bench.db, OWNER, bench.model(job).id, theta=theta, delta=delta)
+    return bench.db.reading(
+        margins.read_margins, OWNER, bench.model(job).id, theta=theta, delta=delta
+    )
 
 
 def training_part(bench: Workbench, dataset: Dataset, model: Model, label: str) -> Table:
@@ -261,6 +263,6 @@ def test_a_ranker_that_took_no_step_has_no_margins(bench: Workbench) -> None:
 @on_both
 def test_margins_go_with_their_model(bench: Workbench) -> None:
     model = bench.model(bench.work_on(bench.ready(rows(60, 6))))
-    models.delete(bench.db, OWNER, model.id)
+    bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert session.get(ModelMargins, model.id) is None

@@ -25,7 +25,9 @@ def trained(bench: Workbench) -> list[str]:
 
 
 def move(bench: Workbench, model_id: str, revision: int | None, alias: str = "live") -> int:
-    state, _ = models.set_alias(bench.db, OWNER, "churn", alias, model_id, if_revision=revision)
+    state, _ = bench.db.writing(
+        models.set_alias, OWNER, "churn", alias, model_id, if_revision=revision
+    )
     return state.alias.revision
 
 
@@ -39,7 +41,7 @@ NOTHING = [
 def test_what_refers_to_nothing(bench: Workbench, trained: list[str]) -> None:
     for owner, ref in [*((OWNER, ref) for ref in NOTHING), ("bob", "churn")]:
         with pytest.raises(NotFound):
-            models.get(bench.db, owner, ref)
+            bench.db.reading(models.get, owner, ref)
 
 
 @on_both
@@ -47,11 +49,11 @@ def test_of_many_movers_one_wins(bench: Workbench, trained: list[str]) -> None:
     move(bench, trained[0], None)
     moves = [functools.partial(move, bench, model_id, 1) for model_id in trained * 2]
     assert Counter(map(type, at_once(*moves))) == {int: 1, PreconditionFailed: 5}
-    assert len(models.get_alias(bench.db, OWNER, "churn", "live").history) == 2
+    assert len(bench.db.reading(models.get_alias, OWNER, "churn", "live").history) == 2
 
 
 @on_both
 def test_of_many_makers_one_wins(bench: Workbench, trained: list[str]) -> None:
     makes = [functools.partial(move, bench, model_id, None, "new") for model_id in trained * 2]
     assert Counter(map(type, at_once(*makes))) == {int: 1, PreconditionRequired: 5}
-    assert models.get_alias(bench.db, OWNER, "churn", "new").alias.revision == 1
+    assert bench.db.reading(models.get_alias, OWNER, "churn", "new").alias.revision == 1

@@ -261,7 +261,7 @@ def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     with pytest.raises(Conflict, match=f"dataset {learnt.id}, which was deleted"):
         depend(bench, model.id, "age")
     assert importances.read(bench.db, OWNER, model.id, None)["features"]
-    models.delete(bench.db, OWNER, model.id)
+    bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert rows.find_importance(session, model.id) is None
 

@@ -70,7 +70,7 @@ def test_a_model_deleted_elsewhere_is_found_out(bench: Bench) -> None:
     assert bench.cache.cached(OWNER, model_id) is None
     bench.cache.recent.seconds = 3600.0
     bench.cache.find(OWNER, model_id)
-    models.delete(bench.bench.db, OWNER, model_id)
+    bench.bench.db.writing(models.delete, OWNER, model_id)
     bench.cache._look_again(OWNER, model_id)
     assert bench.cache.cached(OWNER, model_id) is None
     with pytest.raises(NotFound):

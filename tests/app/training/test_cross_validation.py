@@ -170,7 +170,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
     assert [w["chosen"]["value"] for w in compared.windows] == [each.value for each in expected]
     assert compared.decided_on == {"fpr_min": 0.0, "fpr_max": 0.2}
     assert model.beats_controls is False
-    models.delete(bench.db, OWNER, model.id)
+    bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert named(session, [kept.blob_key]) == set()
         assert session.get(ModelControls, model.id) is None

@@ -84,8 +84,8 @@ def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
         model = bench.model(job)
         assert (model.kind, model.label) == ("multilabel", None)
         assert [label["name"] for label in model.labels or []] == LABELS.split(",")
-        found = models.metrics(bench.db, OWNER, model.id, "validation")
-        train = models.metrics(bench.db, OWNER, model.id, "train")
+        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+        train = bench.db.reading(models.metrics, OWNER, model.id, "train")
         typed = pq.read_table(bench.blobs.path(dataset.table_key or ""))
         ranker = bench.ranker(model)
         scores = ranker.decision_function(typed.select(["a", "b", "c"]))
@@ -109,7 +109,7 @@ def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
         assert found["labels"][0]["auc"]["value"] > 0.8
         assert scores.shape == (240, 3)
         with pytest.raises(NotFound, match="kind multilabel: it has no ROC curve"):
-            models.roc(bench.db, OWNER, model.id, "validation")
+            bench.db.reading(models.roc, OWNER, model.id, "validation")
 
 
 def _rows(label: dict[str, Any]) -> int:
@@ -125,7 +125,7 @@ def test_metrics_agree_with_the_artifact_on_another_dataset(bench: Workbench) ->
         validation={"method": "dataset", "dataset_id": judge.id},
     )
     model = bench.model(job)
-    found = models.metrics(bench.db, OWNER, model.id, "validation")
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     typed = pq.read_table(bench.blobs.path(judge.table_key or ""))
     ranker = bench.ranker(model)
     scores = ranker.decision_function(typed.select(["a", "b", "c"]))
@@ -142,7 +142,7 @@ def test_metrics_agree_with_the_artifact_on_another_dataset(bench: Workbench) ->
 def test_a_label_too_rare_to_judge_by_has_no_figure(bench: Workbench) -> None:
     dataset = upload(bench, table(60, rare=1))
     model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mr", "n_rounds": 5}))
-    found = models.metrics(bench.db, OWNER, model.id, "validation")
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     assert [label["auc"] is None for label in found["labels"]] == [False, False, True]
     assert found["judged"] == 2
     assert "1 labels have fewer than 2 rows of a class" in model.warnings[0]

@@ -64,13 +64,13 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
         assert part.weight == pytest.approx(rows.weight.sum())
     assert validation.value > 0.8
     assert validation.items == len(unseen)
-    shown = models.metrics(bench.db, OWNER, model.id, "validation")
+    shown = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     assert shown["pair_order"]["value"] == validation.value
     for table_of in (ModelMetrics, ModelCurve):
         with bench.db.read() as session:
             assert session.get(table_of, (model.id, "validation")) is None
     with pytest.raises(NotFound, match="kind preferences: it has no ROC curve"):
-        models.roc(bench.db, OWNER, model.id, "validation")
+        bench.db.reading(models.roc, OWNER, model.id, "validation")
     assert bench.left_over() == []
 
 
@@ -164,7 +164,7 @@ def test_other_ways_of_validation(bench: Workbench) -> None:
     with bench.db.read() as session:
         assert session.get(ModelPairMetrics, (alone.id, "validation")) is None
     with pytest.raises(NotFound, match=r"validation\.method 'none'"):
-        models.metrics(bench.db, OWNER, alone.id, "validation")
+        bench.db.reading(models.metrics, OWNER, alone.id, "validation")
 
 
 def test_missing_values_and_what_the_features_say_of_them(bench: Workbench) -> None:

@@ -61,16 +61,18 @@ def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
     job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, objective=RATE)
     model = bench.model(job)
     assert model.optimised_for == {"metric": "auc"}
-    point = models.point_of_objective(bench.db, model)
+    point = bench.db.reading(models.point_of_objective, model)
     assert point is not None
     assert 0.0 < point.fpr.value <= 0.1
     assert point.tpr.low < point.tpr.value <= point.tpr.high
-    curve = models.roc(bench.db, OWNER, model.id, "validation").curve
+    curve = bench.db.reading(models.roc, OWNER, model.id, "validation").curve
     assert point.tpr.value == curve.tpr[curve.fpr <= 0.1].max()
-    assert models.metrics(bench.db, OWNER, model.id, "validation")["operating_point"] == point
-    trained = models.metrics(bench.db, OWNER, model.id, "train")["operating_point"]
+    assert (
+        bench.db.reading(models.metrics, OWNER, model.id, "validation")["operating_point"] == point
+    )
+    trained = bench.db.reading(models.metrics, OWNER, model.id, "train")["operating_point"]
     assert trained.threshold == point.threshold
-    curve = models.roc(bench.db, OWNER, model.id, "train").curve
+    curve = bench.db.reading(models.roc, OWNER, model.id, "train").curve
     above = curve.thresholds >= point.threshold
     assert (trained.fpr.value, trained.tpr.value) == (curve.fpr[above][-1], curve.tpr[above][-1])
 
@@ -84,7 +86,7 @@ def test_without_validation_there_is_no_cut(bench: Workbench) -> None:
         objective=RATE,
         validation={"method": "none"},
     )
-    assert models.point_of_objective(bench.db, bench.model(job)) is None
+    assert bench.db.reading(models.point_of_objective, bench.model(job)) is None
 
 
 def test_without_a_window_it_is_for_the_whole_auc(bench: Workbench) -> None:
