@@ -151,7 +151,7 @@ class Shop:
         """Upload a table and wait until a worker has read it; returns the dataset's id."""
         dataset_id = self.upload(csv_table(rows))
         eventually(
-            lambda: datasets.get(self.db, OWNER, dataset_id).status == "ready",
+            lambda: self.db.reading(datasets.find, OWNER, dataset_id).status == "ready",
             seconds=60,
             every=LOOK_SECONDS,
         )
@@ -166,7 +166,7 @@ class Shop:
         result = execution.run(payload, lambda step, of, info: None)
         execution.complete(self.db, self.blobs, claim, result)
         shutil.rmtree(payload["workdir"])
-        assert datasets.get(self.db, OWNER, dataset_id).status == "ready"
+        assert self.db.reading(datasets.find, OWNER, dataset_id).status == "ready"
         return dataset_id
 
     def models_of(self, job_id: str) -> int:
@@ -179,7 +179,7 @@ class Shop:
         """Wait until the dataset is invalid; returns the first reason."""
 
         def told() -> str | None:
-            dataset = datasets.get(self.db, OWNER, dataset_id)
+            dataset = self.db.reading(datasets.find, OWNER, dataset_id)
             assert dataset.status != "ready"
             return str(dataset.errors[0]["detail"]) if dataset.errors else None
 

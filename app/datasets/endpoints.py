@@ -34,7 +34,6 @@ from app.datasets.uploads import (
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.schemas import PageOf
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
-from app.platform.database import again_after_deadlock
 from app.platform.sql import Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
@@ -147,8 +146,8 @@ def list_datasets(
     ] = False,
 ) -> PageOf[Dataset]:
     """The owner's datasets, newest first."""
-    page: Any = datasets.list_page(
-        context.db,
+    page: Any = context.db.reading(
+        datasets.list_page,
         caller.owner,
         name=name,
         latest=latest,
@@ -162,7 +161,7 @@ def list_datasets(
 @needs("read")
 def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
     """Its status, and once `ready` the profile of its columns, or once `invalid` the faults."""
-    return Dataset.model_validate(datasets.get(context.db, caller.owner, dataset_id))
+    return Dataset.model_validate(context.db.reading(datasets.find, caller.owner, dataset_id))
 
 
 @router.get("/{dataset_id}/preview", summary="Look at the first rows")
@@ -175,7 +174,8 @@ def preview_dataset(
     limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
 ) -> Preview:
     """The first rows of a ready dataset, typed as they were read; missing values are null."""
-    return Preview(**datasets.preview(context.db, context.blobs, caller.owner, dataset_id, limit))
+    dataset = context.db.reading(datasets.find, caller.owner, dataset_id)
+    return Preview(**datasets.preview(context.blobs, dataset, limit))
 
 
 @router.put(
@@ -201,14 +201,16 @@ async def put_pairs(
     The bytes are durable before the answer. A worker reads them; `pairs.status` then is `ready`, or `invalid` with
     the lines at fault. 409 while an unfinished job uses the dataset.
     """
-    await run_in_threadpool(datasets.check_pairs_open, context.db, caller.owner, dataset_id)
+    await run_in_threadpool(context.db.reading, datasets.check_pairs_open, caller.owner, dataset_id)
     with context.blobs.writer("uploads") as writer:
         table = await receive(request, writer, datasets.refuse_pair_fields)
         body = await run_in_threadpool(_accept_pairs, context, caller.owner, dataset_id, table)
     headers = {"Location": f"/v1/datasets/{dataset_id}"}
     job_id = body["pairs"]["job_id"]
     if await wait.for_end(caller.owner, job_id):
-        dataset = await run_in_threadpool(datasets.get, context.db, caller.owner, dataset_id)
+        dataset = await run_in_threadpool(
+            context.db.reading, datasets.find, caller.owner, dataset_id
+        )
         body = shown(dataset)
         if dataset.pairs is None or dataset.pairs.status != DatasetStatus.PROCESSING:
             response = JSONResponse(body, 200, headers)
@@ -217,16 +219,19 @@ async def put_pairs(
     return JSONResponse(body, 202, headers | {"Retry-After": "1"})
 
 
-@again_after_deadlock
 def _accept_pairs(
     context: Context, owner: str, dataset_id: str, table: Received[None]
 ) -> dict[str, Any]:
-    table.writer.sync()  # the slow part, before the transaction
-    with context.db.write() as session:
-        writer = table.writer
-        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+    writer = table.writer
+    writer.sync()  # the slow part, before the transaction
+    upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+
+    def work(session: Session) -> dict[str, Any]:
         body = shown(datasets.accept_pairs(session, context.settings, owner, dataset_id, upload))
-        writer.commit()
+        writer.commit()  # so late that a refusal leaves no blob behind
+        return body
+
+    body = context.db.writing(work)
     wake_a_worker(context, body["pairs"]["job_id"])
     return body
 
@@ -235,7 +240,7 @@ def _accept_pairs(
 @needs("train")
 def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Delete the table; its models stay. 409 while an unfinished job uses it."""
-    datasets.delete(context.db, caller.owner, dataset_id)
+    context.db.writing(datasets.delete, caller.owner, dataset_id)
 
 
 PATH = "/v1/datasets/{dataset_id}/versions"
@@ -281,20 +286,14 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
         sending.key is None
     ):  # under a key the first answer may be asked for, whatever has become of the version
         await run_in_threadpool(
-            datasets.check_version_open, context.db, owner, dataset_id, _likely_mode(sending)
+            context.db.reading, datasets.find_parent, owner, dataset_id, _likely_mode(sending)
         )
 
     def check(table: VersionTable) -> dict[str, Any]:
-        return datasets.check_version(
-            context.db,
-            context.blobs,
-            context.settings,
-            owner,
-            dataset_id,
-            table.description,
-            table.writer.path,
-            table.format,
-        )
+        new, path = table.description, table.writer.path
+        parent = context.db.reading(datasets.find_parent, owner, dataset_id, new.mode)
+        blobs, settings = context.blobs, context.settings
+        return datasets.check_version(blobs, settings, parent, new, path, table.format)
 
     def accept(session: Session, table: VersionTable, upload: datasets.Upload) -> DatasetRow:
         new = table.description
@@ -317,7 +316,7 @@ def list_versions(
     dataset_id: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> PageOf[Dataset]:
     """Those of the dataset's series, newest first; any of them may be asked."""
-    page: Any = datasets.list_versions(
-        context.db, caller.owner, dataset_id, limit=paging.limit, after=paging.after
+    page: Any = context.db.reading(
+        datasets.list_versions, caller.owner, dataset_id, limit=paging.limit, after=paging.after
     )
     return PageOf[Dataset].model_validate(page)

@@ -21,7 +21,6 @@ from app.datasets.description import LONGEST_TEXT, Description, Format, NewVersi
 from app.ingest.formats import CSV, bounded
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
-from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -78,7 +77,9 @@ def hash_appended(before: str, added: str) -> str:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    """The owner's dataset, in the caller's transaction; `lock` holds the row until that ends."""
+    """The owner's dataset; another owner's is as absent as one that never was. `lock` holds the row until the
+    transaction ends.
+    """
     dataset = None
     if is_id(dataset_id, "ds"):
         dataset = rows.find(session, owner, dataset_id, lock=lock)
@@ -87,14 +88,8 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
     return dataset
 
 
-def get(db: Database, owner: str, dataset_id: str) -> Dataset:
-    """The owner's dataset; another owner's is as absent as one that never was."""
-    with db.read() as session:
-        return find(session, owner, dataset_id)
-
-
 def list_page(
-    db: Database,
+    session: Session,
     owner: str,
     *,
     name: str | None = None,
@@ -108,15 +103,13 @@ def list_page(
     if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
         detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
         raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
-    with db.read() as session:
-        return rows.list_page(session, owner, name=name, latest=latest, limit=limit, after=after)
+    return rows.list_page(session, owner, name=name, latest=latest, limit=limit, after=after)
 
 
-def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
+def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
     """What the columns of a ready dataset hold, and the rows that come twice."""
-    with db.read() as session:
-        dataset = find(session, owner, dataset_id)
-        found = rows.find_profile(session, dataset.id)
+    dataset = find(session, owner, dataset_id)
+    found = rows.find_profile(session, dataset.id)
     if found is None:
         raise Conflict(
             f"dataset {dataset.id} must be ready, and read by this version or a later one, to have a profile; "
@@ -126,13 +119,10 @@ def profile(db: Database, owner: str, dataset_id: str) -> tuple[Dataset, Dataset
     return dataset, found
 
 
-def preview(
-    db: Database, blobs: BlobStore, owner: str, dataset_id: str, limit: int
-) -> dict[str, Any]:
+def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
     """The first rows of a ready dataset, in the order of its columns."""
     import pyarrow.parquet as pq
 
-    dataset = get(db, owner, dataset_id)
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
             f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
@@ -171,25 +161,23 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
 
 
-@again_after_deadlock
 def delete(
-    db: Database, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
+    session: Session, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
 ) -> None:
     """Forget the dataset, unless a job that is queued or running uses it. Its models stay.
 
     The bytes go when the dispatcher next sweeps what no row names. `check` may refuse once nothing of it can change.
     """
-    with db.write() as session:
-        dataset = find(session, owner, dataset_id, lock=True)
-        if check is not None:
-            check(session)
-        busy = rows.unfinished_jobs(session, owner, dataset.id)
-        if busy:
-            raise Conflict(
-                f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
-                code="dataset_in_use",
-            )
-        rows.delete_dataset(session, owner, dataset.id)
+    dataset = find(session, owner, dataset_id, lock=True)
+    if check is not None:
+        check(session)
+    busy = rows.unfinished_jobs(session, owner, dataset.id)
+    if busy:
+        raise Conflict(
+            f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+            code="dataset_in_use",
+        )
+    rows.delete_dataset(session, owner, dataset.id)
 
 
 def accept(
@@ -274,10 +262,11 @@ def check_table(
     return {"valid": True, **{name: result[name] for name in found}}
 
 
-def check_version_open(db: Database, owner: str, parent_id: str, mode: str) -> None:
-    """Raise NotFound or Conflict unless a version could be made now: asked before any bytes are sent."""
-    with db.read() as session:
-        _check_takes_version(session, find(session, owner, parent_id), mode)
+def find_parent(session: Session, owner: str, parent_id: str, mode: str) -> Dataset:
+    """The dataset that a version is to be made from; raises NotFound, or Conflict where none could be made now."""
+    parent = find(session, owner, parent_id)
+    _check_takes_version(session, parent, mode)
+    return parent
 
 
 def accept_version(
@@ -303,31 +292,25 @@ def accept_version(
 
 
 def check_version(
-    db: Database,
     blobs: BlobStore,
     settings: Settings,
-    owner: str,
-    parent_id: str,
+    parent: Dataset,
     new: NewVersion,
     upload: Path,
     kind: Format,
 ) -> dict[str, Any]:
     """Read the version as the worker would, and keep nothing."""
-    with db.read() as session:
-        parent = find(session, owner, parent_id)
-        _check_takes_version(session, parent, new.mode)
     described = _describe_as(parent, new, kind)
     append_to = parent if new.mode == VersionMode.APPEND else None
     return check_table(blobs, settings, described, upload, kind, append_to)
 
 
 def list_versions(
-    db: Database, owner: str, dataset_id: str, *, limit: int, after: str | None
+    session: Session, owner: str, dataset_id: str, *, limit: int, after: str | None
 ) -> Page[Dataset]:
     """The versions of the dataset's series, newest first."""
-    with db.read() as session:
-        series_id = find(session, owner, dataset_id).series_id
-        return rows.list_page(session, owner, series_id=series_id, limit=limit, after=after)
+    series_id = find(session, owner, dataset_id).series_id
+    return rows.list_page(session, owner, series_id=series_id, limit=limit, after=after)
 
 
 def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
@@ -367,10 +350,9 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
         )
 
 
-def check_pairs_open(db: Database, owner: str, dataset_id: str) -> None:
+def check_pairs_open(session: Session, owner: str, dataset_id: str) -> None:
     """Raise NotFound or Conflict unless the dataset would take pairs now: asked before any is sent."""
-    with db.read() as session:
-        _check_takes_pairs(session, owner, find(session, owner, dataset_id))
+    _check_takes_pairs(session, owner, find(session, owner, dataset_id))
 
 
 def accept_pairs(

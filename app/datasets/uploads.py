@@ -441,7 +441,7 @@ async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Respons
         answer = await run_in_threadpool(_accept, sending, purpose, table)
 
     def look(dataset_id: str) -> tuple[Json, bool]:
-        dataset = datasets.get(context.db, sending.owner, dataset_id)
+        dataset = context.db.reading(datasets.find, sending.owner, dataset_id)
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
     path, again = purpose.path, purpose.look or look

@@ -170,7 +170,7 @@ class Housekeeper:
 
         try:
             with service.by_command(dataset.owner, "housekeeping"):
-                datasets.delete(self._db, dataset.owner, dataset.id, check)
+                self._db.writing(datasets.delete, dataset.owner, dataset.id, check)
         except (Conflict, NotFound):
             return 0
         return 1

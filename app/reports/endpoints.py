@@ -154,7 +154,7 @@ def profile_dataset(
 
     A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
     """
-    dataset, found = datasets.profile(context.db, caller.owner, dataset_id)
+    dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
     if format == "json":
         return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
     with context.turn():

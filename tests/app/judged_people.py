@@ -54,7 +54,7 @@ class People:
 def train(bench: Workbench, dataset_id: str, name: str, **request: Any) -> Model:
     """Train a ranker on a dataset."""
     return bench.model(
-        bench.work_on(datasets.get(bench.db, OWNER, dataset_id), name=name, **request)
+        bench.work_on(bench.db.reading(datasets.find, OWNER, dataset_id), name=name, **request)
     )
 
 

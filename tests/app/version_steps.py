@@ -51,7 +51,7 @@ def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Data
     version = make(bench, parent, body, **given)
     job = bench.work()
     assert job.state == "succeeded", job.error
-    return datasets.get(bench.db, OWNER, version.id)
+    return bench.db.reading(datasets.find, OWNER, version.id)
 
 
 def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str:
@@ -59,14 +59,14 @@ def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str
     version = make(bench, parent, body, **given)
     job = bench.work()
     assert job.error is not None
-    assert datasets.get(bench.db, OWNER, version.id).status == "invalid"
+    assert bench.db.reading(datasets.find, OWNER, version.id).status == "invalid"
     detail: str = job.error["detail"]
     return detail
 
 
 def data(bench: Workbench, dataset: Dataset) -> list[dict[str, Any]]:
     """The rows of a dataset."""
-    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 100)
+    shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 100)
     return [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
 
 

@@ -163,7 +163,7 @@ class Workbench:
         dataset = self.upload(body, **given)
         job = self.work()
         assert job.state == "succeeded", job.error
-        return datasets.get(self.db, dataset.owner, dataset.id)
+        return self.db.reading(datasets.find, dataset.owner, dataset.id)
 
     def model(self, job: Job) -> Model:
         """Return the model that a job made."""

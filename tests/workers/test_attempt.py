@@ -179,7 +179,7 @@ def test_an_upload_whose_parser_hangs_or_crashes_is_invalid(crew: Crew) -> None:
     crashed = crew.fit_process()
     os.kill(crashed, signal.SIGSTOP)
     dataset_id = crew.shop.upload(csv_table(200), job_max_attempts=1)
-    job_id = datasets.get(crew.shop.db, OWNER, dataset_id).job_id
+    job_id = crew.shop.db.reading(datasets.find, OWNER, dataset_id).job_id
     assert job_id is not None
     crew.shop.reaches(job_id, "running")
     os.kill(crashed, signal.SIGSEGV)
@@ -193,13 +193,13 @@ def test_the_users_fault_fails_at_once(crew: Crew) -> None:
     shop = crew.shop
     for table in (b"x,z\n1,0\n2,1\n", b"x,y\n1,1\n2,1\n", b""):
         dataset_id = shop.upload(table)
-        job_id = datasets.get(shop.db, OWNER, dataset_id).job_id
+        job_id = shop.db.reading(datasets.find, OWNER, dataset_id).job_id
         assert job_id is not None
         ingest = shop.ends(job_id)
         assert (ingest.state, ingest.attempt) == ("failed", 1)
         assert ingest.error is not None
         assert ingest.error["detail"]
-        assert datasets.get(shop.db, OWNER, dataset_id).status == "invalid"
+        assert shop.db.reading(datasets.find, OWNER, dataset_id).status == "invalid"
 
 
 def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(

@@ -34,7 +34,7 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     slots = make_slots(shop)
     dataset_id = shop.upload(csv_table(200))
     slots.wake()
-    eventually(lambda: datasets.get(shop.db, OWNER, dataset_id).status == "ready")
+    eventually(lambda: shop.db.reading(datasets.find, OWNER, dataset_id).status == "ready")
     warm_process(slots)  # idle again: what comes now, only the next wake-up can tell of
     first, second = shop.train(dataset_id, 5), shop.train(dataset_id, 5)
     slots.wake()

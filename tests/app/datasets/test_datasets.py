@@ -120,11 +120,11 @@ def test_formats() -> None:
 @on_both
 def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
-    shown = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 3)
+    shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 3)
     assert shown == {"columns": ["age", "left"], "data": [[1.0, "yes"], [2.0, "no"], [None, "no"]]}
     waiting = bench.upload(SMALL)
     with pytest.raises(Conflict, match="must be ready, it is processing"):
-        datasets.preview(bench.db, bench.blobs, OWNER, waiting.id, 3)
+        datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, waiting.id), 3)
 
 
 @on_both
@@ -132,14 +132,14 @@ def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
     job = bench.submit(dataset)
     with pytest.raises(Conflict, match=job.id):
-        datasets.delete(bench.db, OWNER, dataset.id)
+        bench.db.writing(datasets.delete, OWNER, dataset.id)
     bench.work()
     for owner, dataset_id in (("bob", dataset.id), (OWNER, "ds_x")):
         with pytest.raises(NotFound):
-            datasets.delete(bench.db, owner, dataset_id)
-    datasets.delete(bench.db, OWNER, dataset.id)
+            bench.db.writing(datasets.delete, owner, dataset_id)
+    bench.db.writing(datasets.delete, OWNER, dataset.id)
     with pytest.raises(NotFound):
-        datasets.get(bench.db, OWNER, dataset.id)
+        bench.db.reading(datasets.find, OWNER, dataset.id)
 
 
 @on_both

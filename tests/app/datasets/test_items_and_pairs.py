@@ -37,7 +37,7 @@ def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
         dataset.columns[0] | {"name": "item", "type": "categorical", "distinct": 80}
         == (dataset.columns[0])
     )
-    seen = datasets.preview(bench.db, bench.blobs, OWNER, dataset.id, 2)
+    seen = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 2)
     assert seen["columns"] == ["a", "b", "c", "item"]
     assert seen["data"][1] == [*X[1].tolist(), "item1"]
 
@@ -69,7 +69,7 @@ def test_bad_pairs_are_told_by_line(
     assert job.state == JobState.FAILED
     assert job.error is not None
     assert detail in job.error["detail"]
-    found = datasets.get(bench.db, OWNER, dataset.id)
+    found = bench.db.reading(datasets.find, OWNER, dataset.id)
     assert found.status == "ready"
     assert found.pairs is not None
     assert found.pairs.status == "invalid"
@@ -87,7 +87,7 @@ def test_pairs_as_parquet_and_items_as_numbers(bench: Workbench) -> None:
     pq.write_table(pairs, sink)
     job = bench.compare(dataset, sink.getvalue(), "application/vnd.apache.parquet")
     assert job.state == JobState.SUCCEEDED, job.error
-    found = datasets.get(bench.db, OWNER, dataset.id)
+    found = bench.db.reading(datasets.find, OWNER, dataset.id)
     assert found.pairs is not None
     assert (found.pairs.pairs, found.pairs.items) == (3, 6)
     rows = pq.read_table(bench.blobs.path(found.pairs.table_key or "")).to_pydict()
@@ -119,7 +119,7 @@ def test_odd_parquet_pairs_are_refused_and_no_accident(
     pq.write_table(pa.table(columns), sink)
     job = bench.compare(dataset, sink.getvalue(), "application/vnd.apache.parquet")
     assert job.state == JobState.FAILED
-    found = datasets.get(bench.db, OWNER, dataset.id).pairs
+    found = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert found is not None
     assert (found.status, bool(found.errors)) == ("invalid", True)
 
@@ -150,9 +150,9 @@ def test_pairs_replace_those_before(bench: Workbench) -> None:
     dataset, _, worth = upload_items(bench)
     bench.compare(dataset, "better,worse\nitem0,nobody\n")
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 50)))
-    first = datasets.get(bench.db, OWNER, dataset.id).pairs
+    first = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 60, seed=1)))
-    second = datasets.get(bench.db, OWNER, dataset.id).pairs
+    second = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert first is not None
     assert second is not None
     assert (first.pairs, second.pairs) == (50, 60)
@@ -172,13 +172,13 @@ def test_who_may_take_pairs_and_when(bench: Workbench) -> None:
         bench.put_pairs(waiting, "better,worse\n")
     bench.work()
     bench.put_pairs(waiting, "better,worse\na,b\n")
-    for busy in (bench.put_pairs, lambda *_: datasets.delete(bench.db, OWNER, waiting.id)):
+    for busy in (bench.put_pairs, lambda *_: bench.db.writing(datasets.delete, OWNER, waiting.id)):
         with pytest.raises(Conflict, match="in use by 1 unfinished jobs"):
             busy(waiting, "better,worse\n")
     with pytest.raises(Conflict, match="pairs that are ready, they are processing"):
         bench.submit(waiting)
     bench.work()
-    datasets.delete(bench.db, OWNER, waiting.id)
+    bench.db.writing(datasets.delete, OWNER, waiting.id)
 
 
 @on_both
@@ -186,10 +186,10 @@ def test_reading_pairs_again(bench: Workbench) -> None:
     """A cancelled job leaves the pairs invalid; its retry reads them, another's does not."""
     dataset, _, worth = upload_items(bench)
     bench.put_pairs(dataset, pairs_csv(draw_pairs(worth, 50)))
-    waiting = datasets.get(bench.db, OWNER, dataset.id).pairs
+    waiting = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert waiting is not None
     jobs.cancel(bench.db, OWNER, waiting.job_id)
-    cancelled = datasets.get(bench.db, OWNER, dataset.id).pairs
+    cancelled = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert cancelled is not None
     assert (cancelled.status, cancelled.errors) == (
         "invalid",
@@ -198,7 +198,7 @@ def test_reading_pairs_again(bench: Workbench) -> None:
     with bench.db.write() as session:
         jobs.retry(session, bench.settings, OWNER, waiting.job_id)
     assert bench.work().state == JobState.SUCCEEDED
-    again = datasets.get(bench.db, OWNER, dataset.id).pairs
+    again = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert again is not None
     assert again.status == "ready"
     with (
@@ -218,7 +218,7 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     queue.give_back(bench.db, stale)
     with pytest.raises(LeaseLost):
         bench.complete(stale, result)
-    found = datasets.get(bench.db, OWNER, dataset.id).pairs
+    found = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert found is not None
     assert found.status == "processing"
     assert bench.work().state == JobState.SUCCEEDED

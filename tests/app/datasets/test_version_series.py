@@ -39,13 +39,13 @@ def test_rows_are_added_to_the_newest_version_alone(bench: Workbench) -> None:
         bench.work()
     with pytest.raises(Conflict, match="version 3"):
         make(bench, waiting.id, MORE)
-    datasets.delete(bench.db, OWNER, other.id)
+    bench.db.writing(datasets.delete, OWNER, other.id)
     assert made(bench, waiting.id, MORE).version == 4  # a number is never given again
     for owner, dataset_id in (("bob", first.id), (OWNER, "ds_x")):
         with pytest.raises(NotFound):
-            datasets.check_version_open(bench.db, owner, dataset_id, "append")
+            bench.db.reading(datasets.find_parent, owner, dataset_id, "append")
         with pytest.raises(NotFound):
-            datasets.list_versions(bench.db, owner, dataset_id, limit=10, after=None)
+            bench.db.reading(datasets.list_versions, owner, dataset_id, limit=10, after=None)
 
 
 @on_both
@@ -67,14 +67,14 @@ def test_a_version_that_is_being_added_to_stays_until_that_is_done(bench: Workbe
     first = bench.ready(FIRST, **GIVEN)
     second = make(bench, first.id, MORE)
     with pytest.raises(Conflict, match=str(second.job_id)):
-        datasets.delete(bench.db, OWNER, first.id)
+        bench.db.writing(datasets.delete, OWNER, first.id)
     bench.work()
-    datasets.delete(bench.db, OWNER, first.id)
-    second = datasets.get(bench.db, OWNER, second.id)
+    bench.db.writing(datasets.delete, OWNER, first.id)
+    second = bench.db.reading(datasets.find, OWNER, second.id)
     assert (second.parent_id, len(data(bench, second))) == (first.id, 5)
     third = made(bench, second.id, MORE)
     assert (third.version, third.series_id) == (3, first.id)
-    page = datasets.list_versions(bench.db, OWNER, third.id, limit=10, after=None)
+    page = bench.db.reading(datasets.list_versions, OWNER, third.id, limit=10, after=None)
     assert [version.id for version in page.data] == [third.id, second.id]
 
 
@@ -96,7 +96,7 @@ def test_reading_again_what_failed(bench: Workbench) -> None:
     with pytest.raises(Conflict) as caught:
         retry()
     assert caught.value.code == "not_the_newest_version"
-    datasets.delete(bench.db, OWNER, first.id)
+    bench.db.writing(datasets.delete, OWNER, first.id)
     with pytest.raises(Conflict, match="was deleted"):
         retry()
 
@@ -109,7 +109,7 @@ def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
     make(bench, second.id, MORE)
 
     def listed(**asked: Any) -> list[str]:
-        page = datasets.list_page(bench.db, OWNER, limit=10, after=None, **asked)
+        page = bench.db.reading(datasets.list_page, OWNER, limit=10, after=None, **asked)
         return [dataset.id for dataset in page.data]
 
     assert listed(latest=True) == [other.id, second.id]
@@ -127,9 +127,8 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
 
     def check(**given: str) -> dict[str, Any]:
         said = describe_version(given)
-        return datasets.check_version(
-            bench.db, bench.blobs, bench.settings, OWNER, first.id, said, upload, csv
-        )
+        parent = bench.db.reading(datasets.find_parent, OWNER, first.id, said.mode)
+        return datasets.check_version(bench.blobs, bench.settings, parent, said, upload, csv)
 
     before = sorted(bench.blobs.root.rglob("*"))
     assert check()["rows"] == 5
@@ -139,7 +138,7 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     upload.write_text(FIRST)
     assert check(mode="replace")["rows"] == 3
     assert sorted(bench.blobs.root.rglob("*")) == before
-    assert len(datasets.list_page(bench.db, OWNER, limit=10, after=None).data) == 1
+    assert len(bench.db.reading(datasets.list_page, OWNER, limit=10, after=None).data) == 1
 
 
 def table(rows: int, seed: int) -> str:
@@ -175,7 +174,7 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
         )
 
     for dataset in (second, other):
-        datasets.delete(bench.db, OWNER, dataset.id)
+        bench.db.writing(datasets.delete, OWNER, dataset.id)
     with bench.db.write() as session:
         for judge, words in ((first, "m:1 was trained on rows of this dataset"), (other, None)):
             asked = EvaluationRequest("m:1", judge.id)

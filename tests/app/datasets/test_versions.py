@@ -25,7 +25,7 @@ def test_rows_are_added_as_if_the_table_had_been_uploaded_whole(bench: Workbench
     assert data(bench, second) == data(bench, whole)
     assert second.columns == whole.columns
     assert (second.rows, second.positives, second.negatives) == (5, 2, 3)
-    profiles = [datasets.profile(bench.db, OWNER, each.id)[1] for each in (second, whole)]
+    profiles = [bench.db.reading(datasets.profile, OWNER, each.id)[1] for each in (second, whole)]
     assert profiles[0].columns == profiles[1].columns
     assert profiles[0].duplicates == profiles[1].duplicates
 

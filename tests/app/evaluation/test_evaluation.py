@@ -286,7 +286,7 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
         with pytest.raises(Conflict, match="is in use by"):
             bench.db.writing(models.delete, OWNER, model.id)
     with pytest.raises(Conflict, match="in use by 2 unfinished jobs"):
-        datasets.delete(bench.db, OWNER, new)
+        bench.db.writing(datasets.delete, OWNER, new)
     with pytest.raises(
         Conflict, match=r"has the unfinished job job_\w+: wait for its end or cancel it"
     ):
@@ -295,7 +295,7 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     # What was found stays, whatever becomes of whom it was found of.
     for model in (first, second):
         bench.db.writing(models.delete, OWNER, model.id)
-    datasets.delete(bench.db, OWNER, new)
+    bench.db.writing(datasets.delete, OWNER, new)
     kept = EVALUATIONS.get(bench.db, OWNER, asked.id)
     assert (kept.model_name, kept.metrics is not None) == ("first", True)
     assert len(service.roc(bench.db, OWNER, asked.id)[1]) > 2

@@ -48,7 +48,7 @@ def test_bad_upload_becomes_invalid(bench: Workbench) -> None:
     assert job.state == JobState.FAILED
     assert job.error is not None
     assert job.error["errors"] == [fault]
-    found = datasets.get(bench.db, OWNER, dataset.id)
+    found = bench.db.reading(datasets.find, OWNER, dataset.id)
     assert found.status == DatasetStatus.INVALID
     assert found.errors == [fault]
     assert (found.table_key, found.rows, found.columns) == (None, None, [])
@@ -89,7 +89,7 @@ def test_stale_reading_writes_nothing(bench: Workbench) -> None:
     queue.give_back(bench.db, stale)
     with pytest.raises(LeaseLost):
         bench.complete(stale, result)
-    assert datasets.get(bench.db, OWNER, dataset.id).status == DatasetStatus.PROCESSING
+    assert bench.db.reading(datasets.find, OWNER, dataset.id).status == DatasetStatus.PROCESSING
     shutil.rmtree(payload["workdir"])
 
 

@@ -259,7 +259,7 @@ class TestRetry:
         submit(db, dataset_id=dataset.id, spec=spec)
         claim = claimed(db)
         queue.fail(db, claim, {"code": "x", "title": "x", "detail": "x"})
-        datasets.delete(db, OWNER, judge.id)
+        db.writing(datasets.delete, OWNER, judge.id)
         with (
             pytest.raises(Conflict, match=f"{judge.id} was deleted") as caught,
             db.write() as session,

@@ -42,14 +42,14 @@ def test_the_order_matters(
     shutil.copytree(blobs.root, tmp_path / "too-early")
     made_meanwhile = upload(db, blobs, b"made between the early copy and the dump")
     postgres.dump("migrated", tmp_path / "dump")
-    datasets.delete(db, OWNER, deleted)
+    db.writing(datasets.delete, OWNER, deleted)
     after = upload(db, blobs, b"made after the dump")
     shutil.copytree(blobs.root, tmp_path / "copy")
     db.close()
     postgres.load(tmp_path / "dump", "restored")
 
     copy = Database(restored)
-    page = datasets.list_page(copy, OWNER, limit=10, after=None)
+    page = copy.reading(datasets.list_page, OWNER, limit=10, after=None)
     assert {dataset.id for dataset in page.data} == {kept, deleted, made_meanwhile}
     assert after not in {dataset.id for dataset in page.data}
     copy.close()

@@ -252,12 +252,12 @@ def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     asked = {"method": "dataset", "dataset_id": judged.id}
     model = bench.model(bench.work_on(learnt, validation=asked))
     depend(bench, model.id, "age", part="validation")
-    datasets.delete(bench.db, OWNER, judged.id)
+    bench.db.writing(datasets.delete, OWNER, judged.id)
     with pytest.raises(Conflict, match=f"dataset {judged.id}, which was deleted") as refusal:
         depend(bench, model.id, "age", part="validation")
     assert refusal.value.code == "dataset_deleted"
     depend(bench, model.id, "age")
-    datasets.delete(bench.db, OWNER, learnt.id)
+    bench.db.writing(datasets.delete, OWNER, learnt.id)
     with pytest.raises(Conflict, match=f"dataset {learnt.id}, which was deleted"):
         depend(bench, model.id, "age")
     assert importances.read(bench.db, OWNER, model.id, None)["features"]

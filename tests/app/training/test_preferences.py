@@ -26,7 +26,7 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
     weights = np.random.default_rng(1).integers(0, 4, len(pairs)).astype(float)
     job = bench.compare(dataset, pairs_csv(pairs, weights.tolist()))
     assert job.state == JobState.SUCCEEDED, job.error
-    ready = datasets.get(bench.db, OWNER, dataset.id)
+    ready = bench.db.reading(datasets.find, OWNER, dataset.id)
     assert ready.pairs is not None
     assert (ready.pairs.status, ready.pairs.pairs, ready.pairs.weighted) == ("ready", 3000, True)
     job = bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}, name="films")
@@ -88,7 +88,7 @@ def test_a_split_by_pairs_keeps_both_directions_together(bench: Workbench) -> No
     dataset, _, worth = upload_items(bench, 8)
     pairs = draw_pairs(worth, 60)
     bench.compare(dataset, pairs_csv(pairs + [(k, i) for i, k in pairs]))
-    ready = datasets.get(bench.db, OWNER, dataset.id)
+    ready = bench.db.reading(datasets.find, OWNER, dataset.id)
     assert ready.pairs is not None
     payload = {
         "spec": {"validation": {"method": "holdout", "fraction": 0.25}, "seed": 3},
