@@ -77,7 +77,7 @@ def list_evaluations(
     *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[Evaluation]:
     """The owner's evaluations, newest first, of one model or dataset if you like."""
-    page = EVALUATIONS.list_page(context.db, caller.owner, **vars(only), **vars(paging))
+    page = context.db.reading(EVALUATIONS.list_page, caller.owner, **vars(only), **vars(paging))
     return PageOf[Evaluation](
         data=[evaluation_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
@@ -87,7 +87,7 @@ def list_evaluations(
 @needs("read")
 def read_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> Evaluation:
     """Its status, and once it is `ready` metrics and drift."""
-    return evaluation_of(EVALUATIONS.get(context.db, caller.owner, evaluation_id))
+    return evaluation_of(context.db.reading(EVALUATIONS.find, caller.owner, evaluation_id))
 
 
 @router.get(
@@ -105,7 +105,7 @@ def read_evaluation_roc(
     form: CurveFormDep,
 ) -> Response:
     """Points from (0, 0) to (1, 1), as of a model. 404 until it is ready, and for pairs and several labels."""
-    row, curve, totals = service.roc(context.db, caller.owner, evaluation_id)
+    row, curve, totals = context.db.reading(service.roc, caller.owner, evaluation_id)
     return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
 
 
@@ -113,7 +113,7 @@ def read_evaluation_roc(
 @needs("train")
 def delete_evaluation(evaluation_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Forget it. 409 while its job is unfinished."""
-    EVALUATIONS.delete(context.db, caller.owner, evaluation_id)
+    context.db.writing(EVALUATIONS.delete, caller.owner, evaluation_id)
 
 
 def _shown(row: EvaluationRow) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def list_comparisons(
     *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[Comparison]:
     """The owner's comparisons, newest first, of one model or dataset if you like."""
-    page = COMPARISONS.list_page(context.db, caller.owner, **vars(only), **vars(paging))
+    page = context.db.reading(COMPARISONS.list_page, caller.owner, **vars(only), **vars(paging))
     return PageOf[Comparison](
         data=[comparison_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
@@ -182,14 +182,14 @@ def list_comparisons(
 @needs("read")
 def read_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> Comparison:
     """Its status, and once it is `ready` the result."""
-    return comparison_of(COMPARISONS.get(context.db, caller.owner, comparison_id))
+    return comparison_of(context.db.reading(COMPARISONS.find, caller.owner, comparison_id))
 
 
 @comparisons_router.delete("/{comparison_id}", status_code=204, summary="Delete a comparison")
 @needs("train")
 def delete_comparison(comparison_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Forget it. 409 while its job is unfinished."""
-    COMPARISONS.delete(context.db, caller.owner, comparison_id)
+    context.db.writing(COMPARISONS.delete, caller.owner, comparison_id)
 
 
 def _shown_comparison(row: ComparisonRow) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from app.jobs.repository import insert_made
 from app.jobs.resources import PROCESSING, JobResource, status_of
 from app.models.objectives import WHOLE, Window
 from app.models.service import curve_of, find_named, find_to_use
-from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -224,17 +223,18 @@ def submit_evaluation(
     )
 
 
-def roc(db: Database, owner: str, evaluation_id: str) -> tuple[Evaluation, RocCurve, ClassTotals]:
+def roc(
+    session: Session, owner: str, evaluation_id: str
+) -> tuple[Evaluation, RocCurve, ClassTotals]:
     """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
     from core.metrics import ClassTotals
 
-    with db.read() as session:
-        evaluation = EVALUATIONS.find(session, owner, evaluation_id)
-        row = rows.find_curve(session, evaluation.id)
-        if row is None or evaluation.metrics is None:
-            raise _no_curve(evaluation)
-        totals = ClassTotals(**evaluation.metrics["totals"])
-        return evaluation, curve_of(row), totals
+    evaluation = EVALUATIONS.find(session, owner, evaluation_id)
+    row = rows.find_curve(session, evaluation.id)
+    if row is None or evaluation.metrics is None:
+        raise _no_curve(evaluation)
+    totals = ClassTotals(**evaluation.metrics["totals"])
+    return evaluation, curve_of(row), totals
 
 
 def _no_curve(evaluation: Evaluation) -> NotFound:

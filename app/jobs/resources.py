@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from app.jobs import repository as rows
 from app.jobs.queue import Claim
-from app.platform.database import Database, again_after_deadlock
+from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, check_id
 from app.platform.ids import Prefix, is_id
 from app.platform.sql import Json, Page, Session
@@ -51,25 +51,20 @@ class JobResource(Generic[Made]):
             raise NotFound(f"there is no {self.name} {id_[:100]!r}")
         return found
 
-    def get(self, db: Database, owner: str, id_: str) -> Made:
-        """The same in a transaction of its own."""
-        with db.read() as session:
-            return self.find(session, owner, id_)
-
     def poll(
         self, db: Database, owner: str, show: Callable[[Made], Json]
     ) -> Callable[[str], tuple[Json, bool]]:
         """A function that reads the resource of an id: as `show` shows it, and whether its job has ended."""
 
         def read(id_: str) -> tuple[Json, bool]:
-            found = self.get(db, owner, id_)
+            found = db.reading(self.find, owner, id_)
             return show(found), status_of(found) != PROCESSING
 
         return read
 
     def list_page(
         self,
-        db: Database,
+        session: Session,
         owner: str,
         *,
         model_id: str | None,
@@ -80,20 +75,25 @@ class JobResource(Generic[Made]):
         """The owner's resources, newest first, of one model or dataset if one is given."""
         check_id("model_id", model_id, "mdl")
         check_id("dataset_id", dataset_id, "ds")
-        with db.read() as session:
-            return rows.list_made(
-                session,
-                self.table,
-                owner,
-                model_id=model_id,
-                dataset_id=dataset_id,
-                limit=limit,
-                after=after,
-            )
+        return rows.list_made(
+            session,
+            self.table,
+            owner,
+            model_id=model_id,
+            dataset_id=dataset_id,
+            limit=limit,
+            after=after,
+        )
 
-    def delete(self, db: Database, owner: str, id_: str) -> None:
+    def delete(self, session: Session, owner: str, id_: str) -> None:
         """Delete the resource; raises Conflict while its job is unfinished. The sweeper removes its blobs."""
-        _delete(self, db, owner, id_)
+        found = self.find(session, owner, id_, lock=True)
+        if status_of(found) == PROCESSING:
+            raise Conflict(
+                f"{self.name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
+                code=f"{self._code}_in_use",
+            )
+        rows.delete_made(session, self.table, owner, id_)
 
     def find_to_make(self, session: Session, claim: Claim, id_: str) -> Made:
         """The resource that a claimed job is to make; raises Conflict where it was deleted."""
@@ -119,15 +119,3 @@ class JobResource(Generic[Made]):
     @property
     def _code(self) -> str:
         return self.name.replace(" ", "_")
-
-
-@again_after_deadlock
-def _delete(resource: JobResource[Made], db: Database, owner: str, id_: str) -> None:
-    with db.write() as session:
-        found = resource.find(session, owner, id_, lock=True)
-        if status_of(found) == PROCESSING:
-            raise Conflict(
-                f"{resource.name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
-                code=f"{resource._code}_in_use",
-            )
-        rows.delete_made(session, resource.table, owner, id_)

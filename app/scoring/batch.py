@@ -15,7 +15,6 @@ from app.jobs.repository import insert_made
 from app.jobs.resources import JobResource, status_of
 from app.models.service import find_named, find_to_use
 from app.platform.blobs import BlobStore
-from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -191,9 +190,11 @@ def check(
     return {"valid": True, "rows": count}
 
 
-def result(db: Database, blobs: BlobStore, owner: str, batch_id: str) -> tuple[BatchScore, Path]:
+def result(
+    session: Session, blobs: BlobStore, owner: str, batch_id: str
+) -> tuple[BatchScore, Path]:
     """Where the scores lie; raises Conflict until they are there."""
-    batch = BATCH_SCORES.get(db, owner, batch_id)
+    batch = BATCH_SCORES.find(session, owner, batch_id)
     if batch.result_key is None:
         raise Conflict(
             f"batch score {batch.id} must be ready to have a result, it is {status_of(batch)}",

@@ -107,7 +107,7 @@ async def create_batch_score(
     context = sending.context
     model = sending.request.query_params.get(_MODEL)
     if model is not None:  # said before the body is read
-        await run_in_threadpool(_check_model, sending, model)
+        await run_in_threadpool(context.db.reading, batch_scores.find_model, sending.owner, model)
     lenient = is_lenient(sending.request)
 
     def check(table: Received[UploadRequest]) -> dict[str, Any]:
@@ -132,11 +132,6 @@ async def create_batch_score(
         look=BATCH_SCORES.poll(sending.context.db, sending.owner, _shown),
     )
     return await take_in(sending, purpose)
-
-
-def _check_model(sending: TableRequest, ref: str) -> None:
-    with sending.context.db.read() as session:
-        batch_scores.find_model(session, sending.owner, ref)
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
@@ -231,7 +226,7 @@ def list_batch_scores(
     *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
 ) -> PageOf[BatchScore]:
     """The owner's, newest first, of one model or dataset if you like."""
-    page = BATCH_SCORES.list_page(context.db, caller.owner, **vars(only), **vars(paging))
+    page = context.db.reading(BATCH_SCORES.list_page, caller.owner, **vars(only), **vars(paging))
     return PageOf[BatchScore](
         data=[batch_score_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
@@ -241,7 +236,7 @@ def list_batch_scores(
 @needs("score")
 def read_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchScore:
     """Their status, and once `ready` what the result holds; once `failed` why."""
-    return batch_score_of(BATCH_SCORES.get(context.db, caller.owner, batch_score_id))
+    return batch_score_of(context.db.reading(BATCH_SCORES.find, caller.owner, batch_score_id))
 
 
 @router.get(
@@ -274,7 +269,9 @@ def read_result(
     is there. The Parquet file has an ETag, and may be read in ranges. Kept columns of a dataset take the scope `read`
     besides.
     """
-    batch, path = batch_scores.result(context.db, context.blobs, caller.owner, batch_score_id)
+    batch, path = context.db.reading(
+        batch_scores.result, context.blobs, caller.owner, batch_score_id
+    )
     if batch.dataset_id is not None and batch.terms[table_rows.KEEP]:
         _check_reads(caller)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
@@ -308,7 +305,7 @@ def _csv(path: Path) -> Iterator[bytes]:
 @needs("score")
 def delete_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Forget them, with their result. 409 while their job is unfinished."""
-    BATCH_SCORES.delete(context.db, caller.owner, batch_score_id)
+    context.db.writing(BATCH_SCORES.delete, caller.owner, batch_score_id)
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Eval
     job = bench.work()
     assert job.state == JobState.SUCCEEDED, job.error
     assert bench.left_over() == []
-    return EVALUATIONS.get(bench.db, OWNER, asked.id)
+    return bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
 
 
 def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: Any) -> Comparison:

@@ -60,7 +60,7 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     per_group = np.bincount(people.group[people.y], people.weight[people.y])
     kish = per_group.sum() ** 2 / (per_group**2).sum()
     assert figures["totals"]["positive_effective"] == pytest.approx(kish)
-    _, curve, _ = service.roc(bench.db, OWNER, found.id)
+    _, curve, _ = bench.db.reading(service.roc, OWNER, found.id)
     exact = metrics.roc_curve(people.y, scores, people.weight)
     for name in ("fpr", "tpr", "thresholds"):
         assert getattr(curve, name) == pytest.approx(getattr(exact, name))
@@ -145,7 +145,7 @@ def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
     assert [warning[: len(words)] for warning in found.warnings] == [words]
     compared = ask_comparison(bench, ["bare", "boosted"], dataset_id)
     assert bench.work().state == JobState.SUCCEEDED
-    warnings = COMPARISONS.get(bench.db, OWNER, compared.id).warnings
+    warnings = bench.db.reading(COMPARISONS.find, OWNER, compared.id).warnings
     assert [warning.split(" was")[0].split()[-1] for warning in warnings] == ["bare:1", "boosted:1"]
     # Where features are coarse, that rows are equal says nothing.
     coarse = ["a,left\n" + "".join(f"{i % 7},{k}\n" for i in range(90) for k in "yn")] * 2
@@ -188,7 +188,7 @@ def test_pairs(bench: Workbench) -> None:
     assert found.drift is not None
     assert [area["of"] for area in found.drift["areas"]] == ["pair_order"]
     with pytest.raises(NotFound, match="kind preferences, which has metrics alone"):
-        service.roc(bench.db, OWNER, found.id)
+        bench.db.reading(service.roc, OWNER, found.id)
     with pytest.raises(Invalid, match="leave the windows out"):
         ask(bench, "films", fresh.id, windows=[(0.0, 0.1)])
     bench.work_on(dataset, name="more")
@@ -243,7 +243,7 @@ def test_the_figures_of_a_comparison(bench: Workbench) -> None:
         bench, ["boosted", "linear:1", other.id], new, windows=[(0.0, 1.0), (0.0, 0.2)], level=0.9
     )
     assert bench.work().state == JobState.SUCCEEDED
-    found = COMPARISONS.get(bench.db, OWNER, asked.id)
+    found = bench.db.reading(COMPARISONS.find, OWNER, asked.id)
     assert [model.model_id for model in found.models] == [model.id for model in (*plain, other)]
     (warning,) = found.warnings
     assert warning.startswith("other:1 was trained on rows of this dataset")
@@ -290,18 +290,18 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     with pytest.raises(
         Conflict, match=r"has the unfinished job job_\w+: wait for its end or cancel it"
     ):
-        EVALUATIONS.delete(bench.db, OWNER, asked.id)
+        bench.db.writing(EVALUATIONS.delete, OWNER, asked.id)
     bench.work(), bench.work()
     # What was found stays, whatever becomes of whom it was found of.
     for model in (first, second):
         bench.db.writing(models.delete, OWNER, model.id)
     bench.db.writing(datasets.delete, OWNER, new)
-    kept = EVALUATIONS.get(bench.db, OWNER, asked.id)
+    kept = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
     assert (kept.model_name, kept.metrics is not None) == ("first", True)
-    assert len(service.roc(bench.db, OWNER, asked.id)[1]) > 2
-    assert COMPARISONS.get(bench.db, OWNER, compared.id).result is not None
-    EVALUATIONS.delete(bench.db, OWNER, asked.id)
-    COMPARISONS.delete(bench.db, OWNER, compared.id)
+    assert len(bench.db.reading(service.roc, OWNER, asked.id)[1]) > 2
+    assert bench.db.reading(COMPARISONS.find, OWNER, compared.id).result is not None
+    bench.db.writing(EVALUATIONS.delete, OWNER, asked.id)
+    bench.db.writing(COMPARISONS.delete, OWNER, compared.id)
     with bench.db.read() as session:
         for table in (Evaluation, EvaluationCurve, Comparison, ComparisonModel):
             assert session.scalars(select(table)).all() == []
@@ -313,16 +313,16 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     train(bench, old, "churn")
     asked = ask(bench, "churn", new)
     jobs.cancel(bench.db, OWNER, asked.job_id)
-    stopped = EVALUATIONS.get(bench.db, OWNER, asked.id)
+    stopped = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
     assert (status_of(stopped), stopped.metrics) == ("cancelled", None)
     with pytest.raises(NotFound, match=r"has no ROC curve: its job \w+ has cancelled"):
-        service.roc(bench.db, OWNER, asked.id)
+        bench.db.reading(service.roc, OWNER, asked.id)
     with bench.db.write() as session:
         job = jobs.retry(session, bench.settings, OWNER, asked.job_id)
-    again = EVALUATIONS.get(bench.db, OWNER, asked.id)
+    again = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
     assert (again.job_id, status_of(again)) == (job.id, "processing")
     assert bench.work().state == JobState.SUCCEEDED
-    assert status_of(EVALUATIONS.get(bench.db, OWNER, asked.id)) == "ready"
+    assert status_of(bench.db.reading(EVALUATIONS.find, OWNER, asked.id)) == "ready"
 
 
 def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
@@ -339,5 +339,5 @@ def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
         job = bench.work()
         assert (job.state, job.error and job.error["code"]) == (JobState.FAILED, code)
     assert bench.left_over() == []
-    failed = COMPARISONS.get(bench.db, OWNER, compared.id)
+    failed = bench.db.reading(COMPARISONS.find, OWNER, compared.id)
     assert status_of(failed) == "failed"
