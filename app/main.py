@@ -48,7 +48,7 @@ def create_app(settings: Settings) -> FastAPI:
     context = open_context(settings)
     authenticator = Authenticator(context)
     served = ModelCache(
-        context.db,
+        context.db.reading,
         context.blobs,
         settings.model_cache,
         context.background.add,

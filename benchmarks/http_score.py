@@ -132,7 +132,7 @@ def train_on(settings: Settings, table: str) -> tuple[str, str]:
 
 def models_of(context: Context) -> ModelCache:
     """The models as the server keeps them."""
-    return ModelCache(context.db, context.blobs, 10, context.background.add)
+    return ModelCache(context.db.reading, context.blobs, 10, context.background.add)
 
 
 def run_jobs(context: Context) -> None:

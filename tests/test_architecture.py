@@ -59,7 +59,7 @@ def test_what_runs_what_it_is_given_is_found() -> None:
 
 # Services that open transactions of their own until each is handed a session (docs/architecture.md). The cache of
 # served models is an edge of its own: it looks beside requests.
-OPEN_THEIR_OWN = {"evaluation", "jobs", "scoring", "training"}
+OPEN_THEIR_OWN = {"jobs", "training"}
 OPENING = {"read", "write", "reading", "writing"}
 ENDING = {"commit", "rollback", "begin"}
 

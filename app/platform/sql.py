@@ -6,8 +6,9 @@ import base64
 import binascii
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import (
     JSON,
@@ -33,6 +34,17 @@ from sqlalchemy.sql.functions import FunctionElement
 from app.platform.errors import Invalid
 
 Json = dict[str, Any]
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class Reading(Protocol):
+    """Runs a function in a transaction that reads, as `Database.reading` does: for a cache, which looks by itself."""
+
+    def __call__(
+        self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result: ...
 
 
 class Base(DeclarativeBase):

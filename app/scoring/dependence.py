@@ -12,11 +12,10 @@ from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Floats
 from app.models import repository as rows
 from app.models.service import find
-from app.platform.database import Database
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.sql import Session
-from app.platform.tables import Model
-from app.scoring.service import ModelCache
+from app.platform.tables import Model, ModelSample
+from app.scoring.service import Served
 from app.training import samples
 
 if TYPE_CHECKING:
@@ -52,30 +51,45 @@ class Dependence:
     averaged: int
 
 
-def read(
-    db: Database,
-    cache: ModelCache,
+@dataclass(frozen=True)
+class Subject:
+    """What is looked at: features of a model, by their columns, and the rows of a part that were kept."""
+
+    model: Model
+    columns: Sequence[int]
+    kept: ModelSample
+
+    @property
+    def features(self) -> Sequence[Mapping[str, Any]]:
+        """The features, as the model has them."""
+        return [self.model.features[j] for j in self.columns]
+
+
+def find_subject(
+    session: Session,
     owner: str,
     ref: str,
     names: Sequence[str],
     *,
     part: str,
-    label: str | None,
-    n_points: int,
-) -> Dependence:
+    most: int = MOST_FEATURES,
+) -> Subject:
+    """Find at most so many features of a model, and the rows; raises NotFound, Invalid, or Conflict without rows."""
+    model = find(session, owner, ref)
+    columns = _columns(model, names, most)
+    kept = rows.find_sample(session, model.id, part)
+    if kept is None:
+        raise _no_rows(session, model, part)
+    return Subject(model, columns, kept)
+
+
+def average(subject: Subject, served: Served, *, label: str | None, n_points: int) -> Dependence:
     """Average the scores of the rows that were kept, with one or two features set to values on a grid."""
     from core.explain import make_axis, score_grid
 
-    with db.read() as session:
-        model = find(session, owner, ref)
-        columns = _columns(model, names)
-        kept = rows.find_sample(session, model.id, part)
-        if kept is None:
-            raise _no_rows(session, model, part)
-    served = cache.find(owner, model.id)
     position = served.label(label)
     ranker = served.ranker
-    X, weight = samples.read(kept)
+    X, weight = samples.read(subject.kept)
     axes = [
         make_axis(
             j,
@@ -85,7 +99,7 @@ def read(
             len(ranker.categories_[j] or ()),
             most_categories=MOST_CATEGORIES,
         )
-        for j in columns
+        for j in subject.columns
     ]
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
     averaged = min(len(X), max(LEAST_AVERAGED, MOST_SCORED // n_cells))
@@ -93,9 +107,8 @@ def read(
     scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
         scores = scores[..., position]
-    features = [model.features[j] for j in columns]
-    categories = [ranker.categories_[j] for j in columns]
-    return Dependence(model, features, axes, categories, scores, averaged)
+    categories = [ranker.categories_[j] for j in subject.columns]
+    return Dependence(subject.model, subject.features, axes, categories, scores, averaged)
 
 
 @dataclass(frozen=True)
@@ -108,37 +121,29 @@ class FoundVariables:
     rows: int
 
 
-def read_variables(
-    db: Database, cache: ModelCache, owner: str, ref: str, names: Sequence[str], *, part: str
-) -> FoundVariables:
+def decompose(subject: Subject, served: Served) -> FoundVariables:
     """Measure how much the scores of the rows that were kept depend on features, alone and in pairs."""
     from core.explain import variable_dependence
     from core.table import CodedTable
 
-    with db.read() as session:
-        model = find(session, owner, ref)
-        columns = _columns(model, names, MOST_VARIABLES)
-        kept = rows.find_sample(session, model.id, part)
-        if kept is None:
-            raise _no_rows(session, model, part)
-    served = cache.find(owner, model.id)
+    model = subject.model
     if served.labels is not None:
         raise Invalid(
             "variable dependence is of one score a row, "
             f"model {model.id} has one for each of {len(served.labels)} labels",
             code="unsupported",
         )
-    X, weight = samples.read(kept)
+    X, weight = samples.read(subject.kept)
     known = tuple(feature["name"] for feature in model.features)
     table = CodedTable(X, known, served.ranker.categories_)
     found = variable_dependence(
-        served.ranker, table, columns, sample_weight=weight, n_rows=VARIABLE_ROWS
+        served.ranker, table, subject.columns, sample_weight=weight, n_rows=VARIABLE_ROWS
     )
-    features = [model.features[j] for j in columns]
-    return FoundVariables(model, features, found, min(VARIABLE_ROWS, int((weight > 0).sum())))
+    n_rows = min(VARIABLE_ROWS, int((weight > 0).sum()))
+    return FoundVariables(model, subject.features, found, n_rows)
 
 
-def _columns(model: Model, names: Sequence[str], most: int = MOST_FEATURES) -> list[int]:
+def _columns(model: Model, names: Sequence[str], most: int) -> list[int]:
     if not 1 <= len(names) <= most:
         times = "once or twice" if most == MOST_FEATURES else f"1 to {most} times"
         raise _refusal(f"feature must be given {times}, got {len(names)} of them")

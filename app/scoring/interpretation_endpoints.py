@@ -40,7 +40,7 @@ def read_importance(
     *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
 ) -> Importance:
     """Measured when the model was trained; `method` says in what sense. 404 for a model that has none."""
-    return Importance.model_validate(importances.read(context.db, caller.owner, ref, label))
+    return Importance.model_validate(context.db.reading(importances.read, caller.owner, ref, label))
 
 
 @router.get("/{ref}/partial-dependence", summary="How do scores depend on a feature?")
@@ -67,16 +67,9 @@ def read_partial_dependence(
     training. 409 once their dataset is deleted: the rows go with it. 429 while two others are being averaged.
     """
     with context.turn():
-        found = dependence.read(
-            context.db,
-            cache,
-            caller.owner,
-            ref,
-            feature,
-            part=on,
-            label=label,
-            n_points=points,
-        )
+        subject = context.db.reading(dependence.find_subject, caller.owner, ref, feature, part=on)
+        served = cache.serve(subject.model)
+        found = dependence.average(subject, served, label=label, n_points=points)
     return dependence_of(found, on, label)
 
 
@@ -99,7 +92,15 @@ def read_variable_dependence(
     100 of the rows that were kept at training. Refused as partial dependence is; 422 for several labels.
     """
     with context.turn():
-        found = dependence.read_variables(context.db, cache, caller.owner, ref, feature, part=on)
+        subject = context.db.reading(
+            dependence.find_subject,
+            caller.owner,
+            ref,
+            feature,
+            part=on,
+            most=dependence.MOST_VARIABLES,
+        )
+        found = dependence.decompose(subject, cache.serve(subject.model))
     return variables_of(found, on)
 
 
@@ -131,11 +132,11 @@ def read_structure(
     """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight;
     for a ranking tree its nodes, as text an indented tree, as SVG a picture with the ROC curve of the training rows.
     """
-    served = cache.find(caller.owner, ref)
+    model = context.db.reading(models.find, caller.owner, ref)
+    served = cache.serve(model)
     if format == "text":
         return PlainTextResponse(scoring.text(served))
     if format == "svg":
-        model = context.db.reading(models.find, caller.owner, served.model_id)
         drawn = scoring.picture(served, f"{model.name}:{model.version}")
         return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
     return {"model_id": served.model_id, **scoring.structure(served)}
@@ -166,7 +167,7 @@ def read_margins(
     where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
     """
     found = context.db.reading(margins.read_margins, caller.owner, ref, theta=theta, delta=delta)
-    served = cache.find(caller.owner, found.model.id)
+    served = cache.serve(found.model)
     return Margins.model_validate(
         {
             "model_id": found.model.id,

@@ -21,9 +21,9 @@ from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
-from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unavailable
-from app.platform.tables import Model
+from app.platform.sql import Reading, Session
+from app.platform.tables import Model, ModelCurve
 from app.scoring.features import FeatureIndex
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
 
@@ -96,19 +96,20 @@ class Served:
 class ModelCache:
     """The models that one process serves from, at most `size` of them and `most_bytes` in all, but always one.
 
-    The least recently used goes first. `later` has work done soon and returns at once.
+    The least recently used goes first. `reading` opens a transaction that reads, and so must not be open when the cache
+    is asked; `later` has work done soon and returns at once.
     """
 
     def __init__(
         self,
-        db: Database,
+        reading: Reading,
         blobs: BlobStore,
         size: int,
         later: Callable[[Callable[[], object]], object],
         *,
         most_bytes: int = 1 << 30,
     ) -> None:
-        self._db = db
+        self._reading = reading
         self._blobs = blobs
         self._later = later
         self._size = size
@@ -130,12 +131,16 @@ class ModelCache:
     def find(self, owner: str, ref: str) -> Served:
         """The model by any reference, as the database has it now; loads it if it has to."""
         looked_at = time.monotonic()
-        with self._db.read() as session:
-            model = models.find(session, owner, ref)
-        served = self._get(model) or self._load(model)
+        model, served, curve = self._reading(self._look, owner, ref)
+        if served is None:
+            served = self._load(model, curve)
         if ref == model.id:
             self.recent.put((owner, ref), served, looked_at)
         return served
+
+    def serve(self, model: Model) -> Served:
+        """A model that was read from the database just now; it is read once more only if it has to be loaded."""
+        return self._get(model) or self.find(model.owner, model.id)
 
     def forget(self, owner: str, model_id: str) -> None:
         """Drop a model that was deleted in this process."""
@@ -149,6 +154,15 @@ class ModelCache:
         except NotFound:  # deleted by another process
             self.forget(owner, model_id)
 
+    def _look(
+        self, session: Session, owner: str, ref: str
+    ) -> tuple[Model, Served | None, ModelCurve | None]:
+        """The model, and what serves it; if nothing does yet, the curve that it is to be loaded with."""
+        model = models.find(session, owner, ref)
+        served = self._get(model)
+        curve = None if served else rows.find_curve(session, model.id, models.VALIDATION)
+        return model, served, curve
+
     def _get(self, model: Model) -> Served | None:
         key = (model.owner, model.id)
         with self._lock:
@@ -157,12 +171,12 @@ class ModelCache:
                 self._served.move_to_end(key)
             return served
 
-    def _load(self, model: Model) -> Served:
+    def _load(self, model: Model, curve: ModelCurve | None) -> Served:
         with self._loading:  # one at a time: those who wait find it loaded
             served = self._get(model)
             if served is not None:
                 return served
-            served = self._read(model)
+            served = self._read(model, curve)
             with self._lock:
                 self._served[model.owner, model.id] = served
                 self._make_room()
@@ -177,11 +191,9 @@ class ModelCache:
             n_bytes -= gone.n_bytes
             self.recent.drop(key)  # which would hold it for longer
 
-    def _read(self, model: Model) -> Served:
+    def _read(self, model: Model, curve: ModelCurve | None) -> Served:
         from core import artifact
 
-        with self._db.read() as session:
-            curve = rows.find_curve(session, model.id, models.VALIDATION)
         try:
             data = self._blobs.path(artifact_key(model)).read_bytes()
         except FileNotFoundError as error:

@@ -15,9 +15,8 @@ import numpy as np
 from app.datasets.matrices import Floats, Table
 from app.models import repository as rows
 from app.models.service import find, find_label
-from app.platform.database import Database
 from app.platform.errors import NotFound
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.platform.tables import ModelImportance
 from app.training.samples import as_scored
 from app.training.split_data import SplitData
@@ -107,11 +106,10 @@ def row_of(model_id: str, names: Sequence[str], found: Mapping[str, Any]) -> Mod
     )
 
 
-def read(db: Database, owner: str, ref: str, label: str | None) -> Json:
+def read(session: Session, owner: str, ref: str, label: str | None) -> Json:
     """The features by importance, the greatest first; with several labels, to the scores of one."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        found = rows.find_importance(session, model.id)
+    model = find(session, owner, ref)
+    found = rows.find_importance(session, model.id)
     labels = None if model.labels is None else [known["name"] for known in model.labels]
     position = find_label(labels, label)
     if found is None:

@@ -182,7 +182,7 @@ class Workbench:
 
     def serve(self, model: Model) -> Served:
         """Load a model as the API does."""
-        cache = ModelCache(self.db, self.blobs, 10, lambda task: None)
+        cache = ModelCache(self.db.reading, self.blobs, 10, lambda task: None)
         return cache.find(model.owner, model.id)
 
     def left_over(self) -> list[str]:

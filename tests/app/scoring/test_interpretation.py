@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from preference_data import draw_pairs, pairs_csv, upload_items
@@ -43,16 +45,16 @@ def numbers(seed: int = 0) -> str:
 
 def cache(bench: Workbench) -> ModelCache:
     """Return models as an API process holds them."""
-    return ModelCache(bench.db, bench.blobs, 10, lambda task: task())
+    return ModelCache(bench.db.reading, bench.blobs, 10, lambda task: task())
 
 
 def depend(
     bench: Workbench, ref: str, *names: str, part: str = "train", label: str | None = None
 ) -> dependence.Dependence:
     """Ask for partial dependence."""
-    return dependence.read(
-        bench.db, cache(bench), OWNER, ref, names, part=part, label=label, n_points=8
-    )
+    subject = bench.db.reading(dependence.find_subject, OWNER, ref, names, part=part)
+    served = cache(bench).serve(subject.model)
+    return dependence.average(subject, served, label=label, n_points=8)
 
 
 def kept(bench: Workbench, model: Model, part: str) -> tuple[Floats, Floats]:
@@ -167,7 +169,7 @@ def test_many_points_average_over_fewer_rows(
 def test_importances_by_contribution(bench: Workbench) -> None:
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}))
-    found = importances.read(bench.db, OWNER, model.id, None)
+    found = bench.db.reading(importances.read, OWNER, model.id, None)
     assert (found["method"], found["on"]) == ("mean_absolute_contribution", "train")
     names = [feature["name"] for feature in found["features"]]
     assert names[:2] == ["age", "colour"]
@@ -189,12 +191,12 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
     assert not hasattr(RankBoost, "contributions")
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset))
-    found = importances.read(bench.db, OWNER, model.id, None)
+    found = bench.db.reading(importances.read, OWNER, model.id, None)
     assert (found["method"], found["on"]) == ("permutation_auc", "validation")
     assert found["features"][0]["name"] == "age"
     assert found["features"][0]["importance"] > 0.05
     unjudged = bench.model(bench.work_on(dataset, validation={"method": "none"}))
-    assert importances.read(bench.db, OWNER, unjudged.id, None)["on"] == "train"
+    assert bench.db.reading(importances.read, OWNER, unjudged.id, None)["on"] == "train"
 
 
 def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench) -> None:
@@ -202,7 +204,7 @@ def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench
     job = bench.work_on(
         dataset, algorithm={"name": "aucboost", "weak_ranker": "logistic", "n_rounds": 5}
     )
-    found = importances.read(bench.db, OWNER, bench.model(job).id, None)
+    found = bench.db.reading(importances.read, OWNER, bench.model(job).id, None)
     assert found["method"] == "permutation_auc"
     assert {feature["name"] for feature in found["features"][:2]} == {"age", "colour"}
 
@@ -214,7 +216,7 @@ def test_models_on_pairs(bench: Workbench) -> None:
         dataset, algorithm={"name": "rankboost", "n_rounds": 30}, objective={"metric": "auc"}
     )
     model = bench.model(job)
-    found = importances.read(bench.db, OWNER, model.id, None)
+    found = bench.db.reading(importances.read, OWNER, model.id, None)
     assert found["method"] == "mean_absolute_contribution"
     assert found["features"][0]["name"] == "a"
     scores = depend(bench, model.id, "a").scores
@@ -232,18 +234,25 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
     dataset = bench.ready(body, kind="multilabel", labels="p,q")
     model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mh", "n_rounds": 5}))
     for label, feature in (("p", "a"), ("q", "b")):
-        found = importances.read(bench.db, OWNER, model.id, label)
+        found = bench.db.reading(importances.read, OWNER, model.id, label)
         assert (found["label"], found["features"][0]["name"]) == (label, feature)
         scores = depend(bench, model.id, feature, label=label).scores
         assert scores.shape == (8,)
         assert scores[-1] > scores[0]
-    for ask in (importances.read, lambda *_: depend(bench, model.id, "a", label=_[-1])):
+    asking: list[Callable[[str | None], object]] = [
+        lambda label: bench.db.reading(importances.read, OWNER, model.id, label),
+        lambda label: depend(bench, model.id, "a", label=label),
+    ]
+    for ask in asking:
         with pytest.raises(Invalid, match="label must be one of 'p', 'q'; it is missing"):
-            ask(bench.db, OWNER, model.id, None)
+            ask(None)
         with pytest.raises(Invalid, match="label must be one of 'p', 'q'; got 'a'"):
-            ask(bench.db, OWNER, model.id, "a")
+            ask("a")
+    subject = bench.db.reading(
+        dependence.find_subject, OWNER, model.id, ["a", "b"], part="train", most=2
+    )
     with pytest.raises(Invalid, match=r"of one score a row, model .* has one for each of 2 labels"):
-        dependence.read_variables(bench.db, cache(bench), OWNER, model.id, ["a", "b"], part="train")
+        dependence.decompose(subject, cache(bench).serve(subject.model))
 
 
 @on_both
@@ -260,7 +269,7 @@ def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     bench.db.writing(datasets.delete, OWNER, learnt.id)
     with pytest.raises(Conflict, match=f"dataset {learnt.id}, which was deleted"):
         depend(bench, model.id, "age")
-    assert importances.read(bench.db, OWNER, model.id, None)["features"]
+    assert bench.db.reading(importances.read, OWNER, model.id, None)["features"]
     bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert rows.find_importance(session, model.id) is None
@@ -275,7 +284,7 @@ def test_models_from_before_say_so(bench: Workbench) -> None:
         depend(bench, model.id, "age")
     assert refusal.value.code == "no_sample"
     with pytest.raises(NotFound, match="has no importances"):
-        importances.read(bench.db, OWNER, model.id, None)
+        bench.db.reading(importances.read, OWNER, model.id, None)
 
 
 def test_without_validation_there_is_no_such_part(bench: Workbench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -31,7 +32,7 @@ class Bench:
         self.bench.work()
         self.dataset = dataset
         self.tasks: list[Callable[[], object]] = []
-        self.cache = ModelCache(db, self.bench.blobs, size, self.tasks.append)
+        self.cache = ModelCache(db.reading, self.bench.blobs, size, self.tasks.append)
 
     def train(self) -> str:
         job = self.bench.submit(self.dataset)
@@ -63,6 +64,26 @@ def test_a_model_is_loaded_once_and_stays_the_same_object(bench: Bench) -> None:
         bench.cache.find("stranger", model_id)
 
 
+def test_one_transaction_finds_a_model_and_what_it_is_loaded_with(bench: Bench) -> None:
+    reading, looks = bench.bench.db.reading, []
+
+    def counted(work: Any, *args: Any) -> Any:
+        looks.append(args)
+        return reading(work, *args)
+
+    model_id = bench.train()
+    cache = ModelCache(counted, bench.bench.blobs, 10, bench.tasks.append)
+    served = cache.find(OWNER, "rankboost")
+    assert served.curve is not None
+    assert len(looks) == 1
+    model = bench.bench.db.reading(models.find, OWNER, model_id)
+    assert cache.serve(model) is served
+    assert len(looks) == 1
+    cache.forget(OWNER, model_id)
+    assert cache.serve(model).curve is not None
+    assert len(looks) == 2
+
+
 def test_a_model_deleted_elsewhere_is_found_out(bench: Bench) -> None:
     model_id = bench.train()
     bench.cache.recent.seconds = 0.0  # each look is due for another at once
@@ -92,7 +113,7 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
     one = bench.cache.find(OWNER, first)
     assert one.n_bytes > 0
     bench.cache = ModelCache(
-        bench.bench.db, bench.bench.blobs, 10, bench.tasks.append, most_bytes=one.n_bytes
+        bench.bench.db.reading, bench.bench.blobs, 10, bench.tasks.append, most_bytes=one.n_bytes
     )
     kept = bench.cache.find(OWNER, first)
     assert bench.cache.find(OWNER, first) is kept

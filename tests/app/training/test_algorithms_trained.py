@@ -97,7 +97,7 @@ def test_from_job_to_score(
         assert kept["training_auc"] == pytest.approx(structure["training_auc"])
         if "pruning" in algorithm:
             assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
-    assert importances.read(bench.db, OWNER, model.id, None)["features"]
+    assert bench.db.reading(importances.read, OWNER, model.id, None)["features"]
     if hasattr(served.ranker, "contributions"):
         explained = scoring.explain(served, rows[:3])
         for parts, score in zip(explained, scores, strict=False):
