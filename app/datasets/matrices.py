@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
-from app.ingest.values import read_times
-from app.platform.errors import Invalid
+from app.platform.errors import Invalid, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,6 +140,41 @@ def read_table(path: Path, columns: Columns) -> Table:
     time = None if columns.time is None else read_times(path, columns.time)
     table = Table(X, y, weight, group, tuple(columns.features), tuple(categories), time)
     return table.known_to()
+
+
+def read_times(path: Path, name: str) -> Floats:
+    """Read the column of a typed table as numbers, the later the greater; raises Invalid where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from app.ingest.value_columns import is_text, read_dates
+
+    column = pq.read_table(path, columns=[name]).column(0)
+    if not (pa.types.is_dictionary(column.type) or is_text(column.type)):
+        times: Floats = column.to_numpy().astype(np.float64)
+    elif column.null_count:
+        raise _no_times(name, f"{column.null_count} rows have no value")
+    else:  # each distinct text is read once
+        texts = column.cast(pa.string()).combine_chunks().dictionary_encode()
+        seconds, bad = read_dates(pc.utf8_trim_whitespace(texts.dictionary))
+        if bad.any():
+            text = texts.dictionary[int(np.argmax(bad))].as_py()
+            raise _no_times(name, f"one value is {shown(text)}")
+        times = seconds[texts.indices.to_numpy()]
+    if missing := int(np.isnan(times).sum()):
+        raise _no_times(name, f"{missing} rows have no value")
+    return times
+
+
+def _no_times(name: str, found: str) -> Invalid:
+    rule = "it must hold numbers or ISO 8601 dates, as 2026-01-31 or 2026-01-31T12:00:00Z"
+    detail = f"the time column {name!r} cannot order the rows: {found}; {rule}"
+    return Invalid(
+        detail,
+        code="bad_time_column",
+        errors=[{"pointer": "/validation/time_column", "detail": detail}],
+    )
 
 
 class _CodeBook:

@@ -16,11 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.ingest.columns import (
-    BOOLEAN,
-    CATEGORICAL,
-    DATETIME,
     MOSTLY,
-    NUMERIC,
     CategoryLimits,
     Converter,
     Evidence,
@@ -32,8 +28,8 @@ from app.ingest.formats import open_source
 from app.ingest.profile import Floats, Survey, TextProfile
 from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
 from app.ingest.rows import MAX_NAME, Rows, Source
-from app.ingest.value_columns import as_text, count_codes, encode
-from app.ingest.values import MissingTokens, is_dated, read_number
+from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, read_number
 from app.ingest.writer import CATEGORIES, TableWriter
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
@@ -693,10 +689,11 @@ class _AppendingConverter(Converter):
 
     hint = "; with mode=append a column keeps its type, with mode=replace types are settled anew"
 
-    def _date(self, rows: Rows, name: str) -> Floats:
+    def _feature(self, rows: Rows, name: str) -> Floats:
         column = rows.batch.column(name)
-        if not pa.types.is_floating(column.type):  # the check of types lets no such date pass
-            return super()._date(rows, name)
+        # The check of types lets no uploaded number pass for a date: this is one that was read before.
+        if self.types[name] != DATETIME or not pa.types.is_floating(column.type):
+            return super()._feature(rows, name)
         values: Floats = column.to_numpy()
         self.profiles[name].update(values)
         return values

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,25 +18,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.ingest.errors import BadTable, Fault, Faults, brief, show
-from app.ingest.formats import with_point
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME, Rows, mix
-from app.ingest.value_columns import as_doubles, as_text, count_codes, encode, find_unfit, is_text
+from app.ingest.value_columns import (
+    TRUTH,
+    Mask,
+    MissingTokens,
+    as_text,
+    count_codes,
+    encode,
+    find_unfit,
+    is_dated,
+    is_text,
+    read_column,
+    to_mask,
+    with_point,
+)
 from app.ingest.values import (
+    BOOLEAN,
+    CATEGORICAL,
     DATE,
     DATE_PATTERN,
+    DATETIME,
     NUMBER,
+    NUMERIC,
     SPACES,
-    MissingTokens,
-    is_dated,
-    parse_dates,
-    typed_seconds,
 )
 from core.target import WEIGHT_RULE, are_weights
 
 MOSTLY = 0.9
-NUMERIC, BOOLEAN, DATETIME, CATEGORICAL = "numeric", "boolean", "datetime", "categorical"
 MANY_WORDS = 20
 """Distinct words beside numbers that are no accident."""
 _SHARE_OF_DISTINCT = 0.05
@@ -47,7 +58,6 @@ _NUMBER_LIKE = (
 )
 _WHOLE = "^[0-9]+$"
 _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
-TRUTH = pa.array(["true", "false"])
 
 
 @dataclass
@@ -69,7 +79,7 @@ class Evidence:
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         """Take distinct tidy texts in, each with the number of rows that have it."""
-        number = _bool_mask(pc.match_substring_regex(values, _NUMBER_LIKE))
+        number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))
         if number.any() and self.whole:
@@ -79,9 +89,9 @@ class Evidence:
         others, rows = values.filter(pa.array(~number)), counts[~number]
         if not len(others):
             return
-        boolean = _bool_mask(pc.is_in(pc.utf8_lower(others), TRUTH))
-        date = _bool_mask(pc.match_substring_regex(others, DATE_PATTERN))
-        mixed = _bool_mask(pc.match_substring_regex(others, _MIXED)) & ~date
+        boolean = to_mask(pc.is_in(pc.utf8_lower(others), TRUTH))
+        date = to_mask(pc.match_substring_regex(others, DATE_PATTERN))
+        mixed = to_mask(pc.match_substring_regex(others, _MIXED)) & ~date
         self.booleans += int(rows[boolean].sum())
         self.dates += int(rows[date].sum())
         self.words += int(rows[~(boolean | date)].sum())
@@ -130,11 +140,6 @@ def weigh(counts: Mapping[str, int]) -> Evidence:
     rows = np.fromiter(counts.values(), np.int64, len(counts))
     evidence.weigh(pa.array(list(counts), pa.string()), rows)
     return evidence
-
-
-def _bool_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = column.to_numpy(zero_copy_only=False)
-    return mask
 
 
 LEAST_IDENTIFIERS = 20
@@ -384,8 +389,6 @@ class ItemNames:
         }
 
 
-Mask = npt.NDArray[np.bool_]
-
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
 _HINT = (
     ", as nearly all values are: name what stands for a missing value in missing, "
@@ -395,17 +398,6 @@ _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 _MOST_ODD = 1 << 14
 """Distinct texts that do not fit their column, of which more is known than their number."""
 _MOST_LABELS = 1000
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """A column of a batch as numbers: `values` with NaN for missing, what is true or false, and what is neither."""
-
-    values: Floats
-    boolean: Mask
-    bad: Mask
-    plain: bool = False
-    """Whether nothing is boolean and nothing bad."""
 
 
 def holds_text(kind: pa.DataType) -> bool:
@@ -432,47 +424,6 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
             column=name,
             code="unsupported_type",
         )
-
-
-def parse(column: pa.Array, missing: MissingTokens, decimal: str = ".") -> Parsed:
-    """Read a column as numbers."""
-    parsed = _parse(column, missing, decimal)
-    values = missing.blank(parsed.values)
-    if values is parsed.values:
-        return parsed
-    if parsed.plain:
-        return replace(parsed, values=values)
-    return replace(parsed, values=np.where(parsed.boolean, parsed.values, values))
-
-
-def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    nothing = np.zeros(len(column), dtype=bool)
-    if is_text(column.type):
-        try:
-            values = _floats(pc.cast(with_point(column, decimal), pa.float64()))
-        except pa.ArrowInvalid:
-            return _parse_untidy(with_point(missing.tidy(column), decimal))
-        if np.count_nonzero(np.isfinite(values)) + column.null_count == len(column):
-            return Parsed(values, nothing, nothing, plain=True)
-        return _parse_untidy(with_point(missing.tidy(column), decimal))
-    if pa.types.is_boolean(column.type):
-        return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
-    values = _floats(as_doubles(column))
-    bad = nothing if pa.types.is_integer(column.type) else np.isinf(values)
-    return Parsed(values, nothing, bad, plain=not bad.any())
-
-
-def _parse_untidy(text: pa.Array) -> Parsed:
-    lower = pc.utf8_lower(text)
-    number = _mask(pc.match_substring_regex(text, NUMBER))
-    boolean = _mask(pc.is_in(lower, TRUTH)) & _mask(pc.is_valid(text))
-    values = np.full(len(text), np.nan)
-    values[number] = _floats(pc.cast(text.filter(pa.array(number)), pa.float64()))
-    values[boolean] = _mask(pc.equal(lower, "true"))[boolean]
-    bad = np.isinf(values) | ~(number | boolean | _mask(pc.is_null(text)))
-    return Parsed(values, boolean, bad)
 
 
 class Converter:
@@ -554,10 +505,8 @@ class Converter:
         for name in self.roles.features:
             if name in self.text:
                 arrays.append(self.text[name].take(rows, self._missing, self.slips))
-            elif self.types[name] == DATETIME:
-                arrays.append(pa.array(self._date(rows, name)))
             else:
-                arrays.append(pa.array(self._number(rows, name)))
+                arrays.append(pa.array(self._feature(rows, name)))
         arrays += [self._label(rows, label) for label in self.roles.labels]
         if self.roles.item:
             arrays.append(self._item(rows, self.roles.item))
@@ -572,48 +521,28 @@ class Converter:
         text = as_text(rows.batch.column(label), self._missing)
         if not text.null_count:
             return rows
-        without = _mask(pc.is_null(text))
+        without = to_mask(pc.is_null(text))
         first = np.flatnonzero(without)[: self.unlabelled.wanted(label)].tolist()
         described = [rows.fault(row, label, "the label is missing") for row in first]
         self.unlabelled.add_many(label, int(np.count_nonzero(without)), described)
         return rows.keep(~without)
 
-    def _number(self, rows: Rows, name: str) -> Floats:
-        """Return the values of a feature, NaN where missing or a slip."""
-        column = rows.batch.column(name)
-        boolean = self.types[name] == BOOLEAN
-        parsed = parse(column, self._missing, self._decimal)
-        values = parsed.values
-        if not parsed.plain or boolean:
-            bad = parsed.bad | (~(parsed.boolean | np.isnan(values)) if boolean else parsed.boolean)
-            if bad.any():
-                self._slip(
-                    rows,
-                    name,
-                    bad,
-                    lambda row: _what_is_wrong(
-                        column[row].as_py(), boolean, self.hint, self._decimal
-                    ),
-                )
-                values = np.where(bad, np.nan, values)
-        self.profiles[name].update(values)
-        return values
+    def _feature(self, rows: Rows, name: str) -> Floats:
+        """Return the values of a feature that is no text, NaN where missing or a slip."""
+        column, kind = rows.batch.column(name), self.types[name]
+        values, bad = read_column(column, kind, self._missing, self._decimal)
+        if bad.any():
 
-    def _date(self, rows: Rows, name: str) -> Floats:
-        """Return the seconds since 1970, NaN where missing or a slip."""
-        column = rows.batch.column(name)
-        if is_dated(column.type):
-            values = typed_seconds(column)
-        else:
-            text = as_text(column, self._missing)
-            values, bad = parse_dates(text)
-            if bad.any():
-                self._slip(
-                    rows,
-                    name,
-                    bad,
-                    lambda row: f"{show(text[row].as_py())} is not {DATE}{self.hint}",
+            def detail(row: int) -> str:
+                if kind == DATETIME:
+                    text = as_text(column.slice(row, 1), self._missing)[0].as_py()
+                    return f"{show(text)} is not {DATE}{self.hint}"
+                return _what_is_wrong(
+                    column[row].as_py(), kind == BOOLEAN, self.hint, self._decimal
                 )
+
+            self._slip(rows, name, bad, detail)
+            values = np.where(bad, np.nan, values)
         self.profiles[name].update(values)
         return values
 
@@ -638,7 +567,7 @@ class Converter:
             codes = pc.index_in(text, pa.array(pair, pa.string()))
             codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
         self._note_values(name, text)
-        bad = _mask(pc.is_null(codes))
+        bad = to_mask(pc.is_null(codes))
         if bad.any():
             beside = " and ".join(show(value) for value in pair)
 
@@ -665,15 +594,14 @@ class Converter:
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:
         column = rows.batch.column(name)
-        parsed = parse(column, self._missing, self._decimal)
-        reported = parsed.bad | parsed.boolean
+        values, reported = read_column(column, NUMERIC, self._missing, self._decimal)
         self._report(
             rows,
             name,
             reported,
             lambda row: _what_is_wrong(column[row].as_py(), False, "", self._decimal),
         )
-        values = np.where(reported, np.nan, parsed.values)
+        values = np.where(reported, np.nan, values)
         self.profiles[name].update(values)
         bad = ~(are_weights(values) | reported)
         if bad.any():
@@ -696,7 +624,7 @@ class Converter:
 
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
         text = as_text(rows.batch.column(name), self._missing)
-        bad = _mask(pc.is_null(text))
+        bad = to_mask(pc.is_null(text))
         if bad.any():
             self._report(rows, name, bad, lambda _row: f"the {role} must not be missing")
         unfit = find_unfit(text, MAX_NAME)
@@ -750,14 +678,3 @@ def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str
 
 def _matches(text: str, pattern: str) -> bool:
     return bool(pc.match_substring_regex(pa.scalar(text), pattern).as_py())
-
-
-def _floats(column: pa.Array) -> Floats:
-    """Return float64 with NaN for null, never a view of Arrow's read-only memory where nulls were filled."""
-    values: Floats = column.to_numpy(zero_copy_only=False)
-    return values.astype(np.float64, copy=False)
-
-
-def _mask(column: pa.Array) -> Mask:
-    mask: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
-    return mask

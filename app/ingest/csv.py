@@ -27,10 +27,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from app.ingest.errors import BadTable, Fault, Faults, show
-from app.ingest.formats import DELIMITERS, Dialect, with_point
+from app.ingest.formats import DELIMITERS, Dialect
 from app.ingest.rows import MAX_NAME, Numbers, Rows, Source
 from app.ingest.stream import Stream
-from app.ingest.values import MissingTokens
+from app.ingest.value_columns import MissingTokens, with_point
 
 MAX_RECORD = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""

@@ -13,11 +13,9 @@ from app.ingest.errors import BadTable
 from app.platform.errors import UnsupportedMedia
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from app.ingest.csv import Upload
     from app.ingest.rows import Source
-    from app.ingest.values import MissingTokens
+    from app.ingest.value_columns import MissingTokens
 
 ENCODINGS: Mapping[str, str] = {
     "utf-8": "utf-8",
@@ -87,15 +85,6 @@ def _sniff_codec(head: bytes) -> str:
         return "utf-8"  # which it is not; the header's names will say so
     in_turn = len(head) >= 2 and (head[0] == 0) != (head[1] == 0)
     return "utf-16" if head.startswith(_UTF16_MARKS) or in_turn else "utf-8"
-
-
-def with_point(text: pa.Array, mark: str) -> pa.Array:
-    """Return texts with a point where the decimal mark stands; a number with any other point is none any more."""
-    import pyarrow.compute as pc
-
-    if mark == ".":
-        return text
-    return pc.replace_substring(pc.replace_substring(text, ".", "'"), mark, ".")
 
 
 CSV = "text/csv"

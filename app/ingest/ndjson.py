@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import itertools
 import json
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from app.ingest.csv import MAX_RECORD, Upload, check_names
 from app.ingest.errors import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
 from app.ingest.rows import Rows, Source
 from app.ingest.stream import Stream
-from app.ingest.value_columns import spell_number
+from app.ingest.values import spell
 
 _CELLS = 400_000
 _KEPT_BYTES = 1 << 24
@@ -187,8 +186,4 @@ def _to_array(values: list[Any], *, number: bool) -> pa.Array:
 
 
 def _text(value: float | str | bool | None) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "-0.0" if value == 0 and math.copysign(1.0, value) < 0 else spell_number(value)
+    return value if value is None or isinstance(value, str) else spell(value)

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.ingest.build import Callback
-from app.ingest.columns import check_type, parse
+from app.ingest.columns import check_type
 from app.ingest.errors import ENOUGH, BadTable, Faults, show
 from app.ingest.formats import open_source
 from app.ingest.rows import Rows, Source
-from app.ingest.value_columns import as_text
-from app.ingest.values import MissingTokens
+from app.ingest.value_columns import MissingTokens, as_text, read_column
+from app.ingest.values import NUMERIC
 from core.target import WEIGHT_RULE, are_weights
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
@@ -152,9 +152,8 @@ class _Build:
         return number
 
     def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
-        parsed = parse(rows.batch.column(WEIGHT), _MISSING)
-        values = parsed.values
-        bad = parsed.bad | parsed.boolean | ~are_weights(values)
+        values, wrong = read_column(rows.batch.column(WEIGHT), NUMERIC, _MISSING)
+        bad = wrong | ~are_weights(values)
         if bad.any():
             self._report(
                 rows,

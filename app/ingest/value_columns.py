@@ -1,16 +1,204 @@
-"""Columns of any type as text: labels, groups, items and categories; and decimals as the nearest doubles."""
+"""The grammar of `values` for columns of Arrow, of text or of any type: missing values, numbers, dates, categories."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.ingest import values
 from app.ingest.errors import BadTable, brief
-from app.ingest.values import MissingTokens
+from app.ingest.values import (
+    BOOLEAN,
+    DATE_PATTERN,
+    DATETIME,
+    DEFAULT_TOKENS,
+    FALSE,
+    NUMBER,
+    SPACES,
+    TRUE,
+)
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+TRUTH = pa.array([TRUE, FALSE])
+
+_MOST_SPELLED = 4  # letters of which every mixture of cases is worth listing
+_ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY = 86_400.0
+_NO_YEAR = "0000"
+
+
+class MissingTokens:
+    """The empty text and the tokens, in any case, with or without spaces around.
+
+    A token that is a number stands for that number however it is written.
+    """
+
+    def __init__(self, tokens: Sequence[str] | None = None) -> None:
+        self._tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
+        self._lower = pc.utf8_lower(pa.array(["", *self._tokens], pa.string()))
+        numbers = map(values.read_number, self._tokens)
+        self._numbers = np.array([number for number in numbers if number is not None])
+
+    def spellings(self) -> list[str]:
+        """List the usual ways to write them, for a reader that compares exactly; others are found later."""
+        return sorted({"", *itertools.chain.from_iterable(map(_cases, self._tokens))})
+
+    def tidy(self, column: pa.Array) -> pa.Array:
+        """Return text without spaces around, and null where a value is missing."""
+        text = pc.utf8_trim(column.cast(pa.string()), SPACES)
+        missing = pc.is_in(pc.utf8_lower(text), self._lower)
+        return pc.if_else(missing, pa.scalar(None, pa.string()), text)
+
+    def blank(self, numbers: Floats) -> Floats:
+        """Return numbers with NaN where one stands for a missing value."""
+        if not len(self._numbers):
+            return numbers
+        return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
+
+
+def _cases(token: str) -> set[str]:
+    if sum(letter.isalpha() for letter in token) <= _MOST_SPELLED:
+        return set(map("".join, itertools.product(*((c.lower(), c.upper()) for c in token))))
+    return {token, token.lower(), token.upper(), token.capitalize()}
+
+
+def read_column(
+    column: pa.Array,
+    kind: str,
+    missing: MissingTokens,
+    decimal: str = ".",
+    *,
+    numbers: bool = False,
+) -> tuple[Floats, Mask]:
+    """Read a column of numbers, booleans or dates: values, NaN where missing, and the mask of those that do not fit.
+
+    With `numbers` a boolean may be a number that is 0 or 1, as in rows to score; a table to learn from has no such.
+    """
+    if kind == DATETIME:
+        if is_dated(column.type):
+            return typed_seconds(column), np.zeros(len(column), dtype=bool)
+        return read_dates(as_text(column, missing))
+    parsed = read_numbers(column, missing, decimal)
+    if kind != BOOLEAN:
+        return parsed.values, parsed.bad | parsed.boolean
+    known = parsed.boolean | np.isnan(parsed.values)
+    if numbers:
+        known |= (parsed.values == 0.0) | (parsed.values == 1.0)
+    return parsed.values, parsed.bad | ~known
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A column as numbers: `values` with NaN for missing, what is true or false, and what is neither."""
+
+    values: Floats
+    boolean: Mask
+    bad: Mask
+
+
+def read_numbers(column: pa.Array, missing: MissingTokens, decimal: str = ".") -> Parsed:
+    """Read a column of any type that numbers may have."""
+    if pa.types.is_dictionary(column.type):  # whose values may be long: each is read once
+        own = read_numbers(column.dictionary, missing, decimal)
+        at = column.indices.cast(pa.int64()).fill_null(len(own.values)).to_numpy()
+        return Parsed(
+            np.append(own.values, np.nan)[at],
+            np.append(own.boolean, False)[at],
+            np.append(own.bad, False)[at],
+        )
+    parsed = _read_numbers(column, missing, decimal)
+    numbers = missing.blank(parsed.values)
+    if numbers is parsed.values:
+        return parsed
+    return replace(parsed, values=np.where(parsed.boolean, parsed.values, numbers))
+
+
+def _read_numbers(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
+    nothing = np.zeros(len(column), dtype=bool)
+    if is_text(column.type):
+        try:
+            found = _floats(pc.cast(with_point(column, decimal), pa.float64()))
+            if np.count_nonzero(np.isfinite(found)) + column.null_count == len(column):
+                return Parsed(found, nothing, nothing)
+        except pa.ArrowInvalid:
+            pass
+        return _read_untidy(with_point(missing.tidy(column), decimal))
+    if pa.types.is_boolean(column.type):
+        return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
+    found = _floats(as_doubles(column))
+    return Parsed(found, nothing, np.isinf(found))
+
+
+def _read_untidy(text: pa.Array) -> Parsed:
+    lower = pc.utf8_lower(text)
+    number = to_mask(pc.match_substring_regex(text, NUMBER))
+    boolean = to_mask(pc.is_in(lower, TRUTH)) & to_mask(pc.is_valid(text))
+    found = np.full(len(text), np.nan)
+    found[number] = _floats(pc.cast(text.filter(pa.array(number)), pa.float64()))
+    found[boolean] = to_mask(pc.equal(lower, TRUE))[boolean]
+    return Parsed(found, boolean, np.isinf(found) | ~(number | boolean | to_mask(pc.is_null(text))))
+
+
+def with_point(text: pa.Array, mark: str) -> pa.Array:
+    """Return texts with a point where the decimal mark stands; a number with any other point is none any more."""
+    if mark == ".":
+        return text
+    return pc.replace_substring(pc.replace_substring(text, ".", "'"), mark, ".")
+
+
+def read_dates(text: pa.Array) -> tuple[Floats, Mask]:
+    """Read dates as `values.read_date` does: seconds, NaN where there is none, and the mask of other texts."""
+    known = pc.is_valid(text).to_numpy(zero_copy_only=False)
+    matches = pc.fill_null(pc.match_substring_regex(text, DATE_PATTERN), False)
+    matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
+    zoned = pc.and_(matches, pc.fill_null(pc.match_substring_regex(text, _ZONE), False))
+    seconds = np.full(len(text), np.nan)
+    for rows, zone in ((pc.and_not(matches, zoned), None), (zoned, "UTC")):
+        chosen = text.filter(rows)
+        try:
+            found = typed_seconds(chosen.cast(pa.timestamp("us", zone)))
+        except pa.ArrowInvalid:  # some day or hour that there is not
+            found = np.array([_date_or_nan(one) for one in chosen.to_pylist()])
+        seconds[rows.to_numpy(zero_copy_only=False)] = found
+    return seconds, known & np.isnan(seconds)
+
+
+def _date_or_nan(text: str) -> float:
+    try:
+        return values.read_date(text)
+    except ValueError:
+        return np.nan
+
+
+def typed_seconds(column: pa.Array) -> Floats:
+    """Return dates and times of Arrow's types as seconds since 1970, NaN for null."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    missing = pc.is_null(column).to_numpy(zero_copy_only=False)
+    if pa.types.is_date32(column.type):
+        days = column.cast(pa.int32()).fill_null(0).to_numpy()
+        return np.where(missing, np.nan, days * _DAY)
+    unit = _UNITS["ms" if pa.types.is_date64(column.type) else column.type.unit]
+    ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
+    whole = ticks // unit  # apart from the rest: together they may have more digits than a double
+    return np.where(missing, np.nan, whole + (ticks - whole * unit) / unit)
+
+
+def is_dated(kind: pa.DataType) -> bool:
+    """Tell whether a type holds dates, or dates with times."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
 
 _EXACT_DIGITS = 15  # whole numbers of so many digits are doubles, and so are powers of ten up to 10²²: one rounding
 _EXACT_SCALE = 22
@@ -47,7 +235,7 @@ def is_text(kind: pa.DataType) -> bool:
 def as_text(column: pa.Array, missing: MissingTokens) -> pa.Array:
     """Read a label, item or group column of any type as tidy text, null where it is missing."""
     if not pa.types.is_dictionary(column.type):
-        return missing.tidy(spell(column))
+        return missing.tidy(to_text(column))
     coded = encode(column, missing)
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
     if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED:
@@ -66,7 +254,7 @@ def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
-    texts = missing.tidy(spell(coded.dictionary))
+    texts = missing.tidy(to_text(coded.dictionary))
     # A dictionary made here has each text once: where all are tidy there is no second one to be made.
     if coded is not column and texts.equals(coded.dictionary):
         return coded
@@ -81,11 +269,11 @@ def count_codes(coded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
     return np.bincount(codes, minlength=len(coded.dictionary)).astype(np.int64)
 
 
-def spell(column: pa.Array) -> pa.Array:
+def to_text(column: pa.Array) -> pa.Array:
     """Write values as text; a whole number has no decimal point."""
     kind, types = column.type, pa.types
     if types.is_floating(kind) or types.is_decimal(kind):
-        return pa.array(map(_spell_float, as_doubles(column).to_pylist()), pa.string())
+        return pa.array(map(_spell, as_doubles(column).to_pylist()), pa.string())
     if not (
         is_text(kind)
         or types.is_integer(kind)
@@ -111,19 +299,24 @@ def _no_text(kind: pa.DataType) -> BadTable:
     )
 
 
-def find_unfit(values: pa.Array, most: int) -> npt.NDArray[np.bool_]:
+def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:
     """Return the mask of texts that are longer than so many characters, or have a NUL."""
-    unfit = pc.or_(pc.greater(pc.utf8_length(values), most), pc.match_substring(values, "\0"))
+    unfit = pc.or_(pc.greater(pc.utf8_length(texts), most), pc.match_substring(texts, "\0"))
     mask: npt.NDArray[np.bool_] = unfit.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
 
 
-def spell_number(value: float) -> str:
-    """Write a number as the text that it is as a category: shortest, and a whole one without a decimal point."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return repr(value)
+def _spell(number: float | None) -> str | None:
+    return None if number is None or math.isnan(number) else values.spell(number)
 
 
-def _spell_float(value: float | None) -> str | None:
-    return None if value is None or math.isnan(value) else spell_number(value)
+def _floats(column: pa.Array) -> Floats:
+    """Return float64 with NaN for null, never a view of Arrow's read-only memory where nulls were filled."""
+    found: Floats = column.to_numpy(zero_copy_only=False)
+    return found.astype(np.float64, copy=False)
+
+
+def to_mask(column: pa.Array) -> Mask:
+    """Return booleans without nulls, which count as false."""
+    mask: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return mask

@@ -1,200 +1,151 @@
-"""What a number, a date and a missing value are, as text."""
+"""What a value is: a number, true or false, a date, a category, or missing.
+
+The one grammar, whatever door a value comes by, for two carriers: text (the cells of a table, a query string) and
+JSON, which has numbers, booleans and null of its own. docs/datasets.md#values tells how they differ. `value_columns`
+has the same for columns of Arrow. Readers that are faster (the blocks of `csv`, `scoring.fastpath`) take a part of it,
+and leave what they do not know to these rules.
+"""
 
 from __future__ import annotations
 
-import itertools
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from app.platform.errors import Invalid
+Floats = npt.NDArray[np.float64]
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+NUMERIC, BOOLEAN, DATETIME, CATEGORICAL = "numeric", "boolean", "datetime", "categorical"
+"""What a feature holds."""
+
+MISSING = float("nan")
+DEFAULT_TOKENS = ("NA", "N/A", "null", "NaN", "?")
+"""What stands for a missing value in a table, in any case, unless others are named; the empty text does always."""
+SPACES = " \t"
+"""What does not count around a cell of a table, and around a category everywhere."""
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-
-_matches = re.compile(NUMBER.strip("^$")).fullmatch
-
-
-def read_number(text: str) -> float | None:
-    """Return the number that a text without spaces around is, infinite beyond a double's range; else None."""
-    return float(text) if _matches(text) else None
-
-
-DEFAULT_TOKENS = ("NA", "N/A", "null", "NaN", "?")
-SPACES = " \t"
-_MOST_SPELLED = 4  # letters of which every mixture of cases is worth listing
-
-
-class MissingTokens:
-    """The empty text and the tokens, in any case, with or without spaces around.
-
-    A token that is a number stands for that number however it is written.
-    """
-
-    def __init__(self, tokens: Sequence[str] | None = None) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        self._tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
-        self._lower = pc.utf8_lower(pa.array(["", *self._tokens], pa.string()))
-        self._numbers = np.array([n for n in map(read_number, self._tokens) if n is not None])
-
-    def spellings(self) -> list[str]:
-        """List the usual ways to write them, for a reader that compares exactly; others are found later."""
-        return sorted({"", *itertools.chain.from_iterable(map(_cases, self._tokens))})
-
-    def tidy(self, column: pa.Array) -> pa.Array:
-        """Return text without spaces around, and null where a value is missing."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = pc.utf8_trim(column.cast(pa.string()), SPACES)
-        missing = pc.is_in(pc.utf8_lower(text), self._lower)
-        return pc.if_else(missing, pa.scalar(None, pa.string()), text)
-
-    def blank(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return numbers with NaN where one stands for a missing value."""
-        if not len(self._numbers):
-            return values
-        return np.where(np.isin(values, self._numbers), np.nan, values)
-
-
-def _cases(token: str) -> set[str]:
-    if sum(letter.isalpha() for letter in token) <= _MOST_SPELLED:
-        return set(map("".join, itertools.product(*((c.lower(), c.upper()) for c in token))))
-    return {token, token.lower(), token.upper(), token.capitalize()}
-
-
-Seconds = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
+TRUE, FALSE = "true", "false"
 DATE = "an ISO 8601 date, as 2026-01-31 or 2026-01-31T12:00:00Z"
 DATE_PATTERN = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?)?$"
 )
-_ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DAY = 86_400
-_NO_YEAR = "0000"
+
+_BOOLEANS = {TRUE: 1.0, FALSE: 0.0}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RULE = "it must hold numbers or ISO 8601 dates, as 2026-01-31 or 2026-01-31T12:00:00Z"
+_DAY, _MICROSECONDS = 86_400, 10**6
+_LARGEST = sys.float_info.max
+_MOST_WHOLE = 2**53  # up to which every whole number is a double
+_MANY_DATES = 150  # that are read sooner together than one by one
+_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_CELLS = {
+    NUMERIC: _NUMBERS | {type(None)},
+    BOOLEAN: _NUMBERS | {type(None), bool},
+    CATEGORICAL: _NUMBERS | {type(None), bool, str},
+}
 
-_is_date = re.compile(DATE_PATTERN).match
+_is_number = re.compile(NUMBER.strip("^$")).fullmatch
+_is_date = re.compile(DATE_PATTERN.strip("^$")).fullmatch
 
 
-def seconds_of(text: str) -> float:
-    """Seconds since 1970 of a date or time; raises ValueError for any other text."""
+def read_number(text: str) -> float | None:
+    """Return the number that a text without spaces around is, infinite beyond a double's range; else None."""
+    return float(text) if _is_number(text) else None
+
+
+def read_date(text: str) -> float:
+    """Return the seconds since 1970 of a date or time; raises ValueError for any other text."""
     if not _is_date(text) or text[11:13] == "24":  # which only later Pythons take for midnight
         raise ValueError(f"must be {DATE}")
     at = datetime.fromisoformat(text)
     since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    return since.days * _DAY + since.seconds + since.microseconds / _UNITS["us"]
+    return since.days * _DAY + since.seconds + since.microseconds / _MICROSECONDS
 
 
-def parse_dates(text: pa.Array) -> tuple[Seconds, Mask]:
-    """The same for many: seconds, NaN where there is no date, and the mask of the texts that are none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def read_text(kind: str, text: str) -> float:
+    """Return the number, boolean or date of a query's text, NaN of the empty one; raises ValueError for any other.
 
-    known = pc.is_valid(text).to_numpy(zero_copy_only=False)
-    matches = pc.fill_null(pc.match_substring_regex(text, DATE_PATTERN), False)
-    matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
-    zoned = pc.and_(matches, pc.fill_null(pc.match_substring_regex(text, _ZONE), False))
-    seconds = np.full(len(text), np.nan)
-    for rows, zone in ((pc.and_not(matches, zoned), None), (zoned, "UTC")):
-        chosen = text.filter(rows)
-        try:
-            found = typed_seconds(chosen.cast(pa.timestamp("us", zone)))
-        except pa.ArrowInvalid:  # some day or hour that there is not
-            found = np.array([_or_nan(one) for one in chosen.to_pylist()])
-        seconds[rows.to_numpy(zero_copy_only=False)] = found
-    return seconds, known & np.isnan(seconds)
-
-
-def typed_seconds(column: pa.Array) -> Seconds:
-    """Dates and times of Arrow's types as seconds since 1970, NaN for null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    missing = pc.is_null(column).to_numpy(zero_copy_only=False)
-    if pa.types.is_date32(column.type):
-        days = column.cast(pa.int32()).fill_null(0).to_numpy()
-        return np.where(missing, np.nan, days * float(_DAY))
-    unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
-    ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
-    whole = (
-        ticks // _UNITS[unit]
-    )  # whole seconds and the rest apart: together they may have more digits than a double
-    return np.where(missing, np.nan, whole + (ticks - whole * _UNITS[unit]) / _UNITS[unit])
+    A boolean may be a number, which is 0 or 1.
+    """
+    text = text.strip()
+    if kind != DATETIME and _is_number(text):
+        number = float(text)
+        if abs(number) <= _LARGEST and (kind == NUMERIC or number in (0.0, 1.0)):
+            return number
+    elif not text:
+        return MISSING
+    elif kind == DATETIME:
+        return read_date(text)
+    elif kind == BOOLEAN and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    raise ValueError(f"is no {kind} value")
 
 
-def is_dated(kind: pa.DataType) -> bool:
-    """Tell whether a type holds dates, or dates with times."""
-    import pyarrow as pa
+def read_json(kind: str, value: Any) -> float:
+    """Return the number, boolean or date of a value of JSON, NaN of null; raises ValueError for any other."""
+    if value is None:
+        return MISSING
+    if kind == DATETIME:
+        if not isinstance(value, str):
+            raise ValueError(f"must be {DATE}")
+        return read_date(value.strip())
+    if type(value) not in _CELLS[kind] or abs(value) > _LARGEST:
+        raise ValueError("must be a finite number")
+    if kind == BOOLEAN and value not in (0, 1):
+        raise ValueError("must be true or false")
+    return float(value)
 
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
-
-def _or_nan(text: str) -> float:
+def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
+    """The same of many values, all at once; raises ValueError where `read_json` does for one of them."""
+    if kind == DATETIME:
+        return _read_json_dates(values)
+    if not _CELLS[kind].issuperset(map(type, values)):
+        raise ValueError("some value is of another type")
     try:
-        return seconds_of(text)
-    except ValueError:
-        return np.nan
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError as error:  # an integer may be more than a double can hold
+        raise ValueError("some value is too large") from error
+    if np.isinf(numbers).any():
+        raise ValueError("some value is infinite")
+    if kind == BOOLEAN and not np.all((numbers == 0.0) | (numbers == 1.0) | np.isnan(numbers)):
+        raise ValueError("some value is neither true nor false")
+    return numbers
 
 
-def read_times(path: Path, name: str) -> npt.NDArray[np.float64]:
-    """Read the column of a typed table as numbers, the later the greater; raises Invalid where there is none."""
+def _read_json_dates(values: Sequence[Any]) -> Floats:
+    if len(values) < _MANY_DATES or not {str, type(None)}.issuperset(map(type, values)):
+        return np.array([read_json(DATETIME, value) for value in values], dtype=np.float64)
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    column = pq.read_table(path, columns=[name]).column(0)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
-    times = _dates(column, name) if pa.types.is_string(column.type) else column
-    values: npt.NDArray[np.float64] = times.to_numpy().astype(np.float64)
-    missing = int(np.isnan(values).sum())
-    if missing:
-        raise _invalid(name, f"{missing} rows have no value")
-    return values
+    from app.ingest.value_columns import read_dates
+
+    texts = [None if value is None else value.strip() for value in values]
+    seconds, bad = read_dates(pa.array(texts, pa.string()))
+    if bad.any():
+        raise ValueError(f"must be {DATE}")
+    return seconds
 
 
-def _dates(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Seconds since 1970, each distinct text read once."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if column.null_count:
-        raise _invalid(name, f"{column.null_count} rows have no value")
-    distinct = pc.dictionary_encode(column).combine_chunks()
-    stamps = [_stamp(text, name) for text in distinct.dictionary.to_pylist()]
-    codes = distinct.indices.to_numpy()
-    return pa.chunked_array([pa.array(np.array(stamps, dtype=np.float64)[codes])])
+def is_category(value: object) -> bool:
+    """Tell whether a value of JSON stands for a category, or for none."""
+    return type(value) in _CELLS[CATEGORICAL]
 
 
-def _stamp(text: str, name: str) -> float:
-    """Of a time without a zone as if it were UTC."""
-    try:
-        return seconds_of(text.strip())
-    except ValueError:
-        shown = repr(text) if len(text) <= 100 else repr(text[:99]) + "…"
-        raise _invalid(name, f"one value is {shown}") from None
+def spell(value: str | float | bool) -> str:
+    """Write a value as the text that it is as a category.
 
-
-def _invalid(name: str, found: str) -> Invalid:
-    detail = f"the time column {name!r} cannot order the rows: {found}; {_RULE}"
-    return Invalid(
-        detail,
-        code="bad_time_column",
-        errors=[{"pointer": "/validation/time_column", "detail": detail}],
-    )
+    A number is written shortest, a whole one without a decimal point: 3 and 3.0 are "3"; true is "true".
+    """
+    if isinstance(value, str):
+        return value.strip(SPACES)
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MOST_WHOLE:
+        return str(int(value))
+    return repr(value)

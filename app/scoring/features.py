@@ -1,13 +1,11 @@
 """A model's features by name: rows from query strings and from JSON, each checked by the model's own index.
 
-A categorical feature takes text and becomes the position of its category; a text that is none of its categories counts
-as missing. A number or a boolean stands for its text: 3 and 3.0 for "3", 2.5 for "2.5", true for "true".
-A date or time is text of ISO 8601 and becomes seconds since 1970.
+What a value is, `ingest.values` says. A categorical feature becomes the position of its category; a text that is none
+of its categories counts as missing.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -18,24 +16,28 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.ingest.values import DATE, SPACES, parse_dates, seconds_of
+from app.ingest.values import (
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    MISSING,
+    NUMERIC,
+    is_category,
+    read_json,
+    read_json_column,
+    read_text,
+    spell,
+)
 from app.platform.errors import MOST_ERRORS, escape, refuse_all, shown
 
 if TYPE_CHECKING:
     from app.scoring.fastpath import PlainQuery, PlainRows
 
-MISSING = float("nan")
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
-_LARGEST = sys.float_info.max
-_NUMBER, _BOOLEAN, _TEXT = "a finite number", "true or false", "text in UTF-8"
+_RULES = {NUMERIC: "a finite number", BOOLEAN: "true or false", DATETIME: DATE}
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
-_BOOLEANS = _NUMBERS | {bool}
-_CELLS = _NUMBERS | {type(None)}
-_WORDS = _CELLS | {str, bool}
-_MANY_DATES = 150  # that are read sooner together than one by one
-_SPELLED_BOOLEANS = {b"true": 1.0, b"false": 0.0, b"1": 1.0, b"0": 0.0}
 
 
 class CategoryIndex(dict[Any, float]):
@@ -46,17 +48,11 @@ class CategoryIndex(dict[Any, float]):
 
     def __init__(self, categories: Sequence[str]) -> None:
         super().__init__((text, float(i)) for i, text in enumerate(categories))
-        self[None] = self[MISSING] = MISSING
+        self[None] = MISSING
 
     def __missing__(self, value: str | float | bool) -> float:
         """The same for what is not spelled as a category is."""
-        from app.ingest.value_columns import spell_number
-
-        if isinstance(value, str):
-            return self.get(value.strip(SPACES), MISSING)
-        if isinstance(value, bool):
-            return self.get("true" if value else "false", MISSING)
-        return self.get(spell_number(value), MISSING)
+        return self.get(spell(value), MISSING)
 
 
 class FeatureIndex:
@@ -71,12 +67,10 @@ class FeatureIndex:
         self.names: list[str] = [feature["name"] for feature in features]
         self.types: list[str] = [feature["type"] for feature in features]
         self._position = {name: i for i, name in enumerate(self.names)}
-        self._boolean = [kind == "boolean" for kind in self.types]
-        self._dated = [kind == "datetime" for kind in self.types]
         self.may_miss = [bool(feature["missing"]) for feature in features]
         self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
         # A categorical feature without a category would look there like one of numbers.
-        odd = any(self._boolean) or any(self._dated)
+        odd = BOOLEAN in self.types or DATETIME in self.types
         self._is_plain = not odd and all(texts is None or texts for texts in known)
         self._all_numeric = not odd and not any(self.categories)
         self._n_features = len(self.names)
@@ -93,16 +87,19 @@ class FeatureIndex:
 
         Loading takes a moment, and seconds where it is yet to be compiled: it is for a thread that nobody waits for.
         """
-        from app.scoring.fastpath import BOOLEAN, NUMBER, WORD, PlainQuery, PlainRows, lay_out
+        from app.scoring import fastpath
+        from app.scoring.fastpath import PlainQuery, PlainRows, lay_out
 
         if self._is_plain:
             plain = PlainQuery([quote_plus(name) for name in self.names], self._known)
             plain.read(b"")  # a kernel is loaded when it is first called
             self._plain = plain
-        if not any(self._dated):  # which have many spellings
+        if DATETIME not in self.types:  # which has many spellings
             kinds = [
-                WORD if texts is not None else BOOLEAN if boolean else NUMBER
-                for texts, boolean in zip(self._known, self._boolean, strict=True)
+                fastpath.WORD
+                if texts is not None
+                else (fastpath.BOOLEAN if kind == BOOLEAN else fastpath.NUMBER)
+                for texts, kind in zip(self._known, self.types, strict=True)
             ]
             rows = PlainRows(self.names, kinds, lay_out(self._known))
             rows.read(orjson.dumps({"columns": self.names, "data": []}))
@@ -161,21 +158,18 @@ class FeatureIndex:
         return np.array([row], dtype=np.float64)
 
     def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
-        unquoted = _unquote_bytes(raw)
-        value = unquoted.strip()
-        # `+` is a space in a form, but in 1e+5 it is what it looks like.
-        exact = raw if b"+" in raw and b"%" not in raw else value
-        categories = self.categories[i]
+        decoded = _unquote_bytes(raw)
+        categories, kind = self.categories[i], self.types[i]
         try:
+            text = decoded.decode()
             if categories is not None:
-                return categories[unquoted.decode()], None
-            if not value:
-                return MISSING, None
-            if self._dated[i]:
-                return seconds_of(value.decode()), None
-            return (_to_boolean if self._boolean[i] else _to_number)(exact), None
+                return categories[text], None
+            # `+` is a space in a form, but in 1e+5 it is what it looks like.
+            if b"+" in raw and b"%" not in raw and kind != DATETIME and text.strip():
+                text = raw.decode()
+            return read_text(kind, text), None
         except ValueError:
-            return MISSING, self.wrong_type(i, value.decode("utf-8", "replace"))
+            return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 
     def matrix_of_plain(self, body: bytes) -> Floats | None:
         """Rows from a body of JSON in which they are lists, or None where it is not of the plainest kind."""
@@ -251,40 +245,24 @@ class FeatureIndex:
         places = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
-            if not self._all_numeric:
-                for i, cells in zip(places, zip(*table, strict=True), strict=False):
-                    X[:, i] = self._read_cells(i, cells)
-            elif _CELLS.issuperset(map(type, chain.from_iterable(table))):
-                values = np.array(table, dtype=np.float64)
-                X[:, places] = values.reshape(len(table), len(places))
+            if self._all_numeric:
+                cells = read_json_column(NUMERIC, list(chain.from_iterable(table)))
+                X[:, places] = cells.reshape(len(table), len(places))
             else:
-                raise ValueError
-            if not np.isinf(X).any():
-                return X
-        except (
-            ValueError,
-            TypeError,
-            OverflowError,
-        ):  # an integer may be more than a float64 can hold
+                for i, values in zip(places, zip(*table, strict=True), strict=False):
+                    X[:, i] = self._read_cells(i, values)
+            return X
+        except (ValueError, TypeError):  # as a list is not to be looked up among categories
             pass
         self._refuse_cells(table, columns, places, place, by_name)
         raise AssertionError("a cell that does not fit float64 is named above")
 
     def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
-        """The cells of a feature; raises ValueError, TypeError or OverflowError for one that does not fit, or leaves it
-        infinite.
-        """
+        """The cells of a feature; raises ValueError or TypeError for one that does not fit."""
         categories = self.categories[i]
-        if categories is not None:
-            return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
-        if self._dated[i]:
-            return _read_dates(cells)
-        if not (_CELLS | _BOOLEANS if self._boolean[i] else _CELLS).issuperset(map(type, cells)):
-            raise ValueError
-        values = np.array(cells, dtype=np.float64)
-        if self._boolean[i] and not np.all((values == 0.0) | (values == 1.0) | np.isnan(values)):
-            raise ValueError
-        return values
+        if categories is None:
+            return read_json_column(self.types[i], cells)
+        return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
 
     def _refuse_cells(
         self,
@@ -307,18 +285,13 @@ class FeatureIndex:
         refuse_all(errors)
 
     def _fits(self, i: int, value: Any) -> bool:
-        if value is None or value is MISSING:
-            return True
         if self.categories[i] is not None:
-            return type(value) in _WORDS
-        if self._dated[i]:
-            try:
-                return bool(np.isfinite(_read_dates([value])).all())
-            except (ValueError, TypeError):
-                return False
-        if self._boolean[i]:
-            return type(value) in _BOOLEANS and value in (0, 1)
-        return type(value) in _NUMBERS and abs(value) <= _LARGEST
+            return is_category(value)
+        try:
+            read_json(self.types[i], value)
+        except ValueError:
+            return False
+        return True
 
     def _fill(
         self,
@@ -336,7 +309,7 @@ class FeatureIndex:
             if value is not _ABSENT:
                 continue
             if lenient or self.may_miss[i]:
-                row[i] = MISSING
+                row[i] = None
             else:
                 name = self.names[i]
                 errors.append(_error(key, place or name, self.absent(i), "absent_feature"))
@@ -355,41 +328,8 @@ class FeatureIndex:
 
     def wrong_type(self, i: int, value: object) -> str:
         """Say what a value of a feature must be."""
-        rule = _BOOLEAN if self._boolean[i] else _NUMBER
-        if self.categories[i] is not None:
-            rule = _TEXT
-        if self._dated[i]:
-            rule = DATE
+        rule = "text in UTF-8" if self.categories[i] is not None else _RULES[self.types[i]]
         return f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
-
-
-def _read_dates(cells: Sequence[Any]) -> Floats:
-    """Seconds since 1970; raises ValueError or TypeError for a cell that is neither a date nor missing."""
-    import pyarrow as pa
-
-    texts = [None if cell is None or cell is MISSING else str.strip(cell) for cell in cells]
-    if len(texts) < _MANY_DATES:
-        found = [MISSING if text is None else seconds_of(text) for text in texts]
-        return np.array(found, dtype=np.float64)
-    values, bad = parse_dates(pa.array(texts, pa.string()))
-    if bad.any():
-        raise ValueError
-    return values
-
-
-def _to_number(value: bytes) -> float:
-    """As JSON and CSV write numbers: no NaN, no infinity (1e400 included), no underscores."""
-    number = float(value)
-    if number - number or b"_" in value:  # NaN for both NaN and infinity, and NaN is true
-        raise ValueError
-    return number
-
-
-def _to_boolean(value: bytes) -> float:
-    try:
-        return _SPELLED_BOOLEANS[value.lower()]
-    except KeyError:
-        raise ValueError from None
 
 
 def _unquote_bytes(text: bytes) -> bytes:

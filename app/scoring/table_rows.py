@@ -27,7 +27,7 @@ from app.ingest.formats import (
     streamed_source,
 )
 from app.ingest.rows import Rows, Source
-from app.ingest.values import MissingTokens, is_dated, parse_dates, typed_seconds
+from app.ingest.values import BOOLEAN, NUMERIC
 from app.platform.errors import Invalid, UnsupportedMedia, refuse_all
 from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
@@ -35,7 +35,7 @@ from app.scoring.features import FeatureIndex
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from app.ingest.columns import Parsed
+    from app.ingest.value_columns import MissingTokens
 
 IGNORE, KEEP, MISSING = "ignore", "keep", "missing"
 LISTS = (IGNORE, KEEP, MISSING)
@@ -189,7 +189,7 @@ class RowReader:
         numbers = {
             name
             for name, kind in zip(self._features.names, self._features.types, strict=True)
-            if kind == "numeric"
+            if kind == NUMERIC
         }
         return [name for name in names if name in numbers and name not in self._options.keep]
 
@@ -244,13 +244,14 @@ class RowReader:
     def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
         """Raise BadTable for a typed column that no feature of its kind could be read from."""
         from app.ingest.columns import check_type
+        from app.ingest.value_columns import is_dated
 
         kinds = dict(zip(self._features.names, self._features.types, strict=True))
         for name, kind in zip(names, schema.types, strict=True):
             if name not in kinds and name not in self._options.keep:
                 continue
             check_type(name, kind, text=True)
-            if kinds.get(name) in ("numeric", "boolean") and is_dated(kind):
+            if kinds.get(name) in (NUMERIC, BOOLEAN) and is_dated(kind):
                 raise BadTable(
                     f"column {show(name)} has the type {kind}; the feature is {kinds[name]}",
                     column=name,
@@ -259,7 +260,7 @@ class RowReader:
 
     def _read(self, rows: Rows, name: str, i: int, source: Source, faults: Faults) -> Floats:
         """One column as numbers, NaN where it is missing or at fault."""
-        from app.ingest.value_columns import as_text, encode
+        from app.ingest.value_columns import encode, read_column
 
         column = rows.batch.column(name)
         categories = self._features.categories[i]
@@ -269,18 +270,7 @@ class RowReader:
             places = np.array([*(categories[text] for text in texts), np.nan])
             return np.asarray(places[coded.indices.fill_null(len(texts)).to_numpy()])
         kind = self._features.types[i]
-        if kind == "datetime":
-            if is_dated(column.type):
-                return typed_seconds(column)
-            values, bad = parse_dates(as_text(column, self._missing))
-        else:
-            parsed = _parse(column, self._missing, source.decimal)
-            values = parsed.values
-            if kind == "boolean":
-                bad = ~(parsed.boolean | np.isnan(values) | (values == 0) | (values == 1))
-                bad |= parsed.bad
-            else:
-                bad = parsed.bad | parsed.boolean
+        values, bad = read_column(column, kind, self._missing, source.decimal, numbers=True)
         if bad.any():
             first = np.flatnonzero(bad)[: faults.wanted(name)].tolist()
             described = [
@@ -289,23 +279,6 @@ class RowReader:
             ]
             faults.add_many(name, int(np.count_nonzero(bad)), described)
         return values
-
-
-def _parse(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
-    """The same as `parse`, but that the values of a dictionary are read once each: they may be long."""
-    import pyarrow as pa
-
-    from app.ingest.columns import Parsed, parse
-
-    if not pa.types.is_dictionary(column.type):
-        return parse(column, missing, decimal)
-    own = parse(column.dictionary, missing, decimal)
-    at = column.indices.cast(pa.int64()).fill_null(len(own.values)).to_numpy()
-    return Parsed(
-        np.append(own.values, np.nan)[at],
-        np.append(own.boolean, False)[at],
-        np.append(own.bad, False)[at],
-    )
 
 
 def read_body(
@@ -320,6 +293,7 @@ def read_body(
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.csv import Upload
     from app.ingest.stream import plain_bytes
+    from app.ingest.value_columns import MissingTokens
 
     if table.content_type == PARQUET:
         raise UnsupportedMedia(

@@ -17,7 +17,7 @@ from app.ingest.build import ingest
 from app.ingest.csv import CsvTable, Upload, read_layout
 from app.ingest.errors import BadTable, Faults
 from app.ingest.formats import Dialect
-from app.ingest.values import MissingTokens
+from app.ingest.value_columns import MissingTokens
 
 ROWS = ["1,plain,0", '2,"a, b",1', '3,"two\nlines\n",0', "", '"4","",1', '5,"\r\n",0', "6,é,1"] * 9
 Found = tuple[list[tuple[int, str, str, str]], object]

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from uploads import Ready
 
 from app.ingest.errors import BadTable
-from app.ingest.value_columns import as_doubles
-from app.ingest.values import parse_dates
+from app.ingest.value_columns import as_doubles, read_dates
 
 Read = Callable[..., Ready]
 
@@ -165,7 +164,7 @@ def test_dates_are_those_of_pandas(times: list[datetime.datetime]) -> None:
     texts = [
         at.isoformat() for at in times if not (at.utcoffset() or datetime.timedelta()).seconds % 60
     ]
-    ours, wrong = parse_dates(pa.array(texts, pa.string()))
+    ours, wrong = read_dates(pa.array(texts, pa.string()))
     theirs = pd.to_datetime(pd.Series(texts, dtype=object), format="ISO8601", utc=True)
     ticks = theirs.astype("datetime64[us, UTC]").astype("int64").to_numpy()
     assert not wrong.any()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from uploads import Ready
 
 from app.ingest.errors import BadTable
-from app.ingest.values import parse_dates, seconds_of
+from app.ingest.value_columns import read_dates
+from app.ingest.values import read_date
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
 
@@ -31,10 +32,10 @@ times = st.datetimes(timezones=zones)
 
 @given(st.lists(st.one_of(times.map(lambda t: t.isoformat()), st.text(max_size=5)), max_size=8))
 def test_many_are_read_as_one_by_one(texts: list[str]) -> None:
-    seconds, bad = parse_dates(pa.array(texts, pa.string()))
+    seconds, bad = read_dates(pa.array(texts, pa.string()))
     for text, found, wrong in zip(texts, seconds, bad, strict=True):
         try:
-            assert found == seconds_of(text)
+            assert found == read_date(text)
             assert not wrong
         except ValueError:
             assert np.isnan(found)
@@ -44,7 +45,7 @@ def test_many_are_read_as_one_by_one(texts: list[str]) -> None:
 @given(times)
 def test_seconds_are_those_of_python(at: datetime.datetime) -> None:
     expected = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
-    assert seconds_of(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
+    assert read_date(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
 
 
 def test_dates_late_in_a_long_table(ready: Read) -> None:

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.datasets.matrices import Table
-from app.ingest.values import read_times
+from app.datasets.matrices import Table, read_times
 from app.platform.errors import Invalid
 from app.training.bipartite import BipartiteSplitData
 from app.training.splits import InnerSplits, split, split_rows
