@@ -9,7 +9,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test kernels lint audit bench peers long chaos fuzz lock clean upgrade
+.PHONY: help browser demo serve test kernels lint audit bench peers long chaos fuzz lock clean upgrade
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,13 +24,18 @@ serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (sta
 # hundreds of processes are started, and each would compile all that it imports.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests with real PostgreSQL and Valkey.
-	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels
+test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
+	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels $(if $(CI),browser)
 	$(PYTEST) $(PYTEST_ARGS)
 
 # Otherwise each process of the tests would compile all of them for itself.
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
+
+browser:  ## Install Chromium, which the tests of the console drive, by Debian's package; asks for root where it must.
+	@command -v chromium chromium-browser google-chrome > /dev/null || { \
+	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
+	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends chromium > /dev/null; }
 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
+from app.console import pages
 from app.datasets import endpoints as datasets
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
@@ -108,6 +109,8 @@ def create_app(settings: Settings) -> FastAPI:
         access.audit_router,
         operations.router,
         openapi.router,
+        openapi.STATIC.router,
+        *pages.ROUTERS,
     ):
         app.router.routes.extend(router.routes)
     docs = openapi.DomainDocs(

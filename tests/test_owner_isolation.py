@@ -22,6 +22,10 @@ BY_ANOTHER_SECRET = {
         "access/repository.py",
         "find_usable",
     ): "a key is found by its hash, and says who the owner is",
+    (
+        "access/repository.py",
+        "find_key_of_session",
+    ): "a session is found by its hash, and says whose key signed in",
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("jobs/repository.py", "states"): "the watcher asks for ids that were found with their owner",

@@ -38,6 +38,8 @@ LOOKUPS_AT_ONCE = 4
 """So many keys that this process has not met are looked up at once: threads are left for those that it has."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+SESSION_KEY = "rankwright.session_key"
+"""Where the console puts the SHA-256 of a session's key, in the scope of what it asks of the API; no caller can."""
 _BEARER = b"bearer "
 _READING = ("GET", "HEAD")
 
@@ -59,10 +61,10 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
 
 
 class KeyRing:
-    """Authenticates secrets, remembering for a moment what the database said of each.
+    """Authenticates keys by the SHA-256 of their secret, remembering for a moment what the database said of each.
 
-    `later` has work done soon and returns at once. Lookups go by the secret's SHA-256, so their timing says nothing
-    about how much of a guess was right.
+    `later` has work done soon and returns at once. Since lookups go by the hash, their timing says nothing about how
+    much of a guess was right.
     """
 
     def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
@@ -74,26 +76,26 @@ class KeyRing:
         self._refused: TtlCache[bytes, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
         self._noted: dict[bytes, float] = {}
 
-    def cached(self, secret: bytes) -> Caller | None:
-        """The caller, if the database vouched for the secret within the last second. Never waits."""
-        return self.recent.get(hashlib.sha256(secret).digest())
+    def cached(self, digest: bytes) -> Caller | None:
+        """The caller, if the database vouched for the key within the last second. Never waits."""
+        return self.recent.get(digest)
 
-    def vouched_for(self, secret: bytes) -> bool:
+    def vouched_for(self, digest: bytes) -> bool:
         """Whether the key was good when this process last asked, however long ago. Never waits."""
-        return hashlib.sha256(secret).digest() in self._noted
+        return digest in self._noted
 
-    def refuse_again(self, secret: bytes) -> None:
+    def refuse_again(self, digest: bytes) -> None:
         """Raise Unauthenticated where the database has refused the key lately. Never waits.
 
         None that was refused becomes good: what is revoked or expired stays so, and a secret is not known to anybody
         before its key is there.
         """
-        if self._refused.get(hashlib.sha256(secret).digest()):
+        if self._refused.get(digest):
             raise _refusal()
 
-    def authenticate(self, secret: bytes) -> Caller:
-        """The caller of this secret, by the database. Refuses unknown, revoked and expired ones alike."""
-        caller = self._look(hashlib.sha256(secret).digest())
+    def authenticate(self, digest: bytes) -> Caller:
+        """The caller of this key, by the database. Refuses unknown, revoked and expired ones alike."""
+        caller = self._look(digest)
         if caller is None:
             raise _refusal()
         return caller
@@ -152,13 +154,12 @@ class Authenticator:
             self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
     async def authenticate(
-        self, authorization: bytes | None, scope: Scope, client: tuple[str, int] | None
+        self, digest: bytes, scope: Scope, client: tuple[str, int] | None
     ) -> Caller:
-        """The caller behind the Authorization header. Refuses a key that is bad, lacks the scope, or asks too fast."""
-        secret = _secret_of(authorization)
-        caller = self.keys.cached(secret)
+        """The caller with the key of this SHA-256. Refuses a key that is bad, lacks the scope, or asks too fast."""
+        caller = self.keys.cached(digest)
         if caller is None:
-            caller = await self._look_up(secret, client)
+            caller = await self.look_up(digest, client)
             self._background.add(preload)  # whoever has a key may want any of it next
         if scope not in caller.scopes and not (
             scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
@@ -170,17 +171,17 @@ class Authenticator:
             self._key_rate.take(caller.key_id)
         return caller
 
-    async def _look_up(self, secret: bytes, client: tuple[str, int] | None) -> Caller:
-        """Ask the database about a key that is not remembered."""
-        if self.keys.vouched_for(secret):
-            return await run_in_threadpool(self.keys.authenticate, secret)
-        self.keys.refuse_again(secret)
+    async def look_up(self, digest: bytes, client: tuple[str, int] | None) -> Caller:
+        """The caller by the database. Raises Unauthenticated, or TooMany for an address that guesses."""
+        if self.keys.vouched_for(digest):
+            return await run_in_threadpool(self.keys.authenticate, digest)
+        self.keys.refuse_again(digest)
         address = _address(client)
         # Before the answer, so that many at once are counted too.
         self._unknown_key_rate.take(address)
         try:
             async with self._lookups:
-                caller = await run_in_threadpool(self.keys.authenticate, secret)
+                caller = await run_in_threadpool(self.keys.authenticate, digest)
         except Unavailable:
             self._unknown_key_rate.give_back(address)
             raise
@@ -201,17 +202,18 @@ async def check_again(request: Request) -> None:
     """Raise Unauthenticated if the key that let a request in has ended since: for what takes long. It was good: what
     others send from its address is not counted against it.
     """
-    keys, secret = authenticator_of(request).keys, _secret_of(_authorization(request))
-    if keys.cached(secret) is None:
-        await run_in_threadpool(keys.authenticate, secret)
+    keys, digest = authenticator_of(request).keys, _key_of(request)
+    if keys.cached(digest) is None:
+        await run_in_threadpool(keys.authenticate, digest)
 
 
-def _secret_of(authorization: bytes | None) -> bytes:
+def digest_of(authorization: bytes | None) -> bytes:
+    """The SHA-256 of the secret in an Authorization header."""
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must be: Bearer rw_…")
-    return authorization[len(_BEARER) :].strip()
+    return hashlib.sha256(authorization[len(_BEARER) :].strip()).digest()
 
 
 def _address(client: tuple[str, int] | None) -> str:
@@ -225,10 +227,13 @@ def _address(client: tuple[str, int] | None) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-def _authorization(request: Request) -> bytes | None:
-    return next(
-        (value for name, value in request.scope["headers"] if name == b"authorization"), None
-    )
+def _key_of(request: Request) -> bytes:
+    """The SHA-256 of the request's key: of its header, or of the session behind which the console asks."""
+    of_session: bytes | None = request.scope.get(SESSION_KEY)
+    if of_session is not None:
+        return of_session
+    headers = request.scope["headers"]
+    return digest_of(next((value for name, value in headers if name == b"authorization"), None))
 
 
 class GuardedRoute(APIRoute):
@@ -245,7 +250,7 @@ class GuardedRoute(APIRoute):
             if scope is not None:
                 context = context_of(request)
                 caller = await authenticator_of(request).authenticate(
-                    _authorization(request), scope, request.scope.get("client")
+                    _key_of(request), scope, request.scope.get("client")
                 )
                 request.state.caller = caller
                 permit = context.requests.acquire(caller.owner)

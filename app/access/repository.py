@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select, text, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from app.platform.sql import Page, db_now, fetch_page
 from app.platform.tables import (
     ApiKey,
     BatchScore,
+    BrowserSession,
     Dataset,
     DatasetPairs,
     Job,
@@ -75,6 +76,48 @@ def touch(session: Session, key_id: str) -> None:
         update(ApiKey).where(ApiKey.id == key_id).values(last_used_at=db_now()),
         execution_options={"synchronize_session": False},
     )
+
+
+def find_key_of_session(session: Session, sha256: str) -> ApiKey | None:
+    """The key behind a browser's session, while both last."""
+    return session.scalar(
+        select(ApiKey)
+        .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
+        .where(
+            BrowserSession.sha256 == sha256,
+            BrowserSession.is_link.is_(False),
+            BrowserSession.expires_at > db_now(),
+            *_usable(),
+        )
+    )
+
+
+def end_session(session: Session, sha256: str, *, link: bool) -> str | None:
+    """Remove a session, or a link; returns the id of its key if it was there and had time left."""
+    return session.scalar(
+        delete(BrowserSession)
+        .where(
+            BrowserSession.sha256 == sha256,
+            BrowserSession.is_link.is_(link),
+            BrowserSession.expires_at > db_now(),
+        )
+        .returning(BrowserSession.key_id),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def prune_sessions(session: Session, age: float, limit: int) -> int:
+    """Remove sessions that ended so many seconds ago."""
+    old = (
+        select(BrowserSession.sha256).where(BrowserSession.expires_at < db_now() - age).limit(limit)
+    )
+    gone = session.scalars(
+        delete(BrowserSession)
+        .where(BrowserSession.sha256.in_(old))
+        .returning(BrowserSession.sha256),
+        execution_options={"synchronize_session": False},
+    )
+    return len(gone.all())
 
 
 # The statements are built once: SQLAlchemy takes longer to build one than SQLite to run it.

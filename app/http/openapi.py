@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from app.http.problems import MEDIA_TYPE
 from app.http.schemas import Problem
+from app.http.static import POLICY, StaticFiles
 
 VERSION = "0.1.0"
 EXAMPLES = Path(__file__).with_name("examples.json")
@@ -200,24 +201,25 @@ def _name_algorithms(schemas: dict[str, Any], algorithms: list[dict[str, Any]]) 
 
 router = APIRouter()
 
+STATIC = StaticFiles(Path(__file__).with_name("static"), "/docs/static")
 _PAGE = Path(__file__).with_name("docs.html")
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
-)
 
 
 @cache
 def _page() -> str:
-    return _PAGE.read_text(encoding="utf-8")
+    page = _PAGE.read_text(encoding="utf-8")
+    for name in ("docs.css", "docs.js"):
+        page = page.replace("{{" + name + "}}", STATIC.url(name))
+    return page
 
 
 @router.get("/docs", include_in_schema=False)
 async def read_docs() -> Response:
     """The page reads /openapi.json and draws itself."""
-    return HTMLResponse(_page(), headers={"Content-Security-Policy": _POLICY})
+    return HTMLResponse(_page(), headers={"Content-Security-Policy": POLICY})
 
 
 @router.get("/", include_in_schema=False)
 async def read_root() -> Response:
-    """Whoever comes with a browser finds the documentation."""
-    return RedirectResponse("/docs")
+    """Whoever comes with a browser finds the console."""
+    return RedirectResponse("/console")

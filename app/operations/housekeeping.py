@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from app.access import repository as access_rows
 from app.access import service
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as outbox
@@ -80,6 +81,7 @@ class Housekeeper:
                 "audit entries": self._each(rows.prune_audit, self._days("audit")),
                 "series": self._in_batches(lambda session: rows.prune_series(session, BATCH)),
                 "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
+                "sessions": self._each(access_rows.prune_sessions, 0.0),
                 "events": self._prune_events(),
                 "jobs": self._prune_jobs(),
                 "invalid datasets": self._prune_datasets(rows.is_invalid, "invalid_datasets"),

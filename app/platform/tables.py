@@ -81,6 +81,21 @@ class ApiKey(Base):
     successor_id: Mapped[str | None]
 
 
+class BrowserSession(Base):
+    """A browser that is signed in to the console with a key, or a link that signs one in once (`is_link`).
+
+    It ends by itself, or with its key. Only the SHA-256 of what the browser holds is kept.
+    """
+
+    __tablename__ = "browser_sessions"
+
+    sha256: Mapped[str] = mapped_column(primary_key=True)
+    key_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id", ondelete="CASCADE"), index=True)
+    is_link: Mapped[bool]
+    created_at: Mapped[float]
+    expires_at: Mapped[float] = mapped_column(index=True)
+
+
 class Dataset(Base):
     """An uploaded table: the bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`).
 

@@ -18,7 +18,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from app.access.authentication import Authenticator, GuardedRoute, needs, require_json
+from app.access.authentication import (
+    Authenticator,
+    GuardedRoute,
+    digest_of,
+    needs,
+    require_json,
+)
 from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
 from app.http.responses import choose, matches, safe
@@ -303,7 +309,9 @@ class ScoreRow:
                 prefer = value
             elif name == b"accept" and value not in _ANYTHING:
                 picky = True
-        caller = await self._authenticator.authenticate(authorization, "score", scope.get("client"))
+        caller = await self._authenticator.authenticate(
+            digest_of(authorization), "score", scope.get("client")
+        )
         if picky:
             choose(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]

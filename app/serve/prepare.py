@@ -1,8 +1,9 @@
 """Before the first process of `serve` starts: the tables of today, and a key for the first user.
 
 `python -m app.serve.prepare` in a process of its own, for what this takes to import is of no use to the one that
-watches. It answers with one JSON object on its standard output: `{"key": …}`, null where there was one, or
-`{"error": …}`.
+watches. It answers with one JSON object on its standard output: `{"key": …, "link": …}`, or `{"error": …}`. The key
+is null where there was one; so is the link, which signs a browser in to the console once, where the file of the first
+key is gone or the key has ended.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.serve import ServeError
 
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
 OWNER = "default"
 
 
-def prepare(settings: Settings) -> str | None:
-    """Do it in a process of its own; returns the first key's secret when it is new. Raises `ServeError`."""
+class Prepared(NamedTuple):
+    """The first key's secret if it is new, and the token of a link that signs in to the console."""
+
+    key: str | None
+    link: str | None
+
+
+def prepare(settings: Settings) -> Prepared:
+    """Do it in a process of its own. Raises `ServeError`."""
     done = subprocess.run(
         [sys.executable, "-m", "app.serve.prepare"],
         env=os.environ | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
@@ -39,8 +47,7 @@ def prepare(settings: Settings) -> str | None:
         raise ServeError(f"the tables were not prepared (exit code {done.returncode})") from None
     if "error" in answer:
         raise ServeError(answer["error"])
-    key: str | None = answer["key"]
-    return key
+    return Prepared(answer["key"], answer["link"])
 
 
 def main() -> None:
@@ -58,13 +65,15 @@ def main() -> None:
         upgrade(settings.sqlalchemy_url)
         db = Database(settings.sqlalchemy_url, pool_size=1)
         try:
-            key = first_key(db, settings.state_dir / "api-key")
+            path = settings.state_dir / "api-key"
+            key = first_key(db, path)
+            link = console_link(db, path)
         finally:
             db.close()
     except (ServiceError, OSError, DBAPIError, CommandError) as error:
         print(json.dumps({"error": reason(error)}))  # noqa: T201 - the answer
     else:
-        print(json.dumps({"key": key}))  # noqa: T201
+        print(json.dumps({"key": key, "link": link}))  # noqa: T201
 
 
 def first_key(db: Database, path: Path) -> str | None:
@@ -85,6 +94,17 @@ def first_key(db: Database, path: Path) -> str | None:
         file.write(secret + "\n")
     fresh.replace(path)
     return secret
+
+
+def console_link(db: Database, path: Path) -> str | None:
+    """The token of a link that signs in with the key in the file; None where it is not there or has ended."""
+    from app.access import sessions
+
+    try:
+        secret = path.read_text().strip()
+    except (OSError, ValueError):
+        return None
+    return db.writing(sessions.make_link, secret)
 
 
 if __name__ == "__main__":

@@ -55,15 +55,17 @@ def serve(host: str, port: int, settings: Settings) -> None:
         stack.callback(supervisor.stop)
         supervisor.start_broker()
         supervisor.start_services()
-        secret = prepare(settings)
+        prepared = prepare(settings)
         supervisor.open_gate()
         say(f"rankwright keeps its state in {state_dir}")
-        if secret is not None:
-            say(f"first key: {secret} (shown once; also in {state_dir / 'api-key'})")
+        if prepared.key is not None:
+            say(f"first key: {prepared.key} (shown once; also in {state_dir / 'api-key'})")
         if not supervisor.watch_until_ready(address):
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
         say(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
+        way_in = "" if prepared.link is None else f"/sign-in/{prepared.link}"
+        say(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
         supervisor.watch()
 
 

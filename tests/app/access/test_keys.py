@@ -17,6 +17,11 @@ from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.tables import ApiKey
 
 
+def digest(secret: bytes) -> bytes:
+    """What a key ring knows a key by."""
+    return hashlib.sha256(secret).digest()
+
+
 class Later:
     """Background tasks that wait for the test."""
 
@@ -90,13 +95,13 @@ def test_a_key_ring_asks_once(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
     ring = KeyRing(db, Later())
     ring.recent.seconds = 3600.0
-    assert ring.cached(secret.encode()) is None
-    caller = ring.authenticate(secret.encode())
+    assert ring.cached(digest(secret.encode())) is None
+    caller = ring.authenticate(digest(secret.encode()))
     assert caller == Caller(key.id, "ann", frozenset({"read"}))
     queries: list[object] = []
     event.listen(db.engine, "before_cursor_execute", lambda *args: queries.append(args))
-    assert ring.cached(secret.encode()) is caller
-    assert ring.cached(b"rw_other") is None
+    assert ring.cached(digest(secret.encode())) is caller
+    assert ring.cached(digest(b"rw_other")) is None
     assert queries == []
 
 
@@ -104,19 +109,19 @@ def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database
     later = Later()
     ring = KeyRing(db, later)
     with pytest.raises(Unauthenticated):
-        ring.authenticate(b"rw_unknown")
+        ring.authenticate(digest(b"rw_unknown"))
     old, old_secret = db.writing(keys.create, "ann", "old", ["read"], expires_in_seconds=60)
-    assert ring.authenticate(old_secret.encode())
+    assert ring.authenticate(digest(old_secret.encode()))
     with db.write() as session:
         session.execute(update(ApiKey).where(ApiKey.id == old.id).values(expires_at=1.0))
     with pytest.raises(Unauthenticated):
-        ring.authenticate(old_secret.encode())
-    assert ring.cached(old_secret.encode()) is None
+        ring.authenticate(digest(old_secret.encode()))
+    assert ring.cached(digest(old_secret.encode())) is None
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
-    ring.authenticate(secret.encode())
+    ring.authenticate(digest(secret.encode()))
     db.writing(keys.revoke, "ann", key.id)
     with pytest.raises(Unauthenticated):
-        ring.authenticate(secret.encode())
+        ring.authenticate(digest(secret.encode()))
     assert (
         ring.recent.seconds < 1.0
     )  # the contract: refused within a second, wherever it was revoked
@@ -127,24 +132,24 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
 ) -> None:
     ring = KeyRing(db, Later())
     good, secret = db.writing(keys.create, "ann", "k", ["read"])
-    assert not ring.vouched_for(secret.encode())
-    ring.authenticate(secret.encode())
-    assert ring.vouched_for(secret.encode())
-    ring.refuse_again(secret.encode())  # does not
-    ring.refuse_again(b"rw_unknown")  # nobody has asked yet
+    assert not ring.vouched_for(digest(secret.encode()))
+    ring.authenticate(digest(secret.encode()))
+    assert ring.vouched_for(digest(secret.encode()))
+    ring.refuse_again(digest(secret.encode()))  # does not
+    ring.refuse_again(digest(b"rw_unknown"))  # nobody has asked yet
     with pytest.raises(Unauthenticated):
-        ring.authenticate(b"rw_unknown")
+        ring.authenticate(digest(b"rw_unknown"))
     with pytest.raises(Unauthenticated, match="unknown, revoked or expired"):
-        ring.refuse_again(b"rw_unknown")
+        ring.refuse_again(digest(b"rw_unknown"))
     db.writing(keys.revoke, "ann", good.id)
     with pytest.raises(Unauthenticated):
-        ring.authenticate(secret.encode())
-    assert not ring.vouched_for(secret.encode())
+        ring.authenticate(digest(secret.encode()))
+    assert not ring.vouched_for(digest(secret.encode()))
     with pytest.raises(Unauthenticated):
-        ring.refuse_again(secret.encode())
+        ring.refuse_again(digest(secret.encode()))
     later = time.monotonic() + REFUSED_FOR
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    ring.refuse_again(b"rw_unknown")
+    ring.refuse_again(digest(b"rw_unknown"))
     assert ring._refused._size == 10_000
 
 
@@ -153,7 +158,7 @@ def test_a_use_is_noted_once_a_minute(db: Database) -> None:
     later = Later()
     ring = KeyRing(db, later)
     for _ in range(5):
-        ring.authenticate(secret.encode())
+        ring.authenticate(digest(secret.encode()))
     assert db.reading(keys.get, "ann", key.id).last_used_at is None
     assert later.do() == 1
     assert db.reading(keys.get, "ann", key.id).last_used_at is not None
@@ -162,4 +167,4 @@ def test_a_use_is_noted_once_a_minute(db: Database) -> None:
 def test_while_the_database_is_away() -> None:
     ring = KeyRing(Database("sqlite:////nowhere/rankwright.db"), Later())
     with pytest.raises(Unavailable):
-        ring.authenticate(b"rw_x")
+        ring.authenticate(digest(b"rw_x"))

@@ -1,0 +1,73 @@
+"""Browsers that are signed in to the console with a key.
+
+A browser holds a random token in a cookie; the database holds its SHA-256 and the key. So the cookie opens the console
+alone, and it ends with the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from app.access import repository as rows
+from app.platform.errors import Unauthenticated
+from app.platform.sql import Session
+from app.platform.tables import ApiKey, BrowserSession
+
+SESSION_SECONDS = 12 * 3600.0
+LINK_SECONDS = 3600.0
+
+
+def start(session: Session, key_id: str) -> str:
+    """Sign a browser in with this key; returns the token for its cookie, which is kept nowhere."""
+    return _add(session, key_id, SESSION_SECONDS, is_link=False)
+
+
+def make_link(session: Session, secret: str) -> str | None:
+    """The token of a link that signs one browser in with this key, once, within the hour; None for a key that ended."""
+    key = rows.find_usable(session, _digest(secret))
+    return None if key is None else _add(session, key.id, LINK_SECONDS, is_link=True)
+
+
+def follow_link(session: Session, token: str) -> str:
+    """Sign a browser in by a link, which is used up; returns its token. Raises Unauthenticated."""
+    key_id = rows.end_session(session, _digest(token), link=True)
+    if key_id is None:
+        raise Unauthenticated("this sign-in link is unknown, or was used, or is over an hour old")
+    return start(session, key_id)
+
+
+def find_key(session: Session, token: str) -> ApiKey | None:
+    """The key behind a browser's token; None where the session or the key has ended."""
+    return rows.find_key_of_session(session, _digest(token))
+
+
+def end(session: Session, token: str) -> None:
+    """Sign a browser out."""
+    rows.end_session(session, _digest(token), link=False)
+
+
+def csrf_token(token: str) -> str:
+    """What a session's own pages send along with a change: known to them alone, and it does not give the token away."""
+    return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str:
+    token = secrets.token_urlsafe(32)
+    now = rows.now(session)
+    session.add(
+        BrowserSession(
+            sha256=_digest(token),
+            key_id=key_id,
+            is_link=is_link,
+            created_at=now,
+            expires_at=now + seconds,
+        )
+    )
+    session.flush()
+    return token
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,189 @@
+"""How a page asks the API: in the same process, as the key behind the session.
+
+So a page sees and does what that key may over HTTP, no more: the same scopes, limits, checks, audit entries and errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from app.access.authentication import SESSION_KEY
+from app.http import problems
+
+Query = Mapping[str, object]
+
+
+@dataclass
+class ApiError(Exception):
+    """The API refused: `body` is its problem document (RFC 9457)."""
+
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def detail(self) -> str:
+        """What is wrong, in the API's own words."""
+        return str(self.body.get("detail", ""))
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """What is wrong with each field, where the API names them."""
+        found: list[dict[str, Any]] = self.body.get("errors", [])
+        return found
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API answered."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.content) if self.content else None
+
+
+class Api:
+    """The API, as the caller whose key has this SHA-256."""
+
+    def __init__(self, request: Request, key: bytes) -> None:
+        self._scope = request.scope
+        self._key = key
+
+    async def get(self, path: str, **query: object) -> Any:
+        """The JSON at a path; query parameters that are None are left out. Raises ApiError."""
+        return (await self.call("GET", path, query=query)).json()
+
+    async def post(
+        self,
+        path: str,
+        body: object = None,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """POST a body as JSON, and return the answer's. Raises ApiError."""
+        return (await self.call("POST", path, body=body, query=query, headers=headers)).json()
+
+    async def put(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
+        """PUT a body as JSON, and return the answer's. Raises ApiError."""
+        return (await self.call("PUT", path, body=body, headers=headers)).json()
+
+    async def delete(self, path: str) -> None:
+        """DELETE what is at a path. Raises ApiError."""
+        await self.call("DELETE", path)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask, and gather the answer. Raises ApiError where its status is 400 or more."""
+        content = b"" if body is None else json.dumps(body).encode()
+        given = {
+            **({} if body is None else {"content-type": "application/json"}),
+            **(headers or {}),
+        }
+        sent: list[bytes] = [content]
+
+        async def receive() -> Message:
+            if sent:
+                return {"type": "http.request", "body": sent.pop(), "more_body": False}
+            return {"type": "http.disconnect"}
+
+        start: Message = {}
+        parts: list[bytes] = []
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+            else:
+                parts.append(message.get("body", b""))
+
+        await self._run(self._scope_of(method, path, query, given), receive, send)
+        answer = Answer(
+            start["status"],
+            {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]},
+            b"".join(parts),
+        )
+        if answer.status >= 400:
+            raise ApiError(answer.status, answer.json())
+        return answer
+
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """A response that hands the browser's body to the API and the API's answer to the browser, as they come."""
+        return _PassedOn(self, self._scope_of(method, path, query, dict(headers or {})))
+
+    def _scope_of(
+        self, method: str, path: str, query: Query | None, headers: Mapping[str, str]
+    ) -> Scope:
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        outer = self._scope
+        return {
+            "type": "http",
+            "asgi": outer["asgi"],
+            "http_version": outer["http_version"],
+            "method": method,
+            "scheme": outer["scheme"],
+            "path": path,
+            "raw_path": quote(path).encode(),
+            "root_path": "",
+            "query_string": urlencode(asked, doseq=True).encode(),
+            "headers": [
+                (name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()
+            ],
+            "client": outer["client"],
+            "server": outer["server"],
+            "app": outer["app"],
+            "request_id": outer["request_id"],
+            "state": {},
+            **{
+                name: value
+                for name, value in outer.items()
+                if name.startswith(("starlette.", "fastapi_"))
+            },
+            SESSION_KEY: self._key,
+        }
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await scope["app"].router(scope, receive, send)
+        except HTTPException as error:  # there is no such route
+            response = problems.of_http_exception(Request(scope), error)
+            await response(scope, receive, send)
+        finally:
+            if (release := scope.get("release")) is not None:  # the permit that the route took
+                release()
+
+
+class _PassedOn(Response):
+    def __init__(self, api: Api, scope: Scope) -> None:
+        super().__init__()
+        self._api = api
+        self._inner = scope
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the API's route on the browser's connection."""
+        await self._api._run(self._inner, receive, send)

@@ -1,0 +1,98 @@
+"""Templates, and how values are written in them."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from app.http.static import StaticFiles
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent
+STATIC = StaticFiles(FOLDER / "static", "/console/static")
+DASH = "–"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=number,
+        count=count,
+        percent=percent,
+        when=when,
+        size=size,
+        duration=duration,
+        segment=lambda text: quote(str(text), safe=""),
+    )
+    environment.globals["static"] = STATIC.url
+    return environment
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a template; what is put in is escaped."""
+    return _environment().get_template(template).render(**values)
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A figure, with so many decimals where it is between 0.001 and 10,000; a dash for None and what is not finite."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}g}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with commas between thousands."""
+    return DASH if value is None else f"{value:,.0f}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share of one as a percentage."""
+    return DASH if share is None else f"{100 * share:.{digits}f} %"
+
+
+def when(moment: str | None) -> str:
+    """A time as the API writes it (ISO 8601), to the second in UTC."""
+    if moment is None:
+        return DASH
+    at = datetime.fromisoformat(moment).astimezone(UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def size(bytes_: float | None) -> str:
+    """A number of bytes, in the unit that fits."""
+    if bytes_ is None:
+        return DASH
+    for unit in ("B", "kB", "MB", "GB"):
+        if bytes_ < 1000:
+            return f"{bytes_:.0f} {unit}" if unit == "B" else f"{bytes_:.1f} {unit}"
+        bytes_ /= 1000
+    return f"{bytes_:.1f} TB"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in the unit that fits."""
+    if seconds is None:
+        return DASH
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,109 @@
+"""A real Chromium on a real service; whatever a page complains of fails the test that opened it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from live_service import Service
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window. CI must have it: `make browser` installs it."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail("there is no Chromium: `make browser` installs it")
+        pytest.skip("there is no Chromium: `make browser` installs it")
+    # Stopped at the module's end: its event loop would be in the way of other tests' own.
+    with sync_playwright() as playwright:
+        # As root, as CI runs, Chromium has no sandbox; it opens nothing but the tests' own service.
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Visit:
+    """A browser's window on a service, and what went wrong in it."""
+
+    def __init__(self, page: Page, service: Service) -> None:
+        self.page = page
+        self.service = service
+        self.complaints: list[str] = []
+        self.expected: list[str] = []
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
+        page.on("request", self._on_request)
+
+    def expect(self, pattern: str) -> None:
+        """Let complaints of this kind pass: the test brings them about."""
+        self.expected.append(pattern)
+
+    def open(self, path: str) -> Page:
+        """Go to a page of the service."""
+        self.page.goto(self.service.url + path)
+        return self.page
+
+    def sign_in(self, secret: str) -> Page:
+        """Sign in with a key, through the form."""
+        self.open("/console/sign-in")
+        self.page.get_by_label("API key").fill(secret)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(re.compile("/console$"))
+        return self.page
+
+    def check(self) -> None:
+        """Fail if the page breaks a rule of accessibility, or is wider than the window."""
+        found = Axe().run(self.page, options={"runOnly": RULES}).response["violations"]
+        assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found] == []
+        root = "document.documentElement"
+        assert self.page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), self.page.url
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _on_request(self, request: Request) -> None:
+        if not request.url.startswith((self.service.url, "data:", "blob:")):
+            self.complaints.append(f"request to another host: {request.url}")
+
+    def unexpected(self) -> list[str]:
+        """What went wrong and was not to."""
+        return [
+            complaint
+            for complaint in self.complaints
+            if not any(re.search(pattern, complaint) for pattern in self.expected)
+        ]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
+    """Open windows on services: `visit(service, width=390, dark=True, script=False)`."""
+    visits: list[Visit] = []
+
+    def open_window(
+        service: Service, *, width: int = 1280, dark: bool = False, script: bool = True
+    ) -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=script,
+        )
+        context.set_default_timeout(15_000)
+        visits.append(Visit(context.new_page(), service))
+        return visits[-1]
+
+    yield open_window
+    complaints = [complaint for each in visits for complaint in each.unexpected()]
+    for each in visits:
+        each.page.context.close()
+    assert complaints == []

@@ -1,0 +1,219 @@
+"""Sessions of the console: who gets one, what it opens, when it ends; and that no other site acts by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+from live_service import Service
+from starlette.routing import Route
+
+from app.access import service as keys
+from app.access import sessions
+from app.platform.tables import BrowserSession
+
+
+@pytest.fixture(scope="module")
+def service(start: Callable[..., Service]) -> Service:
+    return start()
+
+
+def sign_in(service: Service, secret: str, **fields: str) -> httpx.Client:
+    """A browser that is signed in: cookies are kept, redirects are not followed."""
+    client = service.client()
+    answer = client.post("/console/sign-in", data={"key": secret, **fields})
+    assert answer.status_code == 303, answer.text
+    return client
+
+
+def csrf_of(client: httpx.Client) -> str:
+    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', client.get("/console").text)
+    assert found is not None
+    return found[1]
+
+
+def test_a_key_is_exchanged_for_a_cookie_of_the_console_alone(service: Service) -> None:
+    secret = service.key()
+    answer = service.client().post("/console/sign-in", data={"key": f" {secret}\n"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console")
+    cookie = answer.headers["set-cookie"]
+    for part in ("HttpOnly", "SameSite=strict", "Path=/console"):
+        assert part in cookie
+    assert "Secure" not in cookie  # it came without TLS
+    assert secret not in cookie
+    client = sign_in(service, secret)
+    assert client.get("/console").status_code == 200
+    assert client.get("/v1/models").status_code == 401  # a cookie is no key
+
+
+def test_behind_tls_the_cookie_is_secure(service: Service) -> None:
+    client = service.client(**{"X-Forwarded-Proto": "https"})
+    answer = client.post("/console/sign-in", data={"key": service.key()})
+    assert "Secure" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    "secret", ["", "rw_unknown", "Bearer x", "\ud800" if False else "é", "x" * 5000]
+)
+def test_a_bad_key_is_refused_in_words(service: Service, secret: str) -> None:
+    answer = service.client().post("/console/sign-in", data={"key": secret})
+    assert answer.status_code == 401
+    assert "the key is unknown, revoked or expired" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_who_is_not_signed_in_is_asked_to_and_comes_back(service: Service) -> None:
+    client = service.client()
+    for path in ("/console", "/console?a=1"):
+        answer = client.get(path)
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/console/sign-in?next=%2Fconsole")
+    client.cookies.set("rankwright_session", "made-up", path="/console")
+    assert client.get("/console").status_code == 303
+    assert client.get("/console", headers={"HX-Request": "true"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "https://evil.example/console",
+        "//evil.example",
+        "/docs",
+        "/consolex",
+        "/console\\..",
+        "javascript:alert(1)",
+        "/console/sign-in",
+    ],
+)
+def test_signing_in_leads_nowhere_else(service: Service, elsewhere: str) -> None:
+    answer = service.client().post(
+        "/console/sign-in", data={"key": service.key(), "next": elsewhere}
+    )
+    assert answer.headers["location"] == "/console"
+    inside = service.client().post(
+        "/console/sign-in", data={"key": service.key(), "next": "/console/jobs?a=1"}
+    )
+    assert inside.headers["location"] == "/console/jobs?a=1"
+
+
+def test_a_session_ends_with_its_key(service: Service) -> None:
+    secret = service.key()
+    client = sign_in(service, secret)
+    assert client.get("/console").status_code == 200
+    own = service.client(secret).get("/v1/keys").json()["data"][0]
+    service.context.db.writing(keys.revoke, own["owner"], own["id"])
+    assert client.get("/console").status_code == 303
+
+
+def test_a_session_ends_by_itself(service: Service) -> None:
+    client = sign_in(service, service.key())
+    with service.context.db.write() as session:
+        session.query(BrowserSession).update({"expires_at": 1.0})
+    assert client.get("/console").status_code == 303
+
+
+def test_signing_out_ends_the_session_for_every_window(service: Service) -> None:
+    client = sign_in(service, service.key())
+    token = client.cookies["rankwright_session"]
+    assert client.post("/console/sign-out", data={"csrf": csrf_of(client)}).status_code == 303
+    other = service.client()
+    other.cookies.set("rankwright_session", token, path="/console")
+    assert other.get("/console").status_code == 303
+
+
+@pytest.mark.parametrize("csrf", [None, "", "0" * 64, "é"])
+def test_a_change_without_the_sessions_token_is_refused(service: Service, csrf: str | None) -> None:
+    client = sign_in(service, service.key())
+    answer = client.post("/console/sign-out", data={} if csrf is None else {"csrf": csrf})
+    assert answer.status_code == 403
+    assert "not sent by a page of your session" in answer.text
+    assert client.get("/console").status_code == 200
+
+
+def test_a_change_from_another_site_is_refused_though_it_has_the_token(service: Service) -> None:
+    client = sign_in(service, service.key())
+    csrf = csrf_of(client)
+    for site in ("cross-site", "same-site"):
+        answer = client.post(
+            "/console/sign-out", data={"csrf": csrf}, headers={"Sec-Fetch-Site": site}
+        )
+        assert answer.status_code == 403
+        key = service.key()
+        signed = service.client().post(
+            "/console/sign-in", data={"key": key}, headers={"Sec-Fetch-Site": site}
+        )
+        assert signed.status_code == 403
+
+
+def test_a_link_signs_in_once(service: Service) -> None:
+    secret = service.key()
+    token = service.context.db.writing(sessions.make_link, secret)
+    assert token is not None
+    client = service.client()
+    for _ in range(2):  # to look at it does not use it up
+        assert client.get(f"/console/sign-in/{token}").status_code == 200
+    assert client.post(f"/console/sign-in/{token}").status_code == 303
+    assert client.get("/console").status_code == 200
+    again = service.client().post(f"/console/sign-in/{token}")
+    assert again.status_code == 401
+    assert "was used" in again.text
+    client.cookies.set("rankwright_session", token, path="/console")
+    assert service.context.db.writing(sessions.make_link, "rw_unknown") is None
+
+
+def test_a_link_is_no_session_and_a_session_no_link(service: Service) -> None:
+    token = service.context.db.writing(sessions.make_link, service.key())
+    assert token is not None
+    client = service.client()
+    client.cookies.set("rankwright_session", token, path="/console")
+    assert client.get("/console").status_code == 303
+    held = sign_in(service, service.key()).cookies["rankwright_session"]
+    assert service.client().post(f"/console/sign-in/{held}").status_code == 401
+
+
+def test_guessing_keys_is_limited_here_too(start: Callable[..., Service]) -> None:
+    service = start(max_unknown_keys=3)
+    client = service.client()
+    statuses = [
+        client.post("/console/sign-in", data={"key": f"rw_{n}"}).status_code for n in range(5)
+    ]
+    assert statuses == [401, 401, 401, 429, 429]
+
+
+def test_pages_and_files_keep_the_policy(service: Service) -> None:
+    client = sign_in(service, service.key())
+    for path in ("/console", "/console/sign-in", "/docs"):
+        answer = client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "script-src 'self'" in policy
+        assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text)
+        for address in re.findall(r'(?:href|src)="(/(?:console|docs)/static/[^"]+)"', answer.text):
+            file = client.get(address, headers={"Accept-Encoding": "gzip"})
+            assert file.status_code == 200
+            assert "immutable" in file.headers["cache-control"]
+    assert client.get("/console/static/0/nothing.js").status_code == 404
+    assert client.get("/console/static/0/console.css").headers["cache-control"] == "no-cache"
+
+
+def test_no_page_opens_without_a_session(service: Service) -> None:
+    routes = [
+        (method, route.path)
+        for route in service.app.routes
+        if isinstance(route, Route) and route.path.startswith("/console")
+        for method in route.methods or ()
+        if method != "HEAD" and not route.path.startswith(("/console/sign-in", "/console/static"))
+    ]
+    assert ("GET", "/console") in routes
+    client = service.client()
+    for method, path in routes:
+        answer = client.request(method, re.sub(r"\{[^}]+\}", "x", path))
+        assert answer.status_code == 303, (method, path)
+        assert answer.headers["location"].startswith("/console/sign-in")
+
+
+def test_the_root_leads_to_the_console(service: Service) -> None:
+    answer = service.client().get("/")
+    assert answer.headers["location"] == "/console"
