@@ -73,17 +73,31 @@ def start(
         yield start
 
 
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Service]) -> Service:
+    """A running service for all tests of a module."""
+    return start()
+
+
 @pytest.fixture
 def settings(tmp_path: Path, sqlite_url: str) -> Settings:
     """An embedded state of the test's own. Nothing listens at its broker's socket."""
     return Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))
 
 
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    """A running service on SQLite."""
-    with running(settings) as service:
+@pytest.fixture(scope="module")
+def _running(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> Iterator[Service]:
+    state = tmp_path_factory.mktemp("state")
+    shutil.copy(_sqlite_template, state / "rankwright.db")
+    with running(Settings(state_dir=state)) as service:
         yield service
+
+
+@pytest.fixture
+def service(_running: Service) -> Service:
+    """A running service on SQLite with nothing in it. A test that ends it, or counts what it did, starts its own."""
+    _running.empty()
+    return _running
 
 
 @pytest.fixture

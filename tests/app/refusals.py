@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from app.platform.tables import Base
 
 CSV = {"Content-Type": "text/csv"}
+JSON = {"Content-Type": "application/json"}
 MAX_BODY, MAX_UPLOAD = 10_000, 50_000
 
 

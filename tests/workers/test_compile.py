@@ -58,7 +58,8 @@ def run(house: Path, *arguments: str) -> str:
 def test_all_are_compiled_once_and_that_is_noted(
     house: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = run(house, "--processes", "1").splitlines()
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", "")  # no level is named: they are for this machine
+    said = run(house, "--every-level", "--processes", "1").splitlines()
     assert said[0] == "compiling 2 of 2 kernels for this machine, once, in 1 processes"
     assert said[1].startswith("2 kernels are compiled in ")
     names = sorted(path.name.split(".")[2] for path in (house / "cache").glob("*.kernel"))
@@ -145,15 +146,6 @@ def test_an_image_for_a_level_that_is_none_is_refused(
     assert caught.value.code == 2
     words = "RANKWRIGHT_KERNEL_CPU must be of x86-64-v2, .*, got 'i386'"
     assert re.search(words, capsys.readouterr().err)
-
-
-def test_where_no_level_is_named_kernels_are_for_this_processor(
-    house: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", "")
-    said = run(house, "--every-level", "--processes", "1")
-    assert said.startswith("compiling 2 of 2 kernels for this machine, once")
-    assert run(house) == "2 kernels are compiled\n"
 
 
 def test_in_the_background_it_says_nothing(house: Path) -> None:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import typer
 from click.testing import Result
-from live_service import running
-from pydantic import SecretStr
+from live_service import Service
 from typer.testing import CliRunner
 
 from app.cli import client, reports, score, train
 from app.cli import evaluate as judge
 from app.cli import reports as documents
-from app.platform.settings import Settings
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
+def run(service: Service) -> Iterator[Run]:
     """Run a command as a user types it; it must end with the exit code that is asked for."""
     commands = typer.Typer()
     client.register(commands)
@@ -30,8 +27,7 @@ def run(tmp_path: Path, sqlite_url: str) -> Iterator[Run]:
     reports.register_interpretation(commands)
     judge.register(commands)
     documents.register(commands)
-    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))
-    with running(settings) as service, service.at_work():
+    with service.at_work():
         address = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
 
         def run(*words: object, code: int = 0) -> Result:

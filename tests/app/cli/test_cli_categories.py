@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet as pq
 from click.testing import Result
+from live_service import Service
 from raw_table import raw_table
 from sqlalchemy import select
 
-from app.platform.database import Database
 from app.platform.tables import BatchScore
 from core.registry import ALGORITHMS
 
@@ -31,7 +31,7 @@ def scores_of(result: Result) -> list[str]:
     return [row["score"] for row in csv.DictReader(io.StringIO(result.stdout))]
 
 
-def test_a_raw_table(run: Run, tmp_path: Path, sqlite_url: str) -> None:
+def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     table = tmp_path / "raw.csv"
     table.write_text(raw_table(200))
     said = run("upload", table, "--label", "income", "--positive", ">50K")
@@ -66,10 +66,10 @@ def test_a_raw_table(run: Run, tmp_path: Path, sqlite_url: str) -> None:
         said = run("score", "rich", table, *more, code=1)
         assert "column age: feature 'age' must be a finite number, got 'old'" in said.output
     run("score", "rich", table, "--out", "scores.xlsx", code=2)
-    db = Database(sqlite_url)
-    with db.read() as session:  # nothing is left behind, whether it could be scored or not
+    with (
+        service.context.db.read() as session
+    ):  # nothing is left behind, whether it could be scored or not
         assert session.scalars(select(BatchScore)).all() == []
-    db.close()
 
 
 def test_columns_are_declared(run: Run, tmp_path: Path) -> None:

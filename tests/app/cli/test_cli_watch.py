@@ -13,19 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import Result
-from live_service import OWNER, Service, running
-from pydantic import SecretStr
+from live_service import OWNER, Service
 from rich.console import Console
 
 from app.cli.train import leaderboard, status
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.platform.settings import Settings
 from app.platform.tables import JobState
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
@@ -46,12 +42,6 @@ TOLD = {
     "keepable": True,
 }
 SEARCH = {"method": "grid", "space": {"max_bins": [2, 4, 8]}}
-
-
-@pytest.fixture
-def service(tmp_path: Path, sqlite_url: str) -> Iterator[Service]:
-    with running(Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))) as service:
-        yield service
 
 
 def search_under_way(service: Service) -> tuple[str, queue.Claim]:

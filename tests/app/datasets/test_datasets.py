@@ -75,6 +75,8 @@ ITEMS = {"kind": "preferences"}
         ({"missing": "x" * 4097}, "1 to 4096 characters"),
         ({"missing": "x,x"}, "missing must name each once"),
         ({"drop": "a", "label": "a"}, "label='a', drop='a'"),
+        ({"numeric": "a", "drop": "a"}, "a column of its own"),
+        ({"numeric": "a", "categorical": "a"}, "a column of its own"),
         ({"drop": "a", "categorical": "a"}, "drop='a', categorical='a'"),
         ({"categorical": "a", "weight": "a"}, "weight='a', categorical='a'"),
         ({"labels": "a,b"}, "several labels belong to kind=multilabel"),
@@ -142,7 +144,6 @@ def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
         bench.db.reading(datasets.find, OWNER, dataset.id)
 
 
-@on_both
 def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     upload = tmp_path / "upload"
     upload.write_text(SMALL)
@@ -160,7 +161,6 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     assert list((bench.blobs.root / "staging").iterdir()) == []
 
 
-@on_both
 def test_checking_takes_no_more_memory_than_a_small_table_may(
     bench: Workbench, tmp_path: Path
 ) -> None:

@@ -74,6 +74,13 @@ def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None
     eventually(lambda: lingering.server.should_exit)
 
 
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    """A service that the test ends."""
+    with running(settings) as service:
+        yield service
+
+
 def test_what_is_not_done_in_time_may_come_again(service: Service) -> None:
     """An upload that dawdles while the process ends: 503 and Retry-After, not a broken connection or a 500."""
     secret = service.key()

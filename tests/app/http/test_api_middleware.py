@@ -136,7 +136,9 @@ def test_while_the_database_is_away(tmp_path: Path, postgres: PostgresServer) ->
         assert client.get("/health/live").status_code == 200
         ready = client.get("/health/ready")
         assert ready.status_code == 503
-        assert not ready.json()["parts"]["database"]["ok"]
+        parts = ready.json()["parts"]
+        for name in ("database", "worker"):
+            assert parts[name] == {"ok": False, "detail": "the database is away"}
 
 
 def test_the_log_of_requests(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
-import pytest
-from live_service import OWNER, STRANGER, Service, running, table
+from live_service import OWNER, STRANGER, Service, running
 from pydantic import SecretStr
+from queue_steps import at_once
 from servers import ValkeyServer, eventually
 
 from app.jobs import queue
@@ -24,18 +25,6 @@ def body(dataset_id: str, **changes: Any) -> dict[str, Any]:
         "algorithm": {"name": "rankboost", "n_rounds": 5},
         "name": "churn",
     } | changes
-
-
-def test_submitting_while_the_broker_is_away(service_on_both: Service) -> None:
-    """Nothing listens at the broker's socket in these tests; the row is the truth."""
-    service = service_on_both
-    client = service.client(service.key())
-    dataset_id = service.upload(client)
-    answer = client.post("/v1/jobs", json=body(dataset_id))
-    assert answer.status_code == 202
-    assert answer.headers["Location"] == f"/v1/jobs/{answer.json()['id']}"
-    assert answer.json()["state"] == "queued"
-    assert service.work() == 1
 
 
 def test_a_wake_up_is_sent_once_the_job_is_committed(
@@ -67,17 +56,6 @@ def test_checking_only(service: Service, client: httpx.Client) -> None:
     assert client.get("/v1/jobs").json()["data"] == []
 
 
-def test_the_window_and_the_seed_come_from_the_job(service: Service, client: httpx.Client) -> None:
-    objective = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.1}
-    job = service.train(client, service.upload(client), objective=objective, seed=7)
-    model = client.get(f"/v1/models/{job['model_id']}").json()
-    assert model["objective"] == objective
-    assert model["seed"] == 7
-    assert model["optimised_for"] == {"metric": "auc"}  # RankBoost takes no window
-    windows = client.get("/v1/models/churn/metrics").json()["pauc"]
-    assert [(w["fpr_min"], w["fpr_max"]) for w in windows] == [(0.0, 0.05), (0.0, 0.1)]
-
-
 def test_the_threshold_of_a_rate_comes_with_the_model(
     service: Service, client: httpx.Client
 ) -> None:
@@ -95,52 +73,13 @@ def test_the_threshold_of_a_rate_comes_with_the_model(
     assert of_training["threshold"] == cut["threshold"]
 
 
-def test_without_validation(service: Service, client: httpx.Client) -> None:
-    job = service.train(client, service.upload(client), validation={"method": "none"})
-    model_id = job["model_id"]
-    score = client.get(f"/v1/models/{model_id}/score?age=1&income=2").json()
-    assert score["fpr"] is None
-    assert score["tpr"] is None
-    answer = client.get(f"/v1/models/{model_id}/roc")
-    assert (answer.status_code, answer.json()["code"]) == (404, "no_curve")
-    assert "'none'" in answer.json()["detail"]
-    assert client.get(f"/v1/models/{model_id}/operating-point?fpr=0.1").status_code == 404
-
-
-def test_judged_by_another_dataset(service: Service, client: httpx.Client) -> None:
-    dataset_id, judge_id = service.upload(client), service.upload(client, table(200, seed=1))
-    validation = {"method": "dataset", "dataset_id": judge_id}
-    job = service.train(client, dataset_id, validation=validation)
-    metrics = client.get(f"/v1/models/{job['model_id']}/metrics").json()
-    assert metrics["positives"] + metrics["negatives"] == 200
-    other = service.upload(client, "age,left\n" + "1,yes\n2,no\n" * 20)
-    answer = client.post(
-        "/v1/jobs", json=body(dataset_id, validation=validation | {"dataset_id": other})
-    )
-    assert answer.status_code == 422
-    assert "lacks 2 features: 'income', 'score 1'" in answer.json()["detail"]
-    swapped = service.upload(client, table(), positive="no")
-    answer = client.post(
-        "/v1/jobs", json=body(dataset_id, validation=validation | {"dataset_id": swapped})
-    )
-    assert "'yes' (positive)" in answer.json()["detail"]
-
-
 def test_idempotency(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
     dataset_id = service.upload(client)
     key = {"Idempotency-Key": "nightly"}
-    answers: list[httpx.Response] = []
-
-    def submit() -> None:
-        answers.append(client.post("/v1/jobs", json=body(dataset_id), headers=key))
-
-    threads = [threading.Thread(target=submit) for _ in range(100)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    submit = functools.partial(client.post, "/v1/jobs", json=body(dataset_id), headers=key)
+    answers = at_once(*[submit] * 100)
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.text for answer in answers}) == 1
     assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 99
@@ -232,28 +171,12 @@ def test_retrying(service: Service, client: httpx.Client) -> None:
     assert client.get(again.headers["Location"]).json()["state"] == "succeeded"
 
 
-def test_waiting_is_bounded(tmp_path: Path, sqlite_url: str) -> None:
-    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_waiters=0)
-    with running(settings) as service:
-        client = service.client(service.key())
-        dataset_id = service.upload(client)
-        answer = client.post("/v1/jobs", json=body(dataset_id), headers={"Prefer": "wait=60"})
+def test_odd_preferences_are_ignored(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    for prefer in ("wait=0", "wait=x", "wait", "respond-async", "wait=-1", "wait=1e3"):
+        answer = client.post("/v1/jobs", json=body(dataset_id), headers={"Prefer": prefer})
         assert answer.status_code == 202
         assert "Preference-Applied" not in answer.headers
-        address = f"{answer.headers['Location']}/events"
-        answer = client.get(address, headers={"Accept": "text/event-stream"})
-        assert (answer.status_code, answer.json()["code"]) == (429, "too_many_waiters")
-        assert answer.headers["Retry-After"]
-
-
-@pytest.mark.parametrize(
-    "prefer", ["wait=0", "wait=x", "wait", "respond-async", "wait=-1", "wait=1e3"]
-)
-def test_odd_preferences_are_ignored(service: Service, client: httpx.Client, prefer: str) -> None:
-    dataset_id = service.upload(client)
-    answer = client.post("/v1/jobs", json=body(dataset_id), headers={"Prefer": prefer})
-    assert answer.status_code == 202
-    assert "Preference-Applied" not in answer.headers
 
 
 def test_event_pages(service: Service, client: httpx.Client) -> None:

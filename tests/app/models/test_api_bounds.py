@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from live_service import Service, table
+from refusals import refused
 
 from core.bounds import bound_partial_auc
 
@@ -24,11 +25,16 @@ WRONG = {
 }
 
 
-@pytest.fixture
-def address(service: Service, client: httpx.Client) -> str:
+@pytest.fixture(scope="module")
+def client(small: Service) -> httpx.Client:
+    return small.client(small.key())
+
+
+@pytest.fixture(scope="module")
+def address(small: Service, client: httpx.Client) -> str:
     """Where the bounds of a linear model are."""
-    dataset = service.upload(client, table(400))
-    job = service.train(client, dataset, algorithm=LINEAR, objective=WINDOW)
+    dataset = small.upload(client, table(400))
+    job = small.train(client, dataset, algorithm=LINEAR, objective=WINDOW)
     return f"/v1/models/{job['model_id']}/bounds"
 
 
@@ -68,16 +74,16 @@ def test_window_and_delta_are_the_callers(client: httpx.Client, address: str) ->
         assert close["epsilon"] > far["epsilon"]
 
 
-def test_where_nothing_is_known_it_says_why(service: Service, client: httpx.Client) -> None:
-    dataset = service.upload(client, table(200))
+def test_where_nothing_is_known_it_says_why(small: Service, client: httpx.Client) -> None:
+    dataset = small.upload(client, table(200))
     words = "".join(f"{'red' if k % 3 else 'blue'},{'yes' if k % 2 else 'no'}\n" for k in range(80))
-    coloured = service.upload(client, f"colour,left\n{words}")
+    coloured = small.upload(client, f"colour,left\n{words}")
     for asked, name, reason in (
         (dataset, {"name": "rankboost"}, "no VC dimension is known of what rankboost may learn"),
         (dataset, LINEAR | {"feature_map": "bins"}, "feature_map 'bins' is learnt from the rows"),
         (coloured, LINEAR, "which categories there are follows from the rows: colour"),
     ):
-        job = service.train(client, asked, algorithm=name)
+        job = small.train(client, asked, algorithm=name)
         learnt, held_out = client.get(f"/v1/models/{job['model_id']}/bounds").json()["bounds"]
         assert (learnt["value"], learnt["epsilon"], learnt["applies"]) == (None, None, False)
         assert learnt["vacuous"]
@@ -87,9 +93,8 @@ def test_where_nothing_is_known_it_says_why(service: Service, client: httpx.Clie
 
 def test_bad_queries_are_refused_by_name(client: httpx.Client, address: str) -> None:
     for query, parameter in WRONG.items():
-        answer = client.get(f"{address}?{query}")
-        assert answer.status_code == 422, query
-        assert [error["parameter"] for error in answer.json()["errors"]] == [parameter], query
+        problem = refused(client.get(f"{address}?{query}"), 422, "invalid")
+        assert [error["parameter"] for error in problem["errors"]] == [parameter], query
     for query in ("delta=5e-324", "fpr_min=0.5&fpr_max=0.50000001"):
         answer = client.get(f"{address}?{query}")
         assert answer.status_code == 200

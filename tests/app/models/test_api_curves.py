@@ -10,6 +10,7 @@ import httpx
 import pytest
 import resvg_py
 from live_service import Service, table
+from refusals import refused
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -108,12 +109,14 @@ def test_pixels_are_those_of_the_picture(reader: httpx.Client, address: str) -> 
     assert len(answer.content) > 1.5 * len(nowhere)
 
 
-def test_there_is_no_picture_without_a_curve(small: Service, dataset_id: str) -> None:
+def test_what_was_not_judged_has_no_curve(small: Service, dataset_id: str) -> None:
     client = small.client(small.key())
     job = small.train(client, dataset_id, name="unjudged", validation={"method": "none"})
-    for question in ("plot", "plot?kind=pauc&format=vega"):
-        answer = client.get(f"/v1/models/{job['model_id']}/{question}")
-        assert (answer.status_code, answer.json()["code"]) == (404, "no_curve")
+    address = f"/v1/models/{job['model_id']}"
+    for question in ("roc", "operating-point?fpr=0.1", "plot", "plot?kind=pauc&format=vega"):
+        refused(client.get(f"{address}/{question}"), 404, "no_curve", "'none'")
+    score = client.get(f"{address}/score?age=1&income=2").json()
+    assert (score["fpr"], score["tpr"]) == (None, None)
 
 
 def test_rows_of_a_group_are_drawn_together(small: Service) -> None:

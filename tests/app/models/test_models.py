@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 from queue_steps import at_once
-from workbench import OWNER, Workbench, breast_cancer, on_both
+from test_models_repo import OWNER, insert
 
 from app.models import service as models
+from app.platform.database import Database
 from app.platform.errors import (
     NotFound,
     PreconditionFailed,
@@ -18,16 +19,13 @@ from app.platform.errors import (
 
 
 @pytest.fixture
-def trained(bench: Workbench) -> list[str]:
+def ids(db: Database) -> list[str]:
     """Three versions of `churn`."""
-    dataset = bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
-    return [bench.model(bench.work_on(dataset, name="churn")).id for _ in range(3)]
+    return [insert(db).id for _ in range(3)]
 
 
-def move(bench: Workbench, model_id: str, revision: int | None, alias: str = "live") -> int:
-    state, _ = bench.db.writing(
-        models.set_alias, OWNER, "churn", alias, model_id, if_revision=revision
-    )
+def move(db: Database, model_id: str, revision: int | None, alias: str = "live") -> int:
+    state, _ = db.writing(models.set_alias, OWNER, "churn", alias, model_id, if_revision=revision)
     return state.alias.revision
 
 
@@ -37,23 +35,20 @@ NOTHING = [
 ]
 
 
-@on_both
-def test_what_refers_to_nothing(bench: Workbench, trained: list[str]) -> None:
+def test_what_refers_to_nothing(db: Database, ids: list[str]) -> None:
     for owner, ref in [*((OWNER, ref) for ref in NOTHING), ("bob", "churn")]:
         with pytest.raises(NotFound):
-            bench.db.reading(models.get, owner, ref)
+            db.reading(models.get, owner, ref)
 
 
-@on_both
-def test_of_many_movers_one_wins(bench: Workbench, trained: list[str]) -> None:
-    move(bench, trained[0], None)
-    moves = [functools.partial(move, bench, model_id, 1) for model_id in trained * 2]
+def test_of_many_movers_one_wins(db: Database, ids: list[str]) -> None:
+    move(db, ids[0], None)
+    moves = [functools.partial(move, db, model_id, 1) for model_id in ids * 2]
     assert Counter(map(type, at_once(*moves))) == {int: 1, PreconditionFailed: 5}
-    assert len(bench.db.reading(models.get_alias, OWNER, "churn", "live").history) == 2
+    assert len(db.reading(models.get_alias, OWNER, "churn", "live").history) == 2
 
 
-@on_both
-def test_of_many_makers_one_wins(bench: Workbench, trained: list[str]) -> None:
-    makes = [functools.partial(move, bench, model_id, None, "new") for model_id in trained * 2]
+def test_of_many_makers_one_wins(db: Database, ids: list[str]) -> None:
+    makes = [functools.partial(move, db, model_id, None, "new") for model_id in ids * 2]
     assert Counter(map(type, at_once(*makes))) == {int: 1, PreconditionRequired: 5}
-    assert bench.db.reading(models.get_alias, OWNER, "churn", "new").alias.revision == 1
+    assert db.reading(models.get_alias, OWNER, "churn", "new").alias.revision == 1

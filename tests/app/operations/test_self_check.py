@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
 from queue_steps import change, claimed, hear_nothing, submit
-from servers import PostgresServer, ValkeyServer
+from servers import PostgresServer
 from sqlalchemy import update
 from typer.testing import CliRunner
 
@@ -15,7 +16,6 @@ from app.cli import processes as command
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
 from app.operations.health import dispatcher_problem, worker_problem
-from app.platform import migrate
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
@@ -81,30 +81,20 @@ def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
     assert dispatcher_problem(db, producer, SETTINGS) is None
 
 
-def test_a_broker_that_is_away_is_named(sqlite_url: str) -> None:
-    db, server = Database(sqlite_url), ValkeyServer()
-    producer = Producer(server.broker_url)
+def test_a_broker_that_is_away_is_named(sqlite_url: str, tmp_path: Path) -> None:
+    db, producer = Database(sqlite_url), Producer(f"redis+socket://{tmp_path}/none")
     hello(db, "alpha")
-    assert worker_problem(db, producer, SETTINGS, "alpha") is None
-    server.stop()
     assert "broker is away" in str(worker_problem(db, producer, SETTINGS, "alpha"))
     assert "broker is away" in str(dispatcher_problem(db, producer, SETTINGS))
     producer.close()
-    server.close()
     db.close()
 
 
-def test_a_database_that_is_away_is_named(producer: Producer) -> None:
-    server = PostgresServer()
-    migrate.upgrade(server.create("one"))
-    db = Database(server.url("one"))
-    hello(db, "alpha")
-    assert worker_problem(db, producer, SETTINGS, "alpha") is None
-    server.stop()
+def test_a_database_that_is_away_is_named(postgres: PostgresServer, producer: Producer) -> None:
+    db = Database(postgres.url("not_there"))
     assert worker_problem(db, producer, SETTINGS, "alpha") == "the database is away"
     assert dispatcher_problem(db, producer, SETTINGS) == "the database is away"
     db.close()
-    server.close()
 
 
 @pytest.fixture

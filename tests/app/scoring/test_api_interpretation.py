@@ -6,20 +6,25 @@ from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
+import refusals
 from live_service import NAMES, Service, table
 
 
-@pytest.fixture
-def model(service: Service, client: httpx.Client) -> str:
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(scope="module")
+def model(shared: Service, client: httpx.Client) -> str:
     """The address of a trained model."""
-    job = service.train(client, service.upload(client, table(400)), name="churn")
+    job = shared.train(client, shared.upload(client, table(400)), name="churn")
     return f"/v1/models/{job['model_id']}"
 
 
 def refused(answer: httpx.Response, status: int, code: str, parameter: str = "feature") -> str:
     """Check a problem's status, code and parameter; returns its detail."""
-    problem = answer.json()
-    assert (answer.status_code, problem["code"]) == (status, code), problem
+    problem = refusals.refused(answer, status, code)
     if status == 422:
         assert {error["parameter"] for error in problem["errors"]} == {parameter}
     return str(problem["detail"])
@@ -35,7 +40,7 @@ def test_importance(client: httpx.Client, model: str) -> None:
     sizes = [feature["importance"] for feature in found["features"]]
     assert sizes == sorted(sizes, reverse=True)
     assert found["features"][-1]["name"] == "score 1"  # noise
-    assert client.get("/v1/models/churn/importance").json() == found
+    assert client.get("/v1/models/churn:1/importance").json() == found
 
 
 def test_dependence_on_one_feature(client: httpx.Client, model: str) -> None:
@@ -66,14 +71,14 @@ def test_dependence_on_two_features_one_of_which_may_be_missing(
 
 
 def test_categories_and_booleans_are_shown_as_they_came(
-    service: Service, client: httpx.Client
+    shared: Service, client: httpx.Client
 ) -> None:
     lines = ["colour,member,left"]
     for i in range(120):
         colour, member = ["red", "green", ""][i % 3], ["true", "false"][i % 2]
         lines.append(f"{colour},{member},{'yes' if i % 3 == 0 or i % 7 == 0 else 'no'}")
-    dataset_id = service.upload(client, "\n".join(lines) + "\n")
-    job = service.train(client, dataset_id, algorithm={"name": "treerank"})
+    dataset_id = shared.upload(client, "\n".join(lines) + "\n")
+    job = shared.train(client, dataset_id, algorithm={"name": "treerank"})
     asked = {"feature": ["colour", "member"]}
     found = client.get(f"/v1/models/{job['model_id']}/partial-dependence", params=asked).json()
     colour, member = found["features"]
@@ -82,8 +87,8 @@ def test_categories_and_booleans_are_shown_as_they_came(
     assert found["scores"][1][0] > found["scores"][0][0]
 
 
-def test_a_tree_as_json_text_and_picture(service: Service, client: httpx.Client) -> None:
-    job = service.train(client, service.upload(client), algorithm={"name": "treerank"}, name="oak")
+def test_a_tree_as_json_text_and_picture(shared: Service, client: httpx.Client) -> None:
+    job = shared.train(client, shared.upload(client), algorithm={"name": "treerank"}, name="oak")
     address = f"/v1/models/{job['model_id']}/structure"
     nodes = client.get(address).json()["nodes"]
     leaves = sum("score" in node for node in nodes)
@@ -151,21 +156,22 @@ def test_variables_alone_and_together(client: httpx.Client, model: str) -> None:
     assert client.get("/v1/models/none/variable-dependence?feature=age").status_code == 404
 
 
-def test_trees_let_variables_act_together(service: Service, client: httpx.Client) -> None:
+def test_trees_let_variables_act_together(shared: Service, client: httpx.Client) -> None:
     algorithm = {"name": "treerank"}
-    job = service.train(client, service.upload(client, table(400)), algorithm=algorithm)
+    job = shared.train(client, shared.upload(client, table(400)), algorithm=algorithm)
     asked = {"feature": ["age", "income"]}
     found = client.get(f"/v1/models/{job['model_id']}/variable-dependence", params=asked).json()
     assert found["joint"][0][1] == found["joint"][1][0] > 0.0
 
 
 def test_only_so_many_are_averaged_at_once(
-    service: Service, client: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
+    shared: Service, client: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.http.dependencies.LONGEST_TURN_WAIT", 0.01)
-    turns = service.context.turns
+    turns = shared.context.turns
+    taken = 0
     while turns.acquire(blocking=False):
-        pass
+        taken += 1
     answer = client.get(f"{model}/partial-dependence?feature=age")
     assert answer.headers["Retry-After"] == "1"
     refused(answer, 429, "too_many")
@@ -173,3 +179,4 @@ def test_only_so_many_are_averaged_at_once(
     assert client.get(f"{model}/partial-dependence?feature=age").status_code == 200
     refused(client.get(f"{model}/partial-dependence?feature=wage"), 422, "unknown_feature")
     assert client.get(f"{model}/partial-dependence?feature=age").status_code == 200
+    turns.release(taken - 1)

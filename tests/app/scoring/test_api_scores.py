@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import httpx
 import pytest
 from live_service import NAMES, OWNER, Service, table
@@ -13,11 +11,6 @@ from sqlalchemy import event, select
 from app.platform.tables import ApiKey
 
 ROW = {"age": "0.25", "income": "-1.5", "score 1": "0.5"}
-
-
-@pytest.fixture(scope="module")
-def shared(start: Callable[..., Service]) -> Service:
-    return start()
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,10 @@
-"""Every algorithm for two classes, the whole way: job, model, score, explanation, artifact."""
+"""Every algorithm for two classes, the whole way: job, model, score, explanation, artifact; on a raw table where it
+takes categories, else on numbers.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -9,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
+from raw_table import raw_table
 from workbench import OWNER, Workbench, breast_cancer
 
 from app.platform.database import Database
@@ -18,11 +24,13 @@ from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
 from app.training import importance as importances
 from core import artifact
+from core.errors import InvalidParameter
 from core.metrics import auc
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
+KERNELS = {"fourier", "nystroem"}
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in BINARY},
     "rankboost on columns": {"name": "rankboost", "weak_ranker": "column"},
@@ -40,6 +48,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "subsample": 0.5,
         "max_features": 0.7,
     },
+    "an SVM by Fourier features": {"name": "auc_svm", "feature_map": "fourier", "n_components": 60},
+    "a sigmoid over landmarks": {
+        "name": "pauc_svm",
+        "feature_map": "nystroem",
+        "surrogate": "sigmoid",
+        "bandwidth": 1.5,
+    },
+    "a difference over landmarks": {
+        "name": "pauc_svm_dc",
+        "feature_map": "nystroem",
+        "n_components": 50,
+    },
+    "an SVM on bins": {"name": "auc_svm", "feature_map": "bins", "C": 10.0},
+    "a window's SVM on bins": {"name": "pauc_svm", "feature_map": "bins", "max_bins": 10},
     "a pruned tree": {"name": "treerank", "pruning": "cv", "n_folds": 3, "order": "validation"},
 }
 
@@ -47,49 +69,64 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def trained_on(
     tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path
-) -> Iterator[tuple[Workbench, Dataset]]:
-    """A worker without processes for all tests, and a table that they only read."""
+) -> Iterator[tuple[Workbench, dict[str, Dataset]]]:
+    """A worker without processes for all tests, and tables that they only read, by their text."""
     folder = tmp_path_factory.mktemp("trained")
     shutil.copy(_sqlite_template, folder / "rankwright.db")
     db = Database(f"sqlite:///{folder / 'rankwright.db'}")
     bench = Workbench(db, folder)
-    yield bench, bench.ready(breast_cancer(), positive="malignant")
+    raw, numbers = raw_table(), breast_cancer()
+    yield bench, {raw: bench.ready(raw), numbers: bench.ready(numbers, positive="malignant")}
     db.close()
 
 
-@pytest.fixture(scope="module")
-def lines() -> list[str]:
-    """The lines of the table, without its head."""
-    return breast_cancer().splitlines()[1:]
+def rows_of(text: str, names: list[str]) -> list[dict[str, Any]]:
+    """The rows as JSON: text as such, numbers as numbers, null for what is not known."""
+    body = text.replace(", ", ",").encode()
+    null = pyarrow.csv.ConvertOptions(null_values=["?"], strings_can_be_null=True)
+    table = pyarrow.csv.read_csv(io.BytesIO(body), convert_options=null)
+    return table.select(names).to_pylist()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_from_job_to_score(
-    trained_on: tuple[Workbench, Dataset], lines: list[str], variant: str
-) -> None:
+def test_from_job_to_score(trained_on: tuple[Workbench, dict[str, Dataset]], variant: str) -> None:
     algorithm = VARIANTS[variant]
-    if "n_rounds" in ALGORITHMS[algorithm["name"]]().get_params():
+    parameters = {name: value for name, value in algorithm.items() if name != "name"}
+    ranker = ALGORITHMS[algorithm["name"]](**parameters)
+    if "n_rounds" in ranker.get_params():
         algorithm = {"n_rounds": 15} | algorithm
-    bench, dataset = trained_on
-    job = bench.work_on(dataset, name="m", algorithm=algorithm, seed=5)
+    takes_categories = ranker.takes_categories()
+    text = raw_table() if takes_categories else breast_cancer()
+    bench, datasets = trained_on
+    job = bench.work_on(datasets[text], name="m", algorithm=algorithm, seed=5)
     assert job.state == JobState.SUCCEEDED, job.error
     model = bench.model(job)
     assert model.algorithm == algorithm["name"]
+    if takes_categories:
+        features = {feature["name"]: feature for feature in model.features}
+        names = ["age", "workclass", "education", "hours-per-week", "native-country"]
+        assert list(features) == names  # the name of a person is none
+        assert [features[name]["type"] for name in names[:3]] == ["numeric", *["categorical"] * 2]
+        assert [features[name]["missing"] for name in names[1:3]] == [True, False]
+        assert features["education"]["n_categories"] == len(features["education"]["categories"])
 
     served = bench.serve(model)
     names = served.features.names
-    rows = np.array([[float(v) for v in line.split(",")[:-1]] for line in lines])
-    labels = np.array([line.endswith("malignant") for line in lines])
-    scores, fprs, tprs = served.score(rows)
-    assert auc(labels, scores) > 0.9
+    rows = rows_of(text, names)
+    matrix = served.features.matrix_of_rows(rows)
+    labels = [line.endswith(("malignant", ">50K")) for line in text.splitlines()[1:]]
+    scores, fprs, tprs = served.score(matrix)
+    assert auc(labels, scores) > (0.75 if takes_categories else 0.9)
     assert fprs is not None
     assert tprs is not None
 
-    estimator = ALGORITHMS[algorithm["name"]]
-    if "random_state" in {parameter.name for parameter in list_parameters(estimator)}:
+    if "random_state" in {parameter.name for parameter in list_parameters(type(ranker))}:
         assert model.parameters["random_state"] == 5
     structure = json.loads(json.dumps(scoring.structure(served), allow_nan=False))
     assert structure["type"]
+    if "feature_map" in algorithm:
+        assert structure["map"] == algorithm["feature_map"]
+        assert (structure["gap"] is None) == (algorithm.get("surrogate") == "sigmoid")
     if path := structure.get("pruning_path"):
         leaves = [step["leaves"] for step in path]
         assert leaves == sorted(set(leaves), reverse=True)
@@ -98,14 +135,14 @@ def test_from_job_to_score(
         if "pruning" in algorithm:
             assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
     assert bench.db.reading(importances.read, OWNER, model.id, None)["features"]
-    if hasattr(served.ranker, "contributions"):
-        explained = scoring.explain(served, rows[:3])
+    if hasattr(served.ranker, "contributions") and algorithm.get("feature_map") not in KERNELS:
+        explained = scoring.explain(served, matrix[:3])
         for parts, score in zip(explained, scores, strict=False):
             assert list(parts["contributions"]) == names
             total = parts["offset"] + sum(parts["contributions"].values())
             assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
     else:
-        with pytest.raises(Invalid, match="are not sums of parts per feature"):
-            scoring.explain(served, rows[:3])
+        with pytest.raises((Invalid, InvalidParameter), match="are not sums of parts per feature"):
+            scoring.explain(served, matrix[:3])
     again = artifact.load(artifact.save(served.ranker))
-    assert (again.score_rows(rows) == scores).all()
+    assert np.array_equal(again.decision_function(pa.Table.from_pylist(rows)), scores)

@@ -1,4 +1,4 @@
-"""Bad jobs: each a problem with code, rule and value, and nothing half-made is left."""
+"""Bad jobs, validations, searches and budgets: each a problem with code, rule and value, and nothing is left of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import pytest
 from live_service import Service
-from refusals import job, refused
+from refusals import JSON, job, refused
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
+Case = tuple[dict[str, Any], str, str]
 
 
 @pytest.fixture
@@ -18,183 +20,239 @@ def client(small: Service) -> httpx.Client:
     return small.client(small.key())
 
 
-@pytest.mark.parametrize(
-    ("changes", "code", "pointer", "words"),
-    [
-        (
-            {"algorithm": {"name": "boostrank"}},
-            "unknown_algorithm",
-            "/algorithm/name",
-            ["rankboost", "'boostrank'"],
-        ),
-        ({"algorithm": {}}, "unknown_algorithm", "/algorithm/name", ["must be one of"]),
-        ({"algorithm": {"name": 3}}, "unknown_algorithm", "/algorithm/name", ["got 3"]),
-        ({"algorithm": "rankboost"}, "invalid", "/algorithm", ["'rankboost'"]),
-        (
-            {"algorithm": {"name": "rankboost", "rounds": 3}},
-            "invalid_parameter",
-            "/algorithm/rounds",
-            ["no parameter 'rounds'", "n_rounds", "max_bins"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "n_rounds": 0}},
-            "invalid_parameter",
-            "/algorithm/n_rounds",
-            ["n_rounds must be at least 1, got 0"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "n_rounds": "many"}},
-            "invalid_parameter",
-            "/algorithm/n_rounds",
-            ["n_rounds must be an integer or None, got 'many'"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "learning_rate": {"a": []}}},
-            "invalid_parameter",
-            "/algorithm/learning_rate",
-            ["must be a finite number"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "weak_ranker": "forest"}},
-            "invalid_parameter",
-            "/algorithm/weak_ranker",
-            ["'stump'", "'forest'"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "push": 2}},
-            "invalid_parameter",
-            "/algorithm",
-            ["push must be 1 unless weak_ranker is 'tree'"],
-        ),
-        (
-            {"algorithm": {"name": "treerank", "order": "validation"}},
-            "invalid_parameter",
-            "/algorithm",
-            ["unless pruning holds rows out"],
-        ),
-        (
-            {"algorithm": {"name": "auc_svm", "feature_map": "fourier", "n_components": 10**9}},
-            "invalid_parameter",
-            "/algorithm/n_components",
-            ["n_components must be at most 4096"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "fpr_max": 0.1}},
-            "invalid_parameter",
-            "/algorithm/fpr_max",
-            ["comes from the job's 'objective'"],
-        ),
-        (
-            {"algorithm": {"name": "rankboost", "random_state": 1}},
-            "invalid_parameter",
-            "/algorithm/random_state",
-            ["comes from the job's 'seed'"],
-        ),
-        (
-            {"algorithm": {"name": "sampled_martirank", "noise_rate": 0.1}},
-            "invalid_parameter",
-            "/algorithm/noise_rate",
-            ["comes from the job's 'label_noise'"],
-        ),
-        (
-            {"label_noise": 0.5},
-            "invalid",
-            "/label_noise",
-            ["label_noise must be less than 0.5, got 0.5"],
-        ),
-        (
-            {"objective": {"metric": "pauc", "fpr_min": 0.1, "fpr_max": 0.05}},
-            "invalid",
-            "/objective/fpr_max",
-            ["fpr_max must be greater than fpr_min (0.1), got 0.05"],
-        ),
-        (
-            {"objective": {"metric": "pauc"}},
-            "invalid",
-            "/objective/fpr_max",
-            ["fpr_max is required"],
-        ),
-        ({"objective": {"metric": "tpr"}}, "invalid", "/objective/fpr", ["fpr is required"]),
-        (
-            {"objective": {"metric": "tpr", "fpr": 0}},
-            "invalid",
-            "/objective/fpr",
-            ["fpr must be greater than 0, got 0"],
-        ),
-        (
-            {"objective": {"metric": "tpr", "fpr": 1.01}},
-            "invalid",
-            "/objective/fpr",
-            ["fpr must be less than or equal to 1, got 1.01"],
-        ),
-        (
-            {"objective": {"metric": "tpr", "fpr": 1e-10}},
-            "invalid",
-            "/objective/fpr",
-            ["fpr must be from", "to 1, got 1e-10"],
-        ),
-        (
-            {"objective": {"metric": "tpr", "fpr": 0.1, "fpr_max": 0.2}},
-            "invalid",
-            "/objective/fpr_max",
-            ["fpr_max"],
-        ),
-        ({"objective": {"metric": "f1"}}, "invalid", "/objective", ["'f1'", "'auc'"]),
-        (
-            {"objective": {"metric": "pauc", "fpr_max": 2}},
-            "invalid",
-            "/objective/fpr_max",
-            ["fpr_max must be less than or equal to 1, got 2"],
-        ),
-        (
-            {
-                "algorithm": {"name": "x"},
-                "search": {"method": "grid", "space": {"n_rounds": [5, 6]}},
-            },
-            "unknown_algorithm",
-            "/algorithm/name",
-            ["'x'"],
-        ),
-        ({"seed": -1}, "invalid", "/seed", ["seed must be greater than or equal to 0, got -1"]),
-        ({"seed": 1.5}, "invalid", "/seed", ["seed", "1.5"]),
-        ({"seed": 2**64}, "invalid", "/seed", ["seed must be less than or equal to"]),
-        ({"name": "Churn!"}, "invalid", "/name", ["name", "'Churn!'"]),
-        ({"name": "mdl_" + "0" * 32}, "invalid", "/name", ["not look like an id"]),
-        ({"timeout_seconds": 0}, "invalid", "/timeout_seconds", ["must be greater than 0, got 0"]),
-        ({"tags": {"a": 1}}, "invalid", "/tags/a", ["a must be a valid string, got 1"]),
-        ({"tags": {"a": "\0"}}, "invalid", "/tags/a", ["a"]),
-        ({"tags": {"a": "\ud800"}}, "invalid", "/tags/a", ["a must be valid Unicode text"]),
-        ({"\ud800": 1}, "invalid", "", ["must be valid Unicode text"]),
-        (
-            {"algorithm": {"name": "rankboost", "\ud800": 1}},
-            "invalid_parameter",
-            "/algorithm/\ud800",
-            ["no parameter"],
-        ),
-        ({"surprise": 1}, "invalid", "/surprise", ["surprise is not known here"]),
-        ({"dataset_id": 7}, "invalid", "/dataset_id", ["dataset_id must be a valid string, got 7"]),
-        ({"priority": 1000}, "invalid", "/priority", ["priority", "1000"]),
-    ],
-)
-def test_jobs(
-    client: httpx.Client,
-    dataset_id: str,
-    changes: dict[str, Any],
-    code: str,
-    pointer: str,
-    words: list[str],
-) -> None:
-    for address in ("/v1/jobs", "/v1/jobs?validate=true"):
+def algorithm(name: Any = "rankboost", **parameters: Any) -> dict[str, Any]:
+    return {"algorithm": {"name": name} | parameters}
+
+
+def objective(metric: str, **window: float) -> dict[str, Any]:
+    return {"objective": {"metric": metric} | window}
+
+
+def validation(method: Any, **given: Any) -> dict[str, Any]:
+    return {"validation": {"method": method} | given}
+
+
+def folds(**given: Any) -> dict[str, Any]:
+    return validation("cross_validation", **given)
+
+
+def grid(space: Any, **given: Any) -> dict[str, Any]:
+    return {"search": {"method": "grid", "space": space} | given}
+
+
+def random(subsample: Any) -> dict[str, Any]:
+    return {"search": {"method": "random", "space": {"subsample": subsample}}}
+
+
+FORM: list[Case] = [
+    ({"algorithm": "rankboost"}, "/algorithm", "'rankboost'"),
+    ({"label_noise": 0.5}, "/label_noise", "label_noise must be less than 0.5, got 0.5"),
+    ({"seed": -1}, "/seed", "seed must be greater than or equal to 0, got -1"),
+    ({"seed": 1.5}, "/seed", "1.5"),
+    ({"seed": 2**64}, "/seed", "seed must be less than or equal to"),
+    ({"name": "Churn!"}, "/name", "'Churn!'"),
+    ({"name": "mdl_" + "0" * 32}, "/name", "not look like an id"),
+    ({"timeout_seconds": 0}, "/timeout_seconds", "must be greater than 0, got 0"),
+    ({"tags": {"a": 1}}, "/tags/a", "a must be a valid string, got 1"),
+    ({"tags": {"a": "\0"}}, "/tags/a", "a"),
+    ({"tags": {"a": "\ud800"}}, "/tags/a", "a must be valid Unicode text"),
+    ({"\ud800": 1}, "", "must be valid Unicode text"),
+    ({"surprise": 1}, "/surprise", "surprise is not known here"),
+    ({"dataset_id": 7}, "/dataset_id", "dataset_id must be a valid string, got 7"),
+    ({"priority": 1000}, "/priority", "1000"),
+    ({"controls": "some"}, "/controls", "controls must be"),
+]
+OBJECTIVES: list[Case] = [
+    (objective("f1"), "/objective", "'f1'"),
+    (
+        objective("pauc", fpr_min=0.1, fpr_max=0.05),
+        "/objective/fpr_max",
+        "fpr_max must be greater than fpr_min (0.1), got 0.05",
+    ),
+    (objective("pauc", fpr_min=0.02, fpr_max=0.02 + 1e-12), "/objective/fpr_max", "fpr_max"),
+    (objective("pauc"), "/objective/fpr_max", "fpr_max is required"),
+    (objective("pauc", fpr_max=2), "/objective/fpr_max", "less than or equal to 1, got 2"),
+    (objective("tpr"), "/objective/fpr", "fpr is required"),
+    (objective("tpr", fpr=0), "/objective/fpr", "fpr must be greater than 0, got 0"),
+    (objective("tpr", fpr=1.01), "/objective/fpr", "less than or equal to 1, got 1.01"),
+    (objective("tpr", fpr=1e-10), "/objective/fpr", "to 1, got 1e-10"),
+    (objective("tpr", fpr=0.1, fpr_max=0.2), "/objective/fpr_max", "fpr_max"),
+]
+VALIDATIONS: list[Case] = [
+    (folds(folds=1), "/validation/folds", "folds must be greater than or equal to 2, got 1"),
+    (folds(folds=21), "/validation/folds", "folds must be less than or equal to 20, got 21"),
+    (folds(repeats=0), "/validation/repeats", "repeats must be greater than or equal to 1, got 0"),
+    (
+        folds(repeats=2, time_column="a"),
+        "/validation/repeats",
+        "repeats must be 1 with a time_column",
+    ),
+    (folds(time_column="nowhere"), "/validation/time_column", "has no column 'nowhere'"),
+    (folds(time_column="left"), "/validation/time_column", "'left' is the label, of type"),
+    (folds(fraction=0.2), "/validation/fraction", "fraction is not known here"),
+    (validation("holdout", time_column=7), "/validation/time_column", "must be a valid string"),
+    (validation("holdout", fraction=1.0), "/validation/fraction", "must be less than 1, got 1.0"),
+    (validation("dataset"), "/validation/dataset_id", "dataset_id is required"),
+    ({"validation": 3}, "/validation", "validation"),
+    (validation(3), "/validation", "3"),
+    ({"validation": {}}, "/validation", "'method'"),
+]
+SEARCHES: list[Case] = [
+    ({"search": {"method": "grid"}}, "/search/space", "space is required"),
+    ({"search": {"method": 3}}, "/search", "3"),
+    ({"search": {}}, "/search", "'method'"),
+    ({"search": []}, "/search", "search"),
+    (grid([]), "/search/space", "space"),
+    (grid({"n_rounds": 5}), "/search/space/n_rounds", "list"),
+    (grid({"n_rounds": [5, 6]}, fraction=1), "/search/fraction", "must be less than 1, got 1"),
+    (grid({"n_rounds": [5]}, folds=1), "/search/folds", "greater than or equal to 2, got 1"),
+    (
+        grid({"n_rounds": [5]}, n_candidates=3),
+        "/search/n_candidates",
+        "n_candidates is not known here",
+    ),
+    (
+        grid({"max_bins": list(range(2, 52)), "max_depth": [3, 4]}, folds=5) | folds(folds=20),
+        "/search",
+        "a job may try at most 10,000 fits, these are 10,500",
+    ),
+    (
+        {"search": {"method": "halving", "space": {"subsample": [0.5]}, "n_candidates": 1001}},
+        "/search/n_candidates",
+        "less than or equal to 1000, got 1001",
+    ),
+    (
+        algorithm("auto") | grid({"n_rounds": [5, 6]}),
+        "/search",
+        "auto searches by itself: leave search out",
+    ),
+]
+UNKNOWN: list[Case] = [
+    (algorithm("boostrank"), "/algorithm/name", "'boostrank'"),
+    ({"algorithm": {}}, "/algorithm/name", "must be one of"),
+    (algorithm(3), "/algorithm/name", "got 3"),
+    (algorithm("x") | grid({"n_rounds": [5, 6]}), "/algorithm/name", "'x'"),
+]
+METHODS: list[Case] = [
+    (validation("luck"), "/validation/method", "holdout, cross_validation, dataset, none, got"),
+    (
+        {"search": {"method": "luck"}},
+        "/search/method",
+        "search.method must be one of grid, random, halving, got 'luck'",
+    ),
+]
+PARAMETERS: list[Case] = [
+    (algorithm(rounds=3), "/algorithm/rounds", "no parameter 'rounds'"),
+    (algorithm(n_rounds=0), "/algorithm/n_rounds", "n_rounds must be at least 1, got 0"),
+    (algorithm(n_rounds="many"), "/algorithm/n_rounds", "must be an integer or None, got 'many'"),
+    (algorithm(learning_rate={"a": []}), "/algorithm/learning_rate", "must be a finite number"),
+    (algorithm(weak_ranker="forest"), "/algorithm/weak_ranker", "'forest'"),
+    (algorithm(push=2), "/algorithm", "push must be 1 unless weak_ranker is 'tree'"),
+    (algorithm(**{"\ud800": 1}), "/algorithm/\ud800", "no parameter"),
+    (algorithm("treerank", order="validation"), "/algorithm", "unless pruning holds rows out"),
+    (
+        algorithm("auc_svm", feature_map="fourier", n_components=10**9),
+        "/algorithm/n_components",
+        "n_components must be at most 4096",
+    ),
+    (algorithm("logistic", C=10**400), "/algorithm/C", "C must be a finite number"),
+    (algorithm(fpr_max=0.1), "/algorithm/fpr_max", "comes from the job's 'objective'"),
+    (
+        algorithm("komori_eguchi_boost", fpr_min=0.1),
+        "/algorithm/fpr_min",
+        "comes from the job's 'objective'",
+    ),
+    (algorithm(random_state=1), "/algorithm/random_state", "comes from the job's 'seed'"),
+    (
+        algorithm("sampled_martirank", noise_rate=0.1),
+        "/algorithm/noise_rate",
+        "comes from the job's 'label_noise'",
+    ),
+    (
+        algorithm("auto", budget_seconds=61) | {"timeout_seconds": 60},
+        "/algorithm/budget_seconds",
+        "must be a number above 0 and at most 60, got 61",
+    ),
+    (algorithm("auto", **{"n/a": 61}), "/algorithm/n~1a", "auto has no parameter 'n/a'"),
+]
+SPACES: list[Case] = [
+    (grid({}), "/search/space", "space must hold a list"),
+    (grid({"x": [1]}), "/search/space/x/0", "has no parameter 'x'"),
+    (
+        algorithm("logistic") | grid({"n_rounds": [1, 2]}),
+        "/search/space/n_rounds/0",
+        "has no parameter 'n_rounds'",
+    ),
+    (
+        algorithm("pauc_svm") | grid({"fpr_max": [0.1]}),
+        "/search/space/fpr_max",
+        "fpr_max comes from the job's 'objective'; leave it out of the search",
+    ),
+    *(
+        (grid({"n_rounds": values}), "/search/space/n_rounds", f"1 to 100 values, got {n}")
+        for values, n in (([], 0), (list(range(1, 102)), 101))
+    ),
+    (
+        grid({"max_bins": list(range(2, 90)), "max_depth": list(range(1, 51))}),
+        "/search",
+        "a grid must have at most 1000 combinations, got 4400",
+    ),
+    (grid({"n_rounds": [5, 6, 5]}), "/search/space/n_rounds/2", "each value once, 5 comes again"),
+    (
+        algorithm("auc_svm") | grid({"C": [1, 2, 1]}),
+        "/search/space/C/2",
+        "each value once, 1 comes again",
+    ),
+    *(
+        (grid({"n_rounds": [5, wrong]}), "/search/space/n_rounds/1", "n_rounds must be")
+        for wrong in (0, -1, 100_001, 10**400, 1.5, True, None, "6", [6], {"a": 6}, {})
+    ),
+    *(
+        (algorithm("pauc_svm") | grid({"C": [5, wrong]}), "/search/space/C/1", "C must be")
+        for wrong in (0, -1, 1e7, 10**400, True, None, "auto", "6", [6], {})
+    ),
+    *(
+        (random(wrong), f"/search/space/subsample{pointer}", words)
+        for wrong, pointer, words in (
+            (0.5, "", "subsample must be a list of values or a range, got 0.5"),
+            ({"low": 0.1}, "/high", "high must be a finite number, got None"),
+            ({"low": 0.1, "high": 10**400}, "/high", "high must be a finite number"),
+            ({"low": 0.5, "high": 0.1}, "", "greater than low (0.5), got 0.1"),
+            ({"low": 0.1, "high": 1, "log": 1}, "/log", "log must be true or false, got 1"),
+            ({"low": -1, "high": 1}, "/low", "subsample must be"),
+            ({"low": 0.1, "high": 1, "step": 2}, "/step", "a range has low, high"),
+        )
+    ),
+    (
+        algorithm("pauc_svm", C=1) | grid({"C": [1, 2]}),
+        "/algorithm/C",
+        "C comes from the search",
+    ),
+    (
+        algorithm(early_stopping_rounds=5) | grid({"n_rounds": [5, 6]}),
+        "/search/space/n_rounds",
+        "early_stopping_rounds must be None where n_rounds is searched",
+    ),
+]
+BY_CODE = {
+    "invalid": FORM + OBJECTIVES + VALIDATIONS + SEARCHES,
+    "unknown_algorithm": UNKNOWN,
+    "unsupported": METHODS,
+    "invalid_parameter": PARAMETERS + SPACES,
+}
+
+
+@pytest.mark.parametrize("address", ["/v1/jobs", "/v1/jobs?validate=true"])
+@pytest.mark.parametrize("code", BY_CODE)
+def test_jobs(client: httpx.Client, dataset_id: str, code: str, address: str) -> None:
+    for changes, pointer, words in BY_CODE[code]:
         body = json.dumps(job(dataset_id, **changes))  # escapes the lone surrogate
-        answer = client.post(address, content=body, headers={"Content-Type": "application/json"})
-        problem = refused(answer, 422, code, *words)
-        assert problem["errors"][0]["pointer"] == pointer
+        problem = refused(client.post(address, content=body, headers=JSON), 422, code, words)
+        assert problem["errors"][0]["pointer"] == pointer, changes
 
 
-def test_every_fault_of_a_job_is_listed(client: httpx.Client, dataset_id: str) -> None:
-    body = job(
-        dataset_id, algorithm={"name": "rankboost", "n_rounds": 0, "rounds": 1, "max_bins": 1}
-    )
+def test_every_error_of_a_job_is_listed(client: httpx.Client, dataset_id: str) -> None:
+    body = job(dataset_id, **algorithm(n_rounds=0, rounds=1, max_bins=1))
     problem = refused(client.post("/v1/jobs", json=body), 422, "invalid_parameter")
     pointers = [error["pointer"] for error in problem["errors"]]
     assert pointers == ["/algorithm/n_rounds", "/algorithm/rounds", "/algorithm/max_bins"]
@@ -206,36 +264,17 @@ def test_a_dataset_that_is_not_there(client: httpx.Client, dataset_id: str, bad:
         client.post("/v1/jobs", json=job(bad)), 404, "not_found", "there is no dataset"
     )
     assert problem["errors"][0]["pointer"] == "/dataset_id"
-    body = job(dataset_id, validation={"method": "dataset", "dataset_id": bad})
+    body = job(dataset_id, **validation("dataset", dataset_id=bad))
     problem = refused(client.post("/v1/jobs", json=body), 404, "not_found")
     assert problem["errors"][0]["pointer"] == "/validation/dataset_id"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{",
-        b"",
-        b'{"a": nope}',
-        b"\xff\xfe",
-        b'{"a": 1} x',
-        b"[" * 100_000,
-        b'{"dataset_id": "\xff"}',
-    ],
-)
-def test_malformed_json(client: httpx.Client, body: bytes) -> None:
-    answer = client.post(
-        "/v1/jobs", content=body[:9000], headers={"Content-Type": "application/json"}
-    )
-    assert answer.status_code in {400, 422}
-    refused(answer, answer.status_code, answer.json()["code"])
-    assert answer.status_code == 422 or answer.json()["code"] in {"malformed_json", "malformed"}
-
-
-@pytest.mark.parametrize("body", ["[]", "3", "null", '"job"'])
-def test_json_of_another_shape(client: httpx.Client, body: str) -> None:
-    answer = client.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
-    refused(answer, 422, "invalid")
+def test_a_body_that_is_no_job(client: httpx.Client) -> None:
+    """What else a body may be, tests/app/http/test_api_hostile.py sends to every route."""
+    for body in (b"{", b'{"a": nope}', b'{"a": 1} x'):
+        refused(client.post("/v1/jobs", content=body, headers=JSON), 400, "malformed_json")
+    for body in (b"[]", b"3", b'"job"'):
+        refused(client.post("/v1/jobs", content=body, headers=JSON), 422, "invalid")
 
 
 def test_long_and_odd_idempotency_keys(client: httpx.Client, dataset_id: str) -> None:

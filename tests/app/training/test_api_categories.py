@@ -16,10 +16,16 @@ ROW = {
 }
 
 
-def trained(service: Service, client: httpx.Client) -> str:
-    """Upload the raw table, train on it; returns the model's id."""
-    dataset_id = service.upload(client, raw_table(), label="income", positive=">50K")
-    job = service.train(client, dataset_id, algorithm={"name": "rankboost", "n_rounds": 20})
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(scope="module")
+def model_id(shared: Service, client: httpx.Client) -> str:
+    """A model of the raw table."""
+    dataset_id = shared.upload(client, raw_table(), label="income", positive=">50K")
+    job = shared.train(client, dataset_id, algorithm={"name": "rankboost", "n_rounds": 20})
     assert job["state"] == "succeeded", job
     return str(job["model_id"])
 
@@ -29,8 +35,7 @@ def score(client: httpx.Client, **row: str) -> httpx.Response:
     return client.get("/v1/models/churn/score", params=row)
 
 
-def test_a_raw_table_from_upload_to_score(service: Service, client: httpx.Client) -> None:
-    trained(service, client)
+def test_a_raw_table_from_upload_to_score(client: httpx.Client, model_id: str) -> None:
     model = client.get("/v1/models/churn").json()
     education = model["features"][2]
     assert education == {
@@ -64,8 +69,7 @@ def test_a_raw_table_from_upload_to_score(service: Service, client: httpx.Client
     assert "education in {" in client.get("/v1/models/churn/structure").text
 
 
-def test_words_in_a_query(service: Service, client: httpx.Client) -> None:
-    model_id = trained(service, client)
+def test_words_in_a_query(client: httpx.Client, model_id: str) -> None:
     path = f"/v1/models/{model_id}/score?age=41&hours-per-week=40&native-country=Country-3"
     spelled = [
         f"{path}&workclass=Private&education={word}"
@@ -92,7 +96,7 @@ def test_words_in_a_query(service: Service, client: httpx.Client) -> None:
 
 
 def test_codes_columns_and_tokens_by_query_and_by_form(
-    service: Service, client: httpx.Client
+    shared: Service, client: httpx.Client
 ) -> None:
     fields = {
         "label": "income",
@@ -106,7 +110,7 @@ def test_codes_columns_and_tokens_by_query_and_by_form(
         files={"file": ("raw.csv", raw_table(80).encode(), "text/csv")},
     )
     assert answer.status_code == 202, answer.text
-    service.work()
+    shared.work()
     dataset = client.get(answer.headers["Location"]).json()
     assert dataset["status"] == "ready", dataset
     assert (dataset["categorical"], dataset["drop"]) == (["age"], ["name"])

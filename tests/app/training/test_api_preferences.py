@@ -9,10 +9,9 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
-from live_service import STRANGER, Service
+from live_service import Service
+from refusals import CSV, everything, job, refused
 
-CSV = {"Content-Type": "text/csv"}
 N_ITEMS = 60
 
 
@@ -94,9 +93,9 @@ def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
     )
     assert client.get("/v1/datasets").json()["data"][0]["pairs"] == found
 
-    job = service.train(client, dataset_id, name="films")
-    assert job["state"] == "succeeded", job
-    assert job["objective"] == {"metric": "pair_order"}
+    trained = service.train(client, dataset_id, name="films")
+    assert trained["state"] == "succeeded", trained
+    assert trained["objective"] == {"metric": "pair_order"}
     model = client.get("/v1/models/films").json()
     assert (model["kind"], model["label"], model["positive"]) == ("preferences", None, None)
     metrics = client.get("/v1/models/films/metrics").json()
@@ -120,32 +119,7 @@ def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
     assert f"| pairs in order | {metrics['pair_order']['value']:.4f} (" in written
     assert "## Curves" not in written
     for path in ("roc", "operating-point?fpr=0.1", "plot"):
-        refused = client.get(f"/v1/models/films/{path}")
-        assert refused.status_code == 404
-        assert refused.json()["code"] == "no_curve"
-        assert "kind preferences" in refused.json()["detail"]
-
-
-def test_faults_are_told_by_line(service: Service, client: httpx.Client) -> None:
-    dataset_id = upload(service, client)
-    put(client, dataset_id, "better,worse,weight\nm0,m1,1\nm0,zz,1\nm2,m2,1\nm1,m3,-2\n")
-    service.work()
-    found = client.get(f"/v1/datasets/{dataset_id}").json()
-    assert found["status"] == "ready"
-    assert found["pairs"]["status"] == "invalid"
-    assert [(e["line"], e["column"]) for e in found["pairs"]["errors"]] == [
-        (3, "worse"),
-        (4, "worse"),
-        (5, "weight"),
-    ]
-    refused = client.post(
-        "/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
-    )
-    assert refused.status_code == 409
-    assert refused.json()["code"] == "pairs_not_ready"
-    put(client, dataset_id, pairs())
-    service.work()
-    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]["status"] == "ready"
+        refused(client.get(f"/v1/models/films/{path}"), 404, "no_curve", "kind preferences")
 
 
 def test_parquet_and_a_form(service: Service, client: httpx.Client) -> None:
@@ -172,53 +146,42 @@ def test_waiting_for_the_pairs(service: Service, client: httpx.Client) -> None:
     assert answer.json()["pairs"]["status"] == "ready"
 
 
-@pytest.mark.parametrize(
-    ("params", "headers", "body", "status", "code"),
-    [
-        ({}, {}, b"", 422, "empty_body"),
-        ({}, {"Content-Type": "application/json"}, b"[]", 415, "unsupported_media_type"),
-        ({}, {"Content-Type": ""}, b"x", 415, "unsupported_media_type"),
-        ({}, {"Content-Encoding": "br"}, b"x", 415, "unsupported_media_type"),
-        ({"weight": "w"}, {}, b"better,worse\n", 422, "invalid"),
-        ({"validate": "true"}, {}, b"better,worse\n", 422, "invalid"),
-        ({}, {"Content-Type": "multipart/form-data"}, b"x", 400, "malformed"),
-    ],
-)
-def test_requests_that_are_wrong(
-    service: Service,
-    client: httpx.Client,
-    params: dict[str, str],
-    headers: dict[str, str],
-    body: bytes,
-    status: int,
-    code: str,
-) -> None:
+REFUSED: list[tuple[dict[str, str], dict[str, str], bytes, int, str]] = [
+    ({}, {}, b"", 422, "empty_body"),
+    ({}, {"Content-Type": "application/json"}, b"[]", 415, "unsupported_media_type"),
+    ({}, {"Content-Type": ""}, b"x", 415, "unsupported_media_type"),
+    ({}, {"Content-Encoding": "br"}, b"x", 415, "unsupported_media_type"),
+    ({"weight": "w"}, {}, b"better,worse\n", 422, "invalid"),
+    ({"validate": "true"}, {}, b"better,worse\n", 422, "invalid"),
+    ({}, {"Content-Type": "multipart/form-data"}, b"x", 400, "malformed"),
+]
+
+
+def test_requests_that_are_wrong(service: Service, client: httpx.Client) -> None:
     dataset_id = upload(service, client)
-    staging = service.context.blobs.root / "staging"
-    before = sorted(staging.iterdir())
+    before = everything(service)
     path = f"/v1/datasets/{dataset_id}/pairs"
-    answer = client.put(path, params=params, content=body, headers=CSV | headers)
-    assert answer.status_code == status, answer.text
-    assert answer.json()["code"] == code
-    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"] is None
-    assert sorted(staging.iterdir()) == before
+    for params, headers, body, status, code in REFUSED:
+        answer = client.put(path, params=params, content=body, headers=CSV | headers)
+        refused(answer, status, code)
+    assert everything(service) == before
 
 
-def test_datasets_that_take_no_pairs(service: Service, client: httpx.Client) -> None:
-    for missing in ("ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012", "x", "ds_"):
-        assert put(client, missing, pairs()).status_code == 404
-    bipartite = service.upload(client)
-    answer = put(client, bipartite, pairs())
-    assert (answer.status_code, answer.json()["code"]) == (409, "wrong_kind")
+def test_pairs_that_cannot_be_taken_now_or_not_be_used(
+    service: Service, client: httpx.Client
+) -> None:
+    refused(put(client, "ds_x", pairs()), 404, "not_found")
+    refused(put(client, service.upload(client), pairs()), 409, "wrong_kind")
     dataset_id = upload(service, client)
-    stranger = service.client(service.key(owner=STRANGER))
-    assert put(stranger, dataset_id, pairs()).status_code == 404
-    assert put(client, dataset_id, pairs()).status_code == 202
-    busy = put(client, dataset_id, pairs())
-    assert (busy.status_code, busy.json()["code"]) == (409, "dataset_in_use")
-    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 409
+    put(client, dataset_id, "better,worse,weight\nm0,m1,1\nm0,zz,1\nm2,m2,1\nm1,m3,-2\n")
+    refused(put(client, dataset_id, pairs()), 409, "dataset_in_use")
+    refused(client.delete(f"/v1/datasets/{dataset_id}"), 409, "dataset_in_use")
     service.work()
-    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["pairs"]["status"]) == ("ready", "invalid")
+    lines = [(error["line"], error["column"]) for error in found["pairs"]["errors"]]
+    assert lines == [(3, "worse"), (4, "worse"), (5, "weight")]
+    refused(client.post("/v1/jobs", json=job(dataset_id)), 409, "pairs_not_ready")
 
 
 def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from raw_table import raw_table
@@ -19,19 +17,16 @@ from app.datasets.description import describe
 from app.datasets.matrices import Columns, read_table
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
-from app.scoring import service as scoring
 from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split
-from core import artifact
-from core.metrics import auc
 from core.registry import ALGORITHMS
 
 FEATURES = ["age", "workclass", "education", "hours-per-week", "native-country"]
 TAKES = [name for name, ranker in ALGORITHMS.items() if ranker().takes_categories()]
-BINARY = [name for name in TAKES if ALGORITHMS[name].target == "binary"]
 OF_PAIRS = [name for name in TAKES if hasattr(ALGORITHMS[name], "fit_pairs")]
 OF_LABELS = [name for name in TAKES if ALGORITHMS[name].target == "multilabel"]
+BOOSTED = {"name": "rankboost", "n_rounds": 15}
 
 
 def algorithm(name: str) -> dict[str, Any]:
@@ -40,48 +35,8 @@ def algorithm(name: str) -> dict[str, Any]:
     return {"name": name} | quick
 
 
-def rows_of(text: str) -> list[dict[str, Any]]:
-    """The rows as JSON: text as such, numbers as numbers, null for what is not known."""
-    body = text.replace(", ", ",").encode()
-    null = pyarrow.csv.ConvertOptions(null_values=["?"], strings_can_be_null=True)
-    table = pyarrow.csv.read_csv(io.BytesIO(body), convert_options=null)
-    return table.select(FEATURES).to_pylist()
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_a_raw_table_needs_no_preparation(bench: Workbench, name: str) -> None:
-    text = raw_table()
-    dataset = bench.ready(text)
-    job = bench.work_on(dataset, name="m", algorithm=algorithm(name))
-    assert job.state == JobState.SUCCEEDED, job.error
-    model = bench.model(job)
-    features = {feature["name"]: feature for feature in model.features}
-    assert list(features) == FEATURES  # the name of a person is none
-    assert features["education"]["type"] == "categorical"
-    assert not features["education"]["missing"]
-    assert features["workclass"]["missing"]
-    assert features["education"]["n_categories"] == len(features["education"]["categories"]) == 5
-
-    served = bench.serve(model)
-    rows = rows_of(text)
-    scores, _, _ = served.score(served.features.matrix_of_rows(rows))
-    rich = [line.endswith(">50K") for line in text.splitlines()[1:]]
-    assert auc(rich, scores) > 0.75
-    again = artifact.load(artifact.save(served.ranker))
-    table = pa.Table.from_pylist(rows)
-    assert np.allclose(again.decision_function(table), scores)
-    json.dumps(scoring.structure(served), allow_nan=False)
-    if not hasattr(served.ranker, "contributions"):
-        return
-    explained = scoring.explain(served, served.features.matrix_of_rows(rows[:3]))
-    for parts, score in zip(explained, scores, strict=False):
-        total = parts["offset"] + sum(parts["contributions"].values())
-        assert total == pytest.approx(score, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", BINARY[:1])
-def test_what_is_unseen_is_missing(bench: Workbench, name: str) -> None:
-    job = bench.work_on(bench.ready(raw_table()), name="m", algorithm=algorithm(name))
+def test_what_is_unseen_is_missing(bench: Workbench) -> None:
+    job = bench.work_on(bench.ready(raw_table()), name="m", algorithm=BOOSTED)
     served = bench.serve(bench.model(job))
     row = {"age": 40, "workclass": "Private", "hours-per-week": 40, "native-country": "Country-3"}
     unseen = [row | {"education": value} for value in ("Kindergarten", "?", "", None, 7, "masters")]
@@ -104,10 +59,9 @@ def skewed(rows: int = 300) -> str:
     return "x,town,y\n" + "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("name", BINARY[:1])
-def test_rows_that_judge_teach_no_category(bench: Workbench, name: str) -> None:
+def test_rows_that_judge_teach_no_category(bench: Workbench) -> None:
     dataset = bench.ready(skewed())
-    model = bench.model(bench.work_on(dataset, algorithm=algorithm(name), seed=2))
+    model = bench.model(bench.work_on(dataset, algorithm=BOOSTED, seed=2))
     table = read_table(
         bench.blobs.path(dataset.table_key or ""), Columns(["x", "town"], "y", None, None)
     )
@@ -121,12 +75,11 @@ def test_rows_that_judge_teach_no_category(bench: Workbench, name: str) -> None:
     assert model.features[1]["categories"] == sorted(learnt)[:100]
 
 
-@pytest.mark.parametrize("name", BINARY[:1])
-def test_another_dataset_judges(bench: Workbench, name: str) -> None:
+def test_another_dataset_judges(bench: Workbench) -> None:
     dataset, other = bench.ready(raw_table()), bench.ready(raw_table(120, seed=1) + _MORE)
     job = bench.work_on(
         dataset,
-        algorithm=algorithm(name),
+        algorithm=BOOSTED,
         validation={"method": "dataset", "dataset_id": other.id},
     )
     assert job.state == JobState.SUCCEEDED, job.error
@@ -152,6 +105,7 @@ _MORE = "30, Private, Bachelors, 40, Moon, person 120, >50K\n" * 2
             "must have 'workclass' categorical",
         ),
         (raw_table(60), {"drop": "education"}, "lacks 1 features: 'education'"),
+        (raw_table(60), {"positive": "<=50K"}, "must have the label values '>50K' (positive)"),
     ],
 )  # fmt: skip
 def test_a_dataset_that_cannot_judge(
@@ -161,7 +115,7 @@ def test_a_dataset_that_cannot_judge(
     with pytest.raises(Invalid) as caught:
         bench.submit(
             dataset,
-            algorithm={"name": BINARY[0]},
+            algorithm=BOOSTED,
             validation={"method": "dataset", "dataset_id": other.id},
         )
     assert detail in caught.value.detail

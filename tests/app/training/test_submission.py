@@ -15,7 +15,7 @@ from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets import tasks
 from app.jobs import service as jobs
-from app.platform.errors import Conflict, NotFound, ServiceError
+from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Dataset
 from app.training import submission
 from app.training.submission import TrainRequest
@@ -106,20 +106,6 @@ def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
             check(bench, dataset_id)
         with pytest.raises(NotFound):
             check(bench, waiting.id, validation={"method": "dataset", "dataset_id": dataset_id})
-
-
-def test_methods_that_are_not_there(bench: Workbench) -> None:
-    for job, words in (
-        ({"search": {"method": "bayes"}}, "must be one of grid, random, halving, got 'bayes'"),
-        ({"validation": {"method": "luck"}}, "holdout, cross_validation, dataset, none, got"),
-    ):
-        with pytest.raises(ServiceError, match=words) as caught:
-            submission.refuse_unknown_methods(job)
-        assert caught.value.code == "unsupported"
-    for job in (None, [], {}, {"validation": 3}, {"validation": {"method": 3}}, {"validation": {}}):
-        submission.refuse_unknown_methods(job)
-    for job in ({"search": 3}, {"search": {"method": 3}}, {"search": {}}, {"search": None}):
-        submission.refuse_unknown_methods(job)
 
 
 def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) -> None:

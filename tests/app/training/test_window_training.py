@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
-from app.platform.errors import Invalid
 from app.platform.tables import JobState
 from core import KomoriEguchiBoost
 
@@ -95,27 +92,3 @@ def test_without_a_window_it_is_for_the_whole_auc(bench: Workbench) -> None:
     model = bench.model(job)
     assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == (0.0, 1.0)
     assert model.optimised_for == {"metric": "auc"}
-
-
-@pytest.mark.parametrize(
-    ("given", "objective", "pointer"),
-    [
-        ({"fpr_max": 0.1}, WINDOW, "/algorithm/fpr_max"),
-        ({"fpr_min": 0.1}, {"metric": "auc"}, "/algorithm/fpr_min"),
-        ({"n_knots": 0}, WINDOW, "/algorithm/n_knots"),
-        ({"name": "rankboost", "push": 2.0}, WINDOW, "/algorithm"),
-        ({}, WINDOW | {"fpr_max": 0.02}, "/objective/fpr_max"),
-        ({}, WINDOW | {"fpr_max": 0.02 + 1e-12}, "/objective/fpr_max"),
-        ({"fpr_max": 0.1}, RATE, "/algorithm/fpr_max"),
-        ({}, RATE | {"fpr": 1e-10}, "/objective/fpr"),
-    ],
-)
-def test_a_bad_window_is_refused(
-    bench: Workbench, given: dict[str, Any], objective: dict[str, Any], pointer: str
-) -> None:
-    dataset = bench.ready(breast_cancer(), positive="malignant")
-    with pytest.raises(Invalid) as refusal:
-        bench.submit(
-            dataset, algorithm={"name": "komori_eguchi_boost"} | given, objective=objective
-        )
-    assert [error["pointer"] for error in refusal.value.errors] == [pointer]
