@@ -79,10 +79,10 @@ def test_idempotency(service_on_both: Service) -> None:
     dataset_id = service.upload(client)
     key = {"Idempotency-Key": "nightly"}
     submit = functools.partial(client.post, "/v1/jobs", json=body(dataset_id), headers=key)
-    answers = at_once(*[submit] * 100)
+    answers = at_once(*[submit] * 20)
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.text for answer in answers}) == 1
-    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 99
+    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 19
     service.work()
     replay = client.post("/v1/jobs", json=body(dataset_id), headers=key | {"Prefer": "wait=5"})
     assert replay.status_code == 202  # the accept as it was, whatever Prefer says
