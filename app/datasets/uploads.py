@@ -440,12 +440,12 @@ async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Respons
             return JSONResponse(await run_in_threadpool(_check, context, purpose, table))
         answer = await run_in_threadpool(_accept, sending, purpose, table)
 
-    def look(dataset_id: str) -> tuple[Json, bool]:
-        dataset = context.db.reading(datasets.find, sending.owner, dataset_id)
+    def look(session: Session, dataset_id: str) -> tuple[Json, bool]:
+        dataset = datasets.find(session, sending.owner, dataset_id)
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
     path, again = purpose.path, purpose.look or look
-    return await accepted(sending.owner, answer, sending.wait, path, again)
+    return await accepted(context, sending.owner, answer, sending.wait, path, again)
 
 
 def _check(context: Context, purpose: Purpose[Described], table: Received[Described]) -> Json:

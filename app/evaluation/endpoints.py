@@ -62,9 +62,9 @@ async def create_evaluation(
         row = service.submit_evaluation(session, context.settings, caller.owner, asked)
         return _shown(row)
 
-    poll = EVALUATIONS.poll(context.db, caller.owner, _shown)
+    poll = EVALUATIONS.poll(caller.owner, _shown)
     check = look_only(
-        context,
+        context.settings,
         caller.owner,
         lambda session: service.check_evaluation(session, caller.owner, asked),
     )
@@ -157,9 +157,9 @@ async def create_comparison(
         row = service.submit_comparison(session, context.settings, caller.owner, asked)
         return _shown_comparison(row)
 
-    poll = COMPARISONS.poll(context.db, caller.owner, _shown_comparison)
+    poll = COMPARISONS.poll(caller.owner, _shown_comparison)
     check = look_only(
-        context,
+        context.settings,
         caller.owner,
         lambda session: service.check_comparison(session, caller.owner, asked),
     )

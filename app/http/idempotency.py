@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Header, Query
@@ -22,8 +21,8 @@ from app.platform.sql import Json, Session
 
 MAX_KEY = 255
 
-Check = Callable[[], Json]
-"""What `?validate=true` does and answers."""
+Check = Callable[[Session], Json]
+"""What `?validate=true` looks at and answers."""
 
 
 def _idempotency_key(
@@ -125,11 +124,13 @@ async def answer_once(
     show: Callable[[Answer], Awaitable[Response]],
     check: Check | None = None,
 ) -> Response:
-    """Run `work` once in a transaction and show its answer; for `?validate=true` run `check`, which says what it
-    found, or else rehearse the work.
+    """Run `work` once in a transaction and show its answer; for `?validate=true` run `check`, which changes nothing and
+    says what it found, or else rehearse the work.
     """
     if idempotent.validate:
-        return JSONResponse(await run_in_threadpool(check or partial(_rehearse, context.db, work)))
+        if check is not None:
+            return JSONResponse(await run_in_threadpool(context.db.reading, check))
+        return JSONResponse(await run_in_threadpool(_rehearse, context.db, work))
     answer = await run_in_threadpool(
         context.db.writing,
         replay_or_run,

@@ -18,10 +18,11 @@ from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
 from app.http.limits import FairSemaphore
 from app.jobs.dispatcher import publish_after_commit
 from app.jobs.watcher import Watcher
+from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
 LONGEST_WAIT = 60.0
-Look = Callable[[str], tuple[Json, bool]]
+Look = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
 
@@ -83,15 +84,15 @@ def wake_a_worker(context: Context, job_id: str) -> None:
     context.publishing.add(partial(publish_after_commit, context.producer, job_id))
 
 
-def look_only(context: Context, owner: str, check: Callable[[Session], object]) -> Check:
+def look_only(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:
     """What `?validate=true` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
 
     def look(session: Session) -> Json:
         check(session)
-        service.check(session, context.settings, owner)
+        service.check(session, settings, owner)
         return {"valid": True}
 
-    return partial(context.db.reading, look)
+    return look
 
 
 async def create(
@@ -110,12 +111,13 @@ async def create(
     async def show(answer: Answer) -> Response:
         if not answer.replayed:
             wake_a_worker(context, _job_of(answer.response))
-        return await accepted(idempotent.owner, answer, wait, path, look, done)
+        return await accepted(context, idempotent.owner, answer, wait, path, look, done)
 
     return await answer_once(context, idempotent, lambda session: (202, work(session)), show, check)
 
 
 async def accepted(
+    context: Context,
     owner: str,
     answer: Answer,
     wait: PreferWait,
@@ -132,7 +134,7 @@ async def accepted(
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
     if await wait.for_end(owner, _job_of(body)):
-        body, ended = await run_in_threadpool(look, body["id"])
+        body, ended = await run_in_threadpool(context.db.reading, look, body["id"])
         if ended:
             response = JSONResponse(body, done, {"Location": headers["Location"]})
             wait.applied(response)

@@ -35,11 +35,11 @@ PING_SECONDS = 15.0
 _EVENTS_A_POLL = 200
 
 
-def look_at(context: Context, owner: str) -> Look:
+def look_at(owner: str) -> Look:
     """Read a job of the owner again, for a caller who waits for its end."""
 
-    def look(job_id: str) -> tuple[dict[str, Any], bool]:
-        job = jobs.get(context.db, owner, job_id)
+    def look(session: Session, job_id: str) -> tuple[dict[str, Any], bool]:
+        job = jobs.find(session, owner, job_id)
         return show(job), job.state in FINAL_STATES
 
     return look
@@ -128,7 +128,7 @@ async def retry_job(
     def work(session: Session) -> dict[str, Any]:
         return show(jobs.retry(session, context.settings, caller.owner, job_id))
 
-    look = look_at(context, caller.owner)
+    look = look_at(caller.owner)
     return await create(context, idempotent, wait, PATH, work, look, done=200)
 
 

@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from app.jobs import repository as rows
 from app.jobs.queue import Claim
-from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, check_id
 from app.platform.ids import Prefix, is_id
 from app.platform.sql import Json, Page, Session
@@ -52,12 +51,12 @@ class JobResource(Generic[Made]):
         return found
 
     def poll(
-        self, db: Database, owner: str, show: Callable[[Made], Json]
-    ) -> Callable[[str], tuple[Json, bool]]:
+        self, owner: str, show: Callable[[Made], Json]
+    ) -> Callable[[Session, str], tuple[Json, bool]]:
         """A function that reads the resource of an id: as `show` shows it, and whether its job has ended."""
 
-        def read(id_: str) -> tuple[Json, bool]:
-            found = db.reading(self.find, owner, id_)
+        def read(session: Session, id_: str) -> tuple[Json, bool]:
+            found = self.find(session, owner, id_)
             return show(found), status_of(found) != PROCESSING
 
         return read

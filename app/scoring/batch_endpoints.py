@@ -129,7 +129,7 @@ async def create_batch_score(
         accept=accept,
         path=PATH,
         show=_shown,
-        look=BATCH_SCORES.poll(sending.context.db, sending.owner, _shown),
+        look=BATCH_SCORES.poll(sending.owner, _shown),
     )
     return await take_in(sending, purpose)
 
@@ -167,7 +167,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         return _shown(batch_scores.submit(session, context.settings, *given))
 
     check = look_only(
-        context, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
+        context.settings, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
     )
     fingerprint = hashlib.sha256(body).hexdigest()
     idempotent = IdempotentRequest(
@@ -179,7 +179,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         sending.wait,
         PATH,
         work,
-        BATCH_SCORES.poll(context.db, sending.owner, _shown),
+        BATCH_SCORES.poll(sending.owner, _shown),
         check=check,
     )
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, Context, ContextDep
+from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
 from app.http.responses import StoredFile
 from app.jobs.acceptance import PreferWaitDep, create
@@ -96,16 +96,15 @@ async def submit_job(
         wait,
         PATH,
         work,
-        look_at(context, caller.owner),
-        check=partial(_check, context, caller.owner, train),
+        look_at(caller.owner),
+        check=partial(_check, owner=caller.owner, train=train),
         done=200,
     )
 
 
-def _check(context: Context, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
-    with context.db.read() as session:
-        spec = submission.check(session, owner, train)
-        estimate = submission.estimate(session, owner, train, spec)
+def _check(session: Session, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
+    spec = submission.check(session, owner, train)
+    estimate = submission.estimate(session, owner, train, spec)
     algorithm = spec["algorithm"]
     return {
         "valid": True,
