@@ -55,7 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
         context.background.add,
         most_bytes=settings.model_cache_bytes,
     )
-    watcher = Watcher(partial(job_service.states, context.db))
+    watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)
 
     @asynccontextmanager

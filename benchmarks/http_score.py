@@ -138,7 +138,7 @@ def models_of(context: Context) -> ModelCache:
 def run_jobs(context: Context) -> None:
     """Do what a worker does, until nothing is queued."""
     db, blobs, settings = context.db, context.blobs, context.settings
-    while (claim := queue.claim(db, settings, "bench")) is not None:
+    while (claim := db.writing(queue.claim, settings, "bench")) is not None:
         payload = execution.prepare(db, blobs, settings, claim)
         result = execution.run(payload, lambda step, of, info: None)
         execution.complete(db, blobs, claim, result)

@@ -119,7 +119,7 @@ class Shop:
 
     def job(self, job_id: str) -> Job:
         """The job as it is now."""
-        return jobs.get(self.db, OWNER, job_id)
+        return self.db.reading(jobs.find, OWNER, job_id)
 
     def reaches(self, job_id: str, *states: str, seconds: float = 60.0) -> Job:
         """Wait until the job is in one of the states; a final one that was not asked for is an error at once."""
@@ -160,7 +160,7 @@ class Shop:
     def read_here(self, table: bytes) -> str:
         """Upload a table and read it in this process, without a worker; returns the dataset's id."""
         dataset_id = self.upload(table)
-        claim = queue.claim(self.db, self.settings, "wrk_here")
+        claim = self.db.writing(queue.claim, self.settings, "wrk_here")
         assert claim is not None
         payload = execution.prepare(self.db, self.blobs, self.settings, claim)
         result = execution.run(payload, lambda step, of, info: None)
@@ -206,12 +206,12 @@ class Shop:
 
     def states_of(self, job_id: str) -> list[str]:
         """The states that the job went through, by its events."""
-        events = jobs.events(self.db, OWNER, job_id, after=0, limit=200)
+        events = self.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
         return [event.data["state"] for event in events if event.type == "state"]
 
     def first_steps_of(self, job_id: str) -> list[int]:
         """The step that each attempt has told of first."""
-        events = jobs.events(self.db, OWNER, job_id, after=0, limit=200)
+        events = self.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
         told: list[int] = []
         awaited = False
         for event in events:

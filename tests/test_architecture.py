@@ -57,18 +57,16 @@ def test_what_runs_what_it_is_given_is_found() -> None:
     assert dangerous(source) == {"pickle", "joblib", "eval"}
 
 
-# Services that open transactions of their own until each is handed a session (docs/architecture.md). The cache of
-# served models is an edge of its own: it looks beside requests.
-OPEN_THEIR_OWN = {"jobs", "training"}
+# What is handed a session: the transaction is opened at the edge (docs/architecture.md).
+HANDED = ("service", "repository", "queue", "queue_repository", "child_jobs")
 OPENING = {"read", "write", "reading", "writing"}
 ENDING = {"commit", "rollback", "begin"}
 
 
 def test_services_are_handed_a_session_and_never_end_it() -> None:
-    services = [*ROOT.glob("app/*/service.py"), *ROOT.glob("app/*/repository.py")]
+    services = [path for path in modules("app") if path.stem in HANDED]
     called = {path: calls_on_sessions(path.read_text()) for path in services}
-    assert {path.parent.name for path, names in called.items() if names & OPENING} == OPEN_THEIR_OWN
-    assert {path for path, names in called.items() if names & ENDING} == set()
+    assert {path for path, names in called.items() if names & (OPENING | ENDING)} == set()
     assert calls_on_sessions("with self._db.read() as session:\n  session.commit()") == {
         "read",
         "commit",

@@ -137,7 +137,7 @@ class Attempt:
             case "memory":
                 return self._retry_later("this machine's memory was exhausted")
             case "error" if message["user_fault"]:
-                return partial(queue.fail, self._db, self._claim, message["problem"])
+                return partial(self._db.writing, queue.fail, self._claim, message["problem"])
             case "error":
                 return self._retry_later(message["problem"]["detail"])
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
@@ -154,7 +154,7 @@ class Attempt:
             self._process.kill()  # asking would give it a second to take more
             return self._over_memory(limit)
         if time.monotonic() > self._deadline:
-            return partial(queue.time_out, self._db, self._claim)
+            return partial(self._db.writing, queue.time_out, self._claim)
         return None
 
     def _give_back(self) -> Ending:
@@ -162,7 +162,7 @@ class Attempt:
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
-        return partial(queue.give_back, self._db, self._claim)
+        return partial(self._db.writing, queue.give_back, self._claim)
 
     def _checkpoint_options(self) -> dict[str, Any]:
         """What the fit process is told of checkpoints: `resume` is a path or None, `every` seconds, 0 for never.
@@ -184,7 +184,7 @@ class Attempt:
         """
         try:
             key = publish(self._blobs, Path(made["path"]), CHECKPOINTS, made["sha256"])
-            queue.keep_checkpoint(self._db, self._claim, key)
+            self._db.writing(queue.keep_checkpoint, self._claim, key)
         except (OSError, Unavailable) as error:
             log.warning("%s: a checkpoint was not kept: %s", self._claim.job_id, error)
             return
@@ -196,16 +196,14 @@ class Attempt:
         if key is None:
             return
         try:
-            with self._db.read() as session:
-                named = blob_rows.named(session, [key])
-            if key not in named:
+            if key not in self._db.reading(blob_rows.named, [key]):
                 self._blobs.path(key).unlink(missing_ok=True)  # no other job has its like
         except (OSError, Unavailable) as error:
             log.warning("%s: %s was not removed: %s", self._claim.job_id, key, error)
 
     def _requests(self) -> Requests:
         try:
-            return queue.poll_requests(self._db, self._claim)
+            return self._db.reading(queue.poll_requests, self._claim)
         except Unavailable:
             return Requests(cancel=False, keep=False)  # asked again in a moment
 
@@ -220,9 +218,11 @@ class Attempt:
         if progress is not None:
             progress = clocked(progress, self._claim.spec, now - self._started)
         try:
-            queue.heartbeat(self._db, self._settings, self._claim, progress)
+            # Two transactions: the first holds the child job's row, and the parent's is locked before a child's.
+            self._db.writing(queue.heartbeat, self._settings, self._claim, progress)
+            failpoints.reach("beat")
             if progress is not None and self._claim.parent_id is not None:
-                child_jobs.report_progress(self._db, self._claim.parent_id, progress)
+                self._db.writing(child_jobs.report_progress, self._claim.parent_id, progress)
         except Unavailable as error:
             # Only the token says whether the lease is lost; a locked or distant database says nothing.
             log.warning("%s: no heartbeat: %s", self._claim.job_id, error)
@@ -241,16 +241,16 @@ class Attempt:
         """The ending for an exception of the steps in this process: the user's fault fails, all else is tried again."""
         problem, user_fault = handlers.problem_of(error)
         if user_fault:
-            return partial(queue.fail, self._db, self._claim, problem)
+            return partial(self._db.writing, queue.fail, self._claim, problem)
         log.error("%s: attempt %d failed", self._claim.job_id, self._claim.attempt, exc_info=error)
         return self._retry_later(problem["detail"])
 
     def _retry_later(self, reason: str) -> Ending:
         log.warning("%s: attempt %d: %s", self._claim.job_id, self._claim.attempt, reason)
-        return partial(queue.retry_later, self._db, self._settings, self._claim, reason)
+        return partial(self._db.writing, queue.retry_later, self._settings, self._claim, reason)
 
     def _cancelled(self) -> Ending:
-        return partial(queue.fail, self._db, self._claim, None, state=JobState.CANCELLED)
+        return partial(self._db.writing, queue.fail, self._claim, None, state=JobState.CANCELLED)
 
     def _over_memory(self, limit: int) -> Ending:
         is_set = self._settings.job_memory_bytes is not None
@@ -262,7 +262,7 @@ class Attempt:
             "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another",
             "errors": [],
         }
-        return partial(queue.fail, self._db, self._claim, problem)
+        return partial(self._db.writing, queue.fail, self._claim, problem)
 
     def _write(self, ending: Ending) -> None:
         """Write the end. While the database is away, keep the finished work and try again."""

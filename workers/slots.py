@@ -26,6 +26,7 @@ from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.metrics import WorkerMetrics
 from app.platform.settings import Settings
+from app.platform.sql import Session
 from workers.fit_process import FitProcess, FitProcessDied
 
 log = logging.getLogger(__name__)
@@ -153,15 +154,15 @@ class _Slot(threading.Thread):
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
-        if found == "look" and not queue.has_work(
-            slots.db, HANDLERS, slots.settings.quota_running_jobs
+        if found == "look" and not slots.db.reading(
+            queue.has_work, HANDLERS, slots.settings.quota_running_jobs
         ):
             return
         first = True
         while (process := self._warm_process()) is not None:
             resources.check(slots.settings)  # a job that is begun without room loses an attempt
             started = time.perf_counter()
-            claim = queue.claim(slots.db, slots.settings, slots.worker_id, HANDLERS)
+            claim = slots.db.writing(queue.claim, slots.settings, slots.worker_id, HANDLERS)
             if claim is None:
                 return
             claimed = time.perf_counter()
@@ -229,29 +230,30 @@ class Presence(threading.Thread):
         self._end.set()
         self.join()
         try:
-            with self._slots.db.write() as session:
-                rows.goodbye(session, self._slots.worker_id)
+            self._slots.db.writing(rows.goodbye, self._slots.worker_id)
         except Unavailable as error:
             log.warning("%s", error)  # the row grows old, and is pruned
 
     def _beat(self) -> None:
+        self._slots.db.writing(self._write, self._note())
+
+    def _write(self, session: Session, note: str | None) -> None:
         slots = self._slots
-        with slots.db.write() as session:
-            known = rows.seen(
+        known = rows.seen(
+            session,
+            slots.worker_id,
+            by_message=slots.by_message,
+            by_look=slots.by_look,
+            note=note,
+        )
+        if not known:
+            rows.hello(
                 session,
                 slots.worker_id,
-                by_message=slots.by_message,
-                by_look=slots.by_look,
-                note=self._note(),
+                host=socket.gethostname(),
+                version=__version__,
+                slots=slots.settings.worker_slots,
             )
-            if not known:
-                rows.hello(
-                    session,
-                    slots.worker_id,
-                    host=socket.gethostname(),
-                    version=__version__,
-                    slots=slots.settings.worker_slots,
-                )
 
     def _note(self) -> str | None:
         """Say, in the row and once in the log, that work is found but no messages come."""

@@ -8,7 +8,6 @@ parent that ends ends its child jobs. Parent before child is the order of locks 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +19,10 @@ from app.jobs import service as jobs
 from app.jobs.progress import as_event, clocked
 from app.platform import failpoints
 from app.platform.blobs import BlobStore
-from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import CancelRequested, Conflict
 from app.platform.ids import new_id
 from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES, Job, JobState
-
-log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 1.0
 
@@ -56,7 +52,7 @@ class FanOut:
             raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
 
 
-def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
+def fan_out(session: Session, claim: queue.Claim, asked: FanOut) -> None:
     """Queue the child jobs of a stage, and have the job wait for them.
 
     Only while the token holds: an attempt that was replayed after it fanned out has lost its lease. Raises `LeaseLost`,
@@ -64,33 +60,32 @@ def fan_out(db: Database, claim: queue.Claim, asked: FanOut) -> None:
     """
     if claim.parent_id is not None:
         raise ValueError(f"{claim.job_id} is a child job and cannot fan out")
-    with db.write() as session:
-        job = queue.lock(session, claim)
-        if job.cancel_requested_at is not None:
-            raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
-        if job.keep_requested_at is not None and not claim.keep_requested:
-            # The attempt did not know: the next one does, and asks for no more than it needs.
-            queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
-            return
-        last = rows.last_stage(session, job.id)
-        if last is not None and asked.stage <= last:
-            raise ValueError(f"stage must be above {last}, the last of {job.id}, got {asked.stage}")
-        done = 0.0 if last is None else rows.done(session, job.id).fraction
-        share = (1.0 - done) * asked.share / len(asked.parts)
-        rows.wait(session, job)
-        rows.insert_queued(
-            session,
-            job,
-            asked.stage,
-            f"{job.kind}_part",
-            sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
-            [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
-        )
-        # As far as its owner sees, a job that waits for its child jobs is running.
-        queue.add_state_event(
-            session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts)
-        )
-        failpoints.reach("fan_out")
+    job = queue.lock(session, claim)
+    if job.cancel_requested_at is not None:
+        raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
+    if job.keep_requested_at is not None and not claim.keep_requested:
+        # The attempt did not know: the next one does, and asks for no more than it needs.
+        queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
+        return
+    last = rows.last_stage(session, job.id)
+    if last is not None and asked.stage <= last:
+        raise ValueError(f"stage must be above {last}, the last of {job.id}, got {asked.stage}")
+    done = 0.0 if last is None else rows.done(session, job.id).fraction
+    share = (1.0 - done) * asked.share / len(asked.parts)
+    rows.wait(session, job)
+    rows.insert_queued(
+        session,
+        job,
+        asked.stage,
+        f"{job.kind}_part",
+        sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
+        [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
+    )
+    # As far as its owner sees, a job that waits for its child jobs is running.
+    queue.add_state_event(
+        session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts)
+    )
+    failpoints.reach("fan_out")
 
 
 def finish(
@@ -114,45 +109,41 @@ def finish(
         _report_progress(session, parent)
 
 
-@again_after_deadlock
-def end_early(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
+def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a training job to end now with the best that it has; returns it and whether this call changed anything.
 
     The worker passes the request on to the process that fits. A job that waits is queued at once to be joined, without
     the child jobs that it can do without; they are asked to stop. The request stands in the job's row, whoever runs it.
     Raises NotFound, and Conflict for a job that has ended, is being cancelled, or has nothing to keep.
     """
-    with db.write() as session:
-        job = jobs.find(session, owner, job_id, lock=True)
-        if job.state in FINAL_STATES:
-            raise Conflict(
-                f"keep needs a job that has not finished; {job_id} has {job.state}",
-                code="job_finished",
-            )
-        if job.cancel_requested_at is not None:
-            raise Conflict(
-                f"keep needs a job that goes on; {job_id} was asked to stop before",
-                code="job_cancelling",
-            )
-        if job.keep_requested_at is not None:
-            return job, False
-        if not job.progress.get("keepable"):
-            raise Conflict(
-                f"{job_id} has nothing to keep: {_why_nothing(job)}", code="nothing_to_keep"
-            )
-        rows.request_keep(session, job)
-        text = "asked to end early and keep the best so far"
-        job_rows.add_event(session, job.id, job.event_seq, "message", {"text": text})
-        if job.state == JobState.WAITING:
-            left_out = [
-                id_
-                for id_, kind, spec in rows.open_specs(session, job.id)
-                if handlers.may_skip(kind, spec)
-            ]
-            rows.cancel_open(session, job.id, left_out)
-            _join(session, job)
-        session.refresh(job)
-        return job, True
+    job = jobs.find(session, owner, job_id, lock=True)
+    if job.state in FINAL_STATES:
+        raise Conflict(
+            f"keep needs a job that has not finished; {job_id} has {job.state}",
+            code="job_finished",
+        )
+    if job.cancel_requested_at is not None:
+        raise Conflict(
+            f"keep needs a job that goes on; {job_id} was asked to stop before",
+            code="job_cancelling",
+        )
+    if job.keep_requested_at is not None:
+        return job, False
+    if not job.progress.get("keepable"):
+        raise Conflict(f"{job_id} has nothing to keep: {_why_nothing(job)}", code="nothing_to_keep")
+    rows.request_keep(session, job)
+    text = "asked to end early and keep the best so far"
+    job_rows.add_event(session, job.id, job.event_seq, "message", {"text": text})
+    if job.state == JobState.WAITING:
+        left_out = [
+            id_
+            for id_, kind, spec in rows.open_specs(session, job.id)
+            if handlers.may_skip(kind, spec)
+        ]
+        rows.cancel_open(session, job.id, left_out)
+        _join(session, job)
+    session.refresh(job)
+    return job, True
 
 
 def _why_nothing(job: Job) -> str:
@@ -161,13 +152,12 @@ def _why_nothing(job: Job) -> str:
     return "it has fitted nothing so far; cancel it without keep, or ask again when progress.keepable is true"
 
 
-def finished(db: Database, blobs: BlobStore, job_id: str) -> list[Json]:
+def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
     """The results of the child jobs of a job, by stage and number, each file as its path.
 
     The result of a child job that was asked to stop is None: its parent goes on without it.
     """
-    with db.read() as session:
-        children = rows.of_parent(session, job_id)
+    children = rows.of_parent(session, job_id)
     return [
         {
             "stage": child.stage,
@@ -180,36 +170,32 @@ def finished(db: Database, blobs: BlobStore, job_id: str) -> list[Json]:
     ]
 
 
-def report_progress(db: Database, parent_id: str, progress: Json | None = None) -> None:
+def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
     """Write how far the child jobs of a job are, and what one of them does; at most once a second."""
-    with db.write() as session:
-        parent = rows.lock_waiting(session, parent_id)
-        if parent is not None:
-            _report_progress(session, parent, progress)
+    parent = rows.lock_waiting(session, parent_id)
+    if parent is not None:
+        _report_progress(session, parent, progress)
 
 
-def tend(db: Database) -> list[str]:
-    """See to the jobs that wait in vain; returns their ids.
+def stuck(session: Session) -> Sequence[str]:
+    """The ids of jobs that wait in vain: past their deadline, or without a child job to wait for."""
+    return rows.stuck(session)
+
+
+def tend(session: Session, job_id: str) -> JobState | None:
+    """See to a job that waits in vain; returns its new state, or None where it waits no more, or rightly so.
 
     One past its deadline is ended, for its child jobs may all be in the queue. One without a child job to wait for is
     queued: no transaction leaves such a job, but a row that a person has mended may be so.
     """
-    with db.read() as session:
-        stuck = rows.stuck(session)
-    tended = []
-    for job_id in stuck:
-        with db.write() as session:
-            job = rows.lock_waiting(session, job_id)
-            if job is None:
-                continue
-            if rows.overdue(session, job):
-                problem = queue.timed_out(job.timeout_seconds)
-                queue.end_locked(session, job, JobState.TIMED_OUT, problem)
-            elif not _join(session, job):
-                continue
-        log.warning("job %s waited for its child jobs in vain; now %s", job_id, job.state)
-        tended.append(job_id)
-    return tended
+    job = rows.lock_waiting(session, job_id)
+    if job is None:
+        return None
+    if rows.overdue(session, job):
+        return queue.end_locked(
+            session, job, JobState.TIMED_OUT, queue.timed_out(job.timeout_seconds)
+        )
+    return JobState.QUEUED if _join(session, job) else None
 
 
 def _join(session: Session, parent: Job) -> bool:

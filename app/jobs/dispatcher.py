@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from app.jobs import child_jobs
 from app.jobs import queue_repository as rows
@@ -17,7 +18,8 @@ from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.settings import Settings
-from app.platform.tables import Job, JobState
+from app.platform.sql import Session
+from app.platform.tables import JobState
 
 log = logging.getLogger(__name__)
 
@@ -49,43 +51,67 @@ class Reaper:
         long are owed again.
         """
         reaped = ReapedJobs()
-        with self._db.read() as session:
-            expired = rows.expired(session, self._settings.lease_seconds)
-        for leased in expired:
+        # Each job in a transaction of its own: none of them holds up the others.
+        for leased in self._db.reading(rows.expired, self._settings.lease_seconds):
             self._take(leased, reaped)
-        reaped.tended = child_jobs.tend(self._db)
-        with self._db.write() as session:
-            rows.release_misdated(session, BACKOFF_MAX)
-            reaped.resent = rows.owe_again(session, self._settings.resend_seconds, _RESENT_A_ROUND)
+        for job_id in self._db.reading(child_jobs.stuck):
+            if (state := self._db.writing(child_jobs.tend, job_id)) is not None:
+                log.warning("job %s waited for its child jobs in vain; now %s", job_id, state)
+                reaped.tended.append(job_id)
+        reaped.resent = self._db.writing(_owe_again, self._settings)
         return reaped
 
     def _take(self, leased: RunningJob, reaped: ReapedJobs) -> None:
         failpoints.reach("reap")
-        with self._db.write() as session:
-            # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
-            job = rows.lock(
-                session, leased.job_id, leased.token, leased.parent_id, leased.beats, wait=False
-            )
-            if job is None:
-                return  # it moved since it was read, or is moving: a heartbeat, an end, another reaper
-            reason = f"worker {job.worker_id} was silent for {self._settings.lease_seconds:g} s"
-            state = retry_locked(session, job, reason, delay_seconds=self._delay_seconds(job))
-            failpoints.reach("take")
+        taken = self._db.writing(take, self._settings, leased)
+        if taken is None:
+            return
         failpoints.reach("reaped")
-        log.warning("job %s: %s; now %s", leased.job_id, reason, state)
+        log.warning("job %s: %s; now %s", leased.job_id, taken.reason, taken.state)
         ended = {
             JobState.QUEUED: reaped.requeued,
             JobState.FAILED: reaped.failed,
             JobState.CANCELLED: reaped.cancelled,
         }
-        ended[state].append(leased.job_id)
+        ended[taken.state].append(leased.job_id)
 
-    def _delay_seconds(self, job: Job) -> float:
-        # The first loss costs no wait: machines die. A job that loses worker after worker may be why, and waits; what
-        # it has waited since its worker fell silent counts, so that by the default lease it runs again at once, too.
-        if job.attempt == 1:
-            return 0.0
-        return max(0.0, backoff_seconds(job.attempt - 1) - self._settings.lease_seconds)
+
+class Taken(NamedTuple):
+    """What became of a job whose worker was silent, and the reason as its owner reads it."""
+
+    state: JobState
+    reason: str
+
+
+def take(session: Session, settings: Settings, leased: RunningJob) -> Taken | None:
+    """Take a job from its silent worker; None when it moved since it was read, or is moving: a heartbeat, an end,
+    another reaper.
+    """
+    # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
+    job = rows.lock(
+        session, leased.job_id, leased.token, leased.parent_id, leased.beats, wait=False
+    )
+    if job is None:
+        return None
+    reason = f"worker {job.worker_id} was silent for {settings.lease_seconds:g} s"
+    delay = _delay_seconds(job.attempt, settings)
+    state = retry_locked(session, job, reason, delay_seconds=delay)
+    failpoints.reach("take")
+    return Taken(state, reason)
+
+
+def _delay_seconds(attempt: int, settings: Settings) -> float:
+    # The first loss costs no wait: machines die. A job that loses worker after worker may be why, and waits; what
+    # it has waited since its worker fell silent counts, so that by the default lease it runs again at once, too.
+    if attempt == 1:
+        return 0.0
+    return max(0.0, backoff_seconds(attempt - 1) - settings.lease_seconds)
+
+
+def _owe_again(session: Session, settings: Settings) -> int:
+    """Let misdated jobs go, and owe again what nobody answered; returns how many wake-ups."""
+    rows.release_misdated(session, BACKOFF_MAX)
+    return rows.owe_again(session, settings.resend_seconds, _RESENT_A_ROUND)
 
 
 OUTBOX_SECONDS = 0.5
@@ -110,8 +136,7 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     A crash between the two sends them again, which does no harm. Those whose attempt has begun by itself are
     marked without being sent. Raises `BrokerAway` once everything that can be marked is.
     """
-    with db.read() as session:
-        owed = rows.unpublished(session, limit)
+    owed = db.reading(rows.unpublished, limit)
     settled: list[rows.PendingWakeUp] = []
     away: BrokerAway | None = None
     for wake_up in owed:
@@ -124,12 +149,15 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
             settled.append(wake_up)
     if settled:
         failpoints.reach("published")
-        with db.write() as session:
-            rows.mark_published(session, settled)
-            failpoints.reach("mark")
+        db.writing(_mark, settled)
     if away is not None:
         raise away
     return len(settled)
+
+
+def _mark(session: Session, settled: list[rows.PendingWakeUp]) -> None:
+    rows.mark_published(session, settled)
+    failpoints.reach("mark")
 
 
 class Dispatcher:

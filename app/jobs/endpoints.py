@@ -57,8 +57,8 @@ def list_jobs(
     dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
 ) -> PageOf[Job]:
     """The owner's jobs, newest first: training jobs unless `kind` asks for others."""
-    page = jobs.list_page(
-        context.db,
+    page = context.db.reading(
+        jobs.list_page,
         caller.owner,
         state=state,
         kind=kind,
@@ -75,7 +75,7 @@ def list_jobs(
 @needs("read")
 def read_job(job_id: str, context: ContextDep, caller: CallerDep) -> Job:
     """The job as it stands: state, progress, and in the end `model_id` or `error`."""
-    return Job.of_row(jobs.get(context.db, caller.owner, job_id))
+    return Job.of_row(context.db.reading(jobs.find, caller.owner, job_id))
 
 
 @router.post(
@@ -101,7 +101,7 @@ def cancel_job(
 ) -> Response:
     """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
     ask = child_jobs.end_early if keep else jobs.cancel
-    job, changed = ask(context.db, caller.owner, job_id)
+    job, changed = context.db.writing(ask, caller.owner, job_id)
     return JSONResponse(show(job), 202 if changed else 200)
 
 
@@ -163,7 +163,7 @@ async def read_events(
     if "text/event-stream" in request.headers.get("accept", ""):
         if last_event_id is not None:
             after = _event_number(last_event_id)
-        await run_in_threadpool(jobs.get, context.db, caller.owner, job_id)
+        await run_in_threadpool(context.db.reading, jobs.find, caller.owner, job_id)
         return _EventStream(
             context.waiters.hold(caller.owner),
             _stream(request, context, watcher, caller.owner, job_id, after),
@@ -171,7 +171,7 @@ async def read_events(
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
     rows = await run_in_threadpool(
-        jobs.events, context.db, caller.owner, job_id, after=after, limit=limit
+        context.db.reading, jobs.events, caller.owner, job_id, after=after, limit=limit
     )
     events = [Event.model_validate(row) for row in rows]
     full = len(events) == limit
@@ -216,7 +216,7 @@ async def _stream(
             continue
         while after < snapshot.seq:
             rows = await run_in_threadpool(
-                jobs.events, context.db, owner, job_id, after=after, limit=_EVENTS_A_POLL
+                context.db.reading, jobs.events, owner, job_id, after=after, limit=_EVENTS_A_POLL
             )
             if not rows:
                 break

@@ -107,7 +107,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
     if "fan_out" in result:
         from app.jobs import child_jobs
 
-        child_jobs.fan_out(db, claim, child_jobs.FanOut(**result["fan_out"]))
+        db.writing(child_jobs.fan_out, claim, child_jobs.FanOut(**result["fan_out"]))
         return
     _handler(claim.kind).complete(db, blobs, claim, result)
 

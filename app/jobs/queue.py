@@ -14,7 +14,6 @@ from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs.progress import as_event
 from app.platform import failpoints
-from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -54,105 +53,88 @@ class Claim:
 
 
 def claim(
-    db: Database, settings: Settings, worker_id: str, kinds: Collection[str] | None = None
+    session: Session, settings: Settings, worker_id: str, kinds: Collection[str] | None = None
 ) -> Claim | None:
     """Take the next eligible job, by priority, fair share between owners, and age; None when there is none.
 
     Only of these kinds, if they are given: what a later version has put into the queue is left to its workers. Owners
     who have as many running as `quota_running_jobs` are passed over.
     """
-    with db.write() as session:
-        claimed = rows.claim(
-            session, worker_id, settings.lease_seconds, kinds, settings.quota_running_jobs
-        )
-        if claimed is None:
-            return None
-        job, seconds_left = claimed
-        timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
-        add_state_event(session, job, worker=worker_id, token=job.lease_token)
-        failpoints.reach("claim")
-        return Claim(
-            job_id=job.id,
-            owner=job.owner,
-            kind=job.kind,
-            name=job.name,
-            spec=job.spec,
-            dataset_id=job.dataset_id,
-            attempt=job.attempt,
-            token=job.lease_token,
-            timeout_seconds=timeout,
-            max_attempts=job.max_attempts,
-            parent_id=job.parent_id,
-            seconds_left=timeout if seconds_left is None else seconds_left,
-            fraction_done=job.progress.get("fraction") or 0.0,
-            keep_requested=job.keep_requested_at is not None,
-            checkpoint_key=job.checkpoint_key,
-        )
+    claimed = rows.claim(
+        session, worker_id, settings.lease_seconds, kinds, settings.quota_running_jobs
+    )
+    if claimed is None:
+        return None
+    job, seconds_left = claimed
+    timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
+    add_state_event(session, job, worker=worker_id, token=job.lease_token)
+    failpoints.reach("claim")
+    return Claim(
+        job_id=job.id,
+        owner=job.owner,
+        kind=job.kind,
+        name=job.name,
+        spec=job.spec,
+        dataset_id=job.dataset_id,
+        attempt=job.attempt,
+        token=job.lease_token,
+        timeout_seconds=timeout,
+        max_attempts=job.max_attempts,
+        parent_id=job.parent_id,
+        seconds_left=timeout if seconds_left is None else seconds_left,
+        fraction_done=job.progress.get("fraction") or 0.0,
+        keep_requested=job.keep_requested_at is not None,
+        checkpoint_key=job.checkpoint_key,
+    )
 
 
 def has_work(
-    db: Database, kinds: Collection[str] | None = None, most_running: int | None = None
+    session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
     """Whether a claim would find a job now. An idle worker asks once a second."""
-    with db.read() as session:
-        return rows.has_work(session, kinds, most_running)
+    return rows.has_work(session, kinds, most_running)
 
 
 def heartbeat(
-    db: Database, settings: Settings, claim: Claim, progress: Json | None = None
+    session: Session, settings: Settings, claim: Claim, progress: Json | None = None
 ) -> rows.Heartbeat:
     """Prolong the lease, and write the progress if there is any; raises `LeaseLost`.
 
     A child job has no events: `child_jobs.report_progress` writes its progress into those of its parent.
     """
-    with db.write() as session:
-        beat = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
-        if beat is None:
-            raise lease_lost(claim)
-        if progress is not None and claim.parent_id is None:
-            event = as_event(progress)
-            job_rows.add_event(session, claim.job_id, beat.event_seq, "progress", event)
-    failpoints.reach("beat")
+    beat = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
+    if beat is None:
+        raise lease_lost(claim)
+    if progress is not None and claim.parent_id is None:
+        event = as_event(progress)
+        job_rows.add_event(session, claim.job_id, beat.event_seq, "progress", event)
     return beat
 
 
-def keep_checkpoint(db: Database, claim: Claim, key: str) -> None:
+def keep_checkpoint(session: Session, claim: Claim, key: str) -> None:
     """Note a checkpoint, in place of the one before: should this attempt be lost, the next one goes on from it."""
-    with db.write() as session:
-        if not rows.keep_checkpoint(session, claim.job_id, claim.token, key):
-            raise lease_lost(claim)
+    if not rows.keep_checkpoint(session, claim.job_id, claim.token, key):
+        raise lease_lost(claim)
 
 
-def poll_requests(db: Database, claim: Claim) -> rows.Requests:
+def poll_requests(session: Session, claim: Claim) -> rows.Requests:
     """What the owner has asked of the job: one read by primary key, cheap enough for ten a second."""
-    with db.read() as session:
-        asked = rows.requests(session, claim.job_id, claim.token)
+    asked = rows.requests(session, claim.job_id, claim.token)
     if asked is None:
         raise lease_lost(claim)
     return asked
 
 
 def finish(
-    session: Session,
-    claim: Claim,
-    *,
-    state: JobState = JobState.SUCCEEDED,
-    model_id: str | None = None,
-    error: Json | None = None,
-    detail: Json | None = None,
-    messages: Sequence[str] = (),
+    session: Session, claim: Claim, *, model_id: str | None = None, messages: Sequence[str] = ()
 ) -> None:
-    """End the job in the transaction that writes what it made; an exception rolls both back.
+    """End the job well in the transaction that writes what it made; an exception rolls both back.
 
-    Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when a success
-    comes after a cancel: then call `fail(db, claim, None, state=JobState.CANCELLED)`. `detail` is for the event;
-    `messages` are events of their own before it, of a job that succeeds.
+    Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when the success
+    comes after a cancel: then `fail` ends it as cancelled. `messages` are events of their own before the last.
     """
-    if state != JobState.SUCCEEDED:
-        _end(session, claim, state, error, detail)
-        return
     seq = succeed(session, claim, model_id=model_id, n_events=len(messages) + 1)
-    data = {"state": state, "attempt": claim.attempt, **(detail or {})}
+    data: Json = {"state": JobState.SUCCEEDED, "attempt": claim.attempt}
     if model_id is not None:
         data["model_id"] = model_id
     for number, text in enumerate(messages, start=seq - len(messages)):
@@ -182,16 +164,19 @@ def succeed(
 
 
 def fail(
-    db: Database, claim: Claim, error: Json | None, *, state: JobState = JobState.FAILED
+    session: Session, claim: Claim, error: Json | None, *, state: JobState = JobState.FAILED
 ) -> None:
     """End the job without a result: failed by its own fault, cancelled, or timed out."""
-    with db.write() as session:
-        _end(session, claim, state, error, None)
+    if state in {JobState.SUCCEEDED, JobState.QUEUED, JobState.RUNNING}:
+        raise ValueError(
+            f"a job ends without a result as failed, cancelled or timed_out, got {state}"
+        )
+    end_locked(session, lock(session, claim), state, error)
 
 
-def time_out(db: Database, claim: Claim) -> None:
+def time_out(session: Session, claim: Claim) -> None:
     """End a job that ran longer than it may."""
-    fail(db, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
+    fail(session, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
 
 
 def timed_out(timeout_seconds: float) -> Json:
@@ -204,23 +189,21 @@ def timed_out(timeout_seconds: float) -> Json:
     }
 
 
-def retry_later(db: Database, settings: Settings, claim: Claim, reason: str) -> JobState:
+def retry_later(session: Session, settings: Settings, claim: Claim, reason: str) -> JobState:
     """Requeue after a fault that is not the job's: with a growing delay, or failed once the attempts are spent.
 
     Returns the state that came of it: a job that was asked to stop is cancelled instead.
     """
-    with db.write() as session:
-        job = lock(session, claim)
-        return retry_locked(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
+    job = lock(session, claim)
+    return retry_locked(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
 
 
-def give_back(db: Database, claim: Claim) -> JobState:
+def give_back(session: Session, claim: Claim) -> JobState:
     """Requeue at once and as if it had never been claimed: this worker is told to end."""
-    with db.write() as session:
-        job = lock(session, claim)
-        if job.cancel_requested_at is not None:
-            return end_locked(session, job, JobState.CANCELLED, None)
-        return requeue_locked(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
+    job = lock(session, claim)
+    if job.cancel_requested_at is not None:
+        return end_locked(session, job, JobState.CANCELLED, None)
+    return requeue_locked(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
 
 
 def backoff_seconds(attempt: int) -> float:
@@ -243,23 +226,19 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
     return end_locked(session, job, JobState.FAILED, error)
 
 
-def end_locked(
-    session: Session, job: Job, state: JobState, error: Json | None, detail: Json | None = None
-) -> JobState:
+def end_locked(session: Session, job: Job, state: JobState, error: Json | None) -> JobState:
     """End a locked job without a result, with its event and what else its kind does then.
 
     A child job ends its parent, too, unless that goes on without it, and a parent its child jobs; see `child_jobs`.
     """
     rows.end(session, job, state, error)
-    data = dict(detail or {})
-    if error is not None:
-        data["code"] = error.get("code")
+    data = {} if error is None else {"code": error.get("code")}
     add_state_event(session, job, **data)
     handlers.ended(session, job, error)
     if job.parent_id is not None and job.cancel_requested_at is None:
         parent = rows.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
-            end_locked(session, parent, state, error, detail)
+            end_locked(session, parent, state, error)
     return state
 
 
@@ -271,16 +250,6 @@ def requeue_locked(
     rows.owe(session, job.id, attempt + 1)
     add_state_event(session, job, reason=reason)
     return JobState.QUEUED
-
-
-def _end(
-    session: Session, claim: Claim, state: JobState, error: Json | None, detail: Json | None
-) -> None:
-    if state in {JobState.SUCCEEDED, JobState.QUEUED, JobState.RUNNING}:
-        raise ValueError(
-            f"a job ends without a result as failed, cancelled or timed_out, got {state}"
-        )
-    end_locked(session, lock(session, claim), state, error, detail)
 
 
 def lock(session: Session, claim: Claim) -> Job:

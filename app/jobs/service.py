@@ -10,7 +10,6 @@ from app.jobs import handlers
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as rows
 from app.platform import failpoints
-from app.platform.database import Database, again_after_deadlock
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -71,14 +70,8 @@ def enqueue(
     return job
 
 
-def get(db: Database, owner: str, job_id: str) -> Job:
-    """The owner's job; another owner's is as absent as one that never was."""
-    with db.read() as session:
-        return find(session, owner, job_id)
-
-
 def list_page(
-    db: Database,
+    session: Session,
     owner: str,
     *,
     state: str | None = None,
@@ -93,45 +86,42 @@ def list_page(
     if kind is not None and not (kind.isascii() and kind.isprintable()):
         raise Invalid(f"kind must be a name such as train or ingest, got {kind[:100]!r}")
     check_id("dataset_id", dataset_id, "ds")
-    with db.read() as session:
-        return rows.list_page(
-            session,
-            owner,
-            state=state,
-            kind=kind,
-            dataset_id=dataset_id,
-            limit=limit,
-            after=after,
-        )
+    return rows.list_page(
+        session,
+        owner,
+        state=state,
+        kind=kind,
+        dataset_id=dataset_id,
+        limit=limit,
+        after=after,
+    )
 
 
-@again_after_deadlock
-def cancel(db: Database, owner: str, job_id: str) -> tuple[Job, bool]:
+def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a job to stop; returns it and whether this call changed anything.
 
     A queued job ends at once, and so does one that waits for child jobs. A running one is asked, and its worker (or
     the reaper) ends it. The row is locked while that is decided, so a job that is just finishing either has finished,
     or will see the request.
     """
-    with db.write() as session:
-        job = find(session, owner, job_id, lock=True)
-        if job.state == JobState.CANCELLED:
-            return job, False
-        if job.state in FINAL_STATES:
-            raise Conflict(
-                f"a job can be cancelled until it has finished; {job_id} has {job.state}",
-                code="job_finished",
-            )
-        if job.cancel_requested_at is not None:
-            return job, False
-        shown = queue_rows.request_cancel(session, job)
-        rows.add_event(
-            session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
+    job = find(session, owner, job_id, lock=True)
+    if job.state == JobState.CANCELLED:
+        return job, False
+    if job.state in FINAL_STATES:
+        raise Conflict(
+            f"a job can be cancelled until it has finished; {job_id} has {job.state}",
+            code="job_finished",
         )
-        if job.state == JobState.CANCELLED:
-            handlers.ended(session, job, None)
-        session.refresh(job)
-        return job, True
+    if job.cancel_requested_at is not None:
+        return job, False
+    shown = queue_rows.request_cancel(session, job)
+    rows.add_event(
+        session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
+    )
+    if job.state == JobState.CANCELLED:
+        handlers.ended(session, job, None)
+    session.refresh(job)
+    return job, True
 
 
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
@@ -160,22 +150,20 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
 
 
 def events(
-    db: Database, owner: str, job_id: str, *, after: int = 0, limit: int = 50
+    session: Session, owner: str, job_id: str, *, after: int = 0, limit: int = 50
 ) -> Sequence[JobEvent]:
     """The job's events numbered above `after`, in order and without gaps."""
     if not 0 <= after <= _MAX_SEQ:
         raise Invalid(f"after must be an event's number, from 0, got {after}")
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
-    with db.read() as session:
-        job = find(session, owner, job_id)
-        return rows.events_after(session, job.id, after, limit)
+    job = find(session, owner, job_id)
+    return rows.events_after(session, job.id, after, limit)
 
 
-def states(db: Database, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
+def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     """State and last event number of each job in one query, for the watcher behind all waiting requests."""
-    with db.read() as session:
-        return rows.states(session, ids)
+    return rows.states(session, ids)
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:

@@ -152,7 +152,9 @@ def read_out_of_fold(
     """Every row's score by a ranker that has not learnt from it, with its fold and label. 404 for a model that was not
     cross-validated, 409 once its dataset is deleted: the scores go with it.
     """
-    model, found, path = service.read_out_of_fold(context.db, context.blobs, caller.owner, ref)
+    model, found, path = context.db.reading(
+        service.read_out_of_fold, context.blobs, caller.owner, ref
+    )
     if format == "parquet":
         return StoredFile(
             path,
@@ -205,11 +207,11 @@ def read_controls(*, ref: str, context: ContextDep, caller: CallerDep) -> Contro
     """Logistic regression and an SVM for the AUC, fitted on the same divisions, and paired comparisons with the model.
     404 for a model that was trained without.
     """
-    return controls_of(*service.read_controls(context.db, caller.owner, ref))
+    return controls_of(*context.db.reading(service.read_controls, caller.owner, ref))
 
 
 @validation_router.get("/{ref}/leaderboard", summary="What has auto tried?")
 @needs("read")
 def read_leaderboard(*, ref: str, context: ContextDep, caller: CallerDep) -> Leaderboard:
     """The candidates of a model of algorithm `auto`. 404 for others."""
-    return leaderboard_of(*service.read_leaderboard(context.db, caller.owner, ref))
+    return leaderboard_of(*context.db.reading(service.read_leaderboard, caller.owner, ref))

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, create_model
 
 from app.models.service import find
 from app.platform.blobs import BlobStore
-from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, Unavailable
+from app.platform.sql import Session
 from app.platform.tables import Model, ModelControls, ModelLeaderboard, ModelOutOfFold
 from app.training.search import AUTO, BUDGET_SECONDS, MOST_SECONDS
 from app.training.submission import own_parameters
@@ -83,12 +83,11 @@ def _paper(of: type) -> str:
 
 
 def read_out_of_fold(
-    db: Database, blobs: BlobStore, owner: str, ref: str
+    session: Session, blobs: BlobStore, owner: str, ref: str
 ) -> tuple[Model, ModelOutOfFold, Path]:
     """The model, what is known of its out-of-fold scores, and their Parquet file."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        found = session.get(ModelOutOfFold, model.id)
+    model = find(session, owner, ref)
+    found = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
         raise NotFound(
             f"model {model.id} has no out-of-fold scores: it was trained with validation.method "
@@ -109,21 +108,19 @@ def read_out_of_fold(
     return model, found, path
 
 
-def read_controls(db: Database, owner: str, ref: str) -> tuple[Model, ModelControls]:
+def read_controls(session: Session, owner: str, ref: str) -> tuple[Model, ModelControls]:
     """How the model compares with plain algorithms."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        found = session.get(ModelControls, model.id)
+    model = find(session, owner, ref)
+    found = session.get(ModelControls, model.id)
     if found is None:
         raise NotFound(f"model {model.id} was trained without controls", code="no_controls")
     return model, found
 
 
-def read_leaderboard(db: Database, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:
+def read_leaderboard(session: Session, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:
     """What `auto` has tried for the model."""
-    with db.read() as session:
-        model = find(session, owner, ref)
-        found = session.get(ModelLeaderboard, model.id)
+    model = find(session, owner, ref)
+    found = session.get(ModelLeaderboard, model.id)
     if found is None:
         raise NotFound(
             f"model {model.id} has no leaderboard: its algorithm is {model.algorithm}, not auto",

@@ -66,7 +66,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
-        "finished": unpack(parts.finished(db, blobs, claim.job_id)),
+        "finished": unpack(db.reading(parts.finished, blobs, claim.job_id)),
         "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),

@@ -17,7 +17,7 @@ SETTINGS = Settings(job_max_attempts=2)
 
 
 def fan_out(db: Database, claim: queue.Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
-    parts.fan_out(db, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
+    db.writing(parts.fan_out, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
 
 
 def divided(db: Database, n: int = 3, **values: Any) -> Job:

@@ -64,7 +64,7 @@ class Service:
         """Do what a worker does, until nothing is queued; returns how many jobs were run."""
         db, blobs, settings = self.context.db, self.context.blobs, self.settings
         count = 0
-        while (claim := queue.claim(db, settings, "test-worker")) is not None:
+        while (claim := db.writing(queue.claim, settings, "test-worker")) is not None:
             count += 1
             try:
                 payload = execution.prepare(db, blobs, settings, claim)
@@ -72,7 +72,7 @@ class Service:
                 execution.complete(db, blobs, claim, result)
             except Exception as error:
                 problem, at_fault = execution.problem_of(error)
-                queue.fail(db, claim, problem)  # or who follows the job would wait for good
+                db.writing(queue.fail, claim, problem)  # or who follows the job would wait for good
                 if not at_fault:
                     raise
         return count

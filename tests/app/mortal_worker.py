@@ -45,7 +45,7 @@ def _serve(url: str, given: dict[str, Any], seam: str) -> None:
     settings = Settings.model_validate(given | {"database_url": url})
     db, blobs = Database(url), BlobStore(settings.blob_dir)
     process = cast(FitProcess, _FitHere())
-    while (claim := queue.claim(db, settings, "wrk_mortal")) is not None:
+    while (claim := db.writing(queue.claim, settings, "wrk_mortal")) is not None:
         attempt = Attempt(
             claim,
             process,

@@ -27,7 +27,7 @@ def submit(db: Database, settings: Settings | None = None, **values: Any) -> Job
 
 def claimed(db: Database, settings: Settings | None = None, worker: str = "wrk_a") -> queue.Claim:
     """Claim a job that must be there."""
-    claim = queue.claim(db, settings or Settings(), worker)
+    claim = db.writing(queue.claim, settings or Settings(), worker)
     assert claim is not None
     return claim
 
@@ -42,7 +42,7 @@ def seen(db: Database, job_id: str) -> list[tuple[int, str, str | None]]:
     """Number, type and state of each of the job's events."""
     return [
         (event.seq, event.type, event.data.get("state"))
-        for event in jobs.events(db, OWNER, job_id, limit=200)
+        for event in db.reading(jobs.events, OWNER, job_id, limit=200)
     ]
 
 

@@ -130,7 +130,7 @@ class Workbench:
 
     def claim(self) -> queue.Claim:
         """Claim the next job."""
-        claim = queue.claim(self.db, self.settings, "wrk_test")
+        claim = self.db.writing(queue.claim, self.settings, "wrk_test")
         assert claim is not None
         return claim
 
@@ -152,11 +152,11 @@ class Workbench:
         except (ServiceError, CoreError) as error:
             problem, user_fault = execution.problem_of(error)
             assert user_fault, problem
-            queue.fail(self.db, claim, problem)
+            self.db.writing(queue.fail, claim, problem)
         finally:
             if payload:
                 shutil.rmtree(payload["workdir"])
-        return jobs.get(self.db, claim.owner, claim.job_id)
+        return self.db.reading(jobs.find, claim.owner, claim.job_id)
 
     def ready(self, body: str | bytes, **given: Any) -> Dataset:
         """Upload a table and read it."""

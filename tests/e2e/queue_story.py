@@ -31,10 +31,10 @@ def tell(database_url: str, broker_url: str) -> None:
         database_url=database_url, lease_seconds=LEASE_SECONDS, heartbeat_seconds=LEASE_SECONDS / 4
     )
     _accept(db, settings)
-    slow = queue.claim(db, settings, "wrk_slow")
+    slow = db.writing(queue.claim, settings, "wrk_slow")
     time.sleep(2 * LEASE_SECONDS)
     assert Reaper(db, settings).reap().requeued
-    quick = queue.claim(db, settings, "wrk_quick")
+    quick = db.writing(queue.claim, settings, "wrk_quick")
     for claim in (slow, quick):
         assert claim is not None
         _finish(db, claim)
@@ -44,7 +44,7 @@ def tell(database_url: str, broker_url: str) -> None:
     _accept(db, settings)
     publish_pending(db, producer)
     if broker.llen(QUEUE):
-        claim = queue.claim(db, settings, "wrk_listening")
+        claim = db.writing(queue.claim, settings, "wrk_listening")
         assert claim is not None
         _finish(db, claim)
     producer.close()

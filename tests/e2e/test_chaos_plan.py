@@ -152,11 +152,11 @@ def test_an_orphan_that_runs_again_too_late_is_a_finding(sqlite_url: str) -> Non
     settings = Settings(lease_seconds=0.01, heartbeat_seconds=0.001)
     with db.write() as session:
         job = jobs.enqueue(session, settings, owner="ada", kind="compare", name="two", spec={})
-    assert queue.claim(db, settings, "wrk_dead") is not None
+    assert db.writing(queue.claim, settings, "wrk_dead") is not None
     died_at = time.time() - 100.0
     time.sleep(0.05)  # the lease
     assert Reaper(db, settings).reap().requeued == [job.id]
-    assert queue.claim(db, settings, "wrk_next") is not None
+    assert db.writing(queue.claim, settings, "wrk_next") is not None
     (found,) = recoveries(db, [(41, died_at - 1000.0), (42, died_at)], {42: "wrk_dead"})
     assert (found.job_id, found.first) == (job.id, True)
     assert 100.0 <= found.seconds <= time.time() - died_at

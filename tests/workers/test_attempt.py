@@ -37,7 +37,7 @@ def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:
     wake_up.start()
     wake_up.join(0.3)
     assert wake_up.is_alive()
-    jobs.cancel(crew.shop.db, OWNER, job_id)
+    crew.shop.db.writing(jobs.cancel, OWNER, job_id)
     wake_up.join(30)
     assert not wake_up.is_alive()
 
@@ -45,12 +45,17 @@ def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:
 def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Without checkpoints, so that the artifact is what meets the full disk, however long the fit takes.
+    settings = crew.slots.settings.model_copy(update={"checkpoint_seconds": 0.0})
+    monkeypatch.setattr(crew.slots, "settings", settings)
     monkeypatch.setattr(failpoints, "_armed", failpoints.parse("adopt=full"))
     job_id = crew.shop.train(crew.table, 5)
     waiting = eventually(
         lambda: (job := crew.shop.job(job_id)).attempt == 1 and job.state == "queued" and job
     )
-    reasons = [event.data.get("reason") for event in jobs.events(crew.shop.db, OWNER, job_id)]
+    reasons = [
+        event.data.get("reason") for event in crew.shop.db.reading(jobs.events, OWNER, job_id)
+    ]
     assert reasons[-1] == "the worker's disk is full"
     with crew.shop.db.write() as session:
         session.execute(update(Job).where(Job.id == waiting.id).values(not_before=0.0))
@@ -77,7 +82,7 @@ def test_cancel_stops_the_fit_and_keeps_the_process(crew: Crew) -> None:
     pid = crew.fit_process()
     job_id = crew.shop.train(crew.table, ENDLESS)
     crew.shop.fitting(job_id)
-    jobs.cancel(crew.shop.db, OWNER, job_id)
+    crew.shop.db.writing(jobs.cancel, OWNER, job_id)
     job = crew.shop.ends(job_id)
     assert (job.state, job.error, crew.shop.models_of(job_id)) == ("cancelled", None, 0)
     assert crew.fit_process() == pid
@@ -88,7 +93,7 @@ def test_a_fit_that_is_ended_early_is_served_with_what_it_has(crew: Crew) -> Non
     pid = crew.fit_process()
     job_id = crew.shop.train(crew.table, ENDLESS)
     crew.shop.fitting(job_id)
-    parts.end_early(crew.shop.db, OWNER, job_id)
+    crew.shop.db.writing(parts.end_early, OWNER, job_id)
     job = crew.shop.ends(job_id)
     assert (job.state, job.error) == ("succeeded", None)
     assert crew.fit_process() == pid
@@ -104,7 +109,7 @@ def test_cancel_of_a_job_in_parts_stops_the_part_that_runs(crew: Crew) -> None:
     waiting = crew.shop.fitting(job_id)
     assert waiting.state == "waiting"
     assert 0 < waiting.progress["fraction"] < 1 / 4
-    job, _ = jobs.cancel(crew.shop.db, OWNER, job_id)
+    job, _ = crew.shop.db.writing(jobs.cancel, OWNER, job_id)
     assert job.state == "cancelled"
     assert crew.fit_process() == pid
     parts = crew.shop.parts_of(job_id)
@@ -118,7 +123,7 @@ def test_a_fit_that_does_not_hear_is_killed(crew: Crew) -> None:
     job_id = crew.shop.train(crew.table, ENDLESS)
     crew.shop.fitting(job_id)
     os.kill(pid, signal.SIGSTOP)
-    jobs.cancel(crew.shop.db, OWNER, job_id)
+    crew.shop.db.writing(jobs.cancel, OWNER, job_id)
     assert crew.shop.ends(job_id).state == "cancelled"
     assert not is_running(pid)
     assert crew.fit_process() != pid
@@ -147,12 +152,12 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
         lambda: len(told := crew.shop.first_steps_of(job_id)) == 2 and told, seconds=60
     )
     assert first < second
-    parts.end_early(crew.shop.db, OWNER, job_id)
+    crew.shop.db.writing(parts.end_early, OWNER, job_id)
     job = crew.shop.reaches(job_id, "succeeded")
     assert job.attempt == 2
     assert crew.shop.models_of(job_id) == 1
     assert crew.shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
-    events = jobs.events(crew.shop.db, OWNER, job_id, after=0, limit=200)
+    events = crew.shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
     reasons = [event.data.get("reason") for event in events]
     assert f"fit process {pid} was killed by SIGKILL" in reasons
     assert crew.fit_process() != pid
@@ -213,5 +218,5 @@ def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(
     with crew.shop.db.read() as session:
         model = session.get_one(Model, model_id)
         assert (model.job_id, model.parameters["n_rounds"]) == (next_id, 3)
-    jobs.cancel(crew.shop.db, OWNER, broken)
+    crew.shop.db.writing(jobs.cancel, OWNER, broken)
     assert crew.shop.ends(broken).state == "cancelled"

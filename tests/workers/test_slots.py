@@ -111,7 +111,7 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     dataset_id = shop.upload(packed, "application/vnd.apache.parquet")
     assert "more memory than" in shop.why_invalid(dataset_id)
     os.kill(beside.pid, signal.SIGCONT)
-    parts.end_early(shop.db, OWNER, neighbour)
+    shop.db.writing(parts.end_early, OWNER, neighbour)
     assert shop.ends(neighbour).state == "succeeded"
     assert shop.job(neighbour).attempt == 1
 

@@ -57,7 +57,7 @@ def test_of_a_hundred_submits_at_once_no_more_are_accepted_than_the_quota_allows
     }
     assert int(refused.headers["Retry-After"]) > 0
     submit(db, settings, owner="bob")  # whose quota is their own
-    jobs.cancel(db, "bob", other.id)
+    db.writing(jobs.cancel, "bob", other.id)
 
 
 def test_only_what_is_queued_counts_and_no_parts(db: Database) -> None:
@@ -65,22 +65,22 @@ def test_only_what_is_queued_counts_and_no_parts(db: Database) -> None:
     submit(db, settings)
     assert refusal(db, settings).code == "quota_exceeded"
     claim = claimed(db)
-    parts.fan_out(db, claim, parts.FanOut(1, [{"n": n} for n in range(5)]))
+    db.writing(parts.fan_out, claim, parts.FanOut(1, [{"n": n} for n in range(5)]))
     waiting = submit(db, settings)
     assert refusal(db, settings).code == "quota_exceeded"
-    jobs.cancel(db, OWNER, waiting.id)
+    db.writing(jobs.cancel, OWNER, waiting.id)
     submit(db, settings)
     # What is begun already is never refused: a join, a lost lease, parts.
     part = claimed(db)
     assert part.parent_id == claim.job_id
-    queue.give_back(db, part)
+    db.writing(queue.give_back, part)
     assert refusal(db, settings).code == "quota_exceeded"
 
 
 def test_a_retry_is_a_job_like_any_other(db: Database) -> None:
     settings = Settings(quota_queued_jobs=1)
     old = submit(db, settings)
-    jobs.cancel(db, OWNER, old.id)
+    db.writing(jobs.cancel, OWNER, old.id)
     submit(db, settings)
     with db.write() as session, pytest.raises(TooMany, match="at most 1 queued jobs"):
         jobs.retry(session, settings, OWNER, old.id)
@@ -135,34 +135,36 @@ class TestRunning:
         running = claimed(db, settings)
         assert running.job_id == first.id
         assert claimed(db, settings).job_id == others.id  # though it matters less and came later
-        assert not queue.has_work(db, None, 1)
-        assert queue.has_work(db, None, 2)
-        assert queue.claim(db, settings, "wrk_a") is None
+        assert not db.reading(queue.has_work, None, 1)
+        assert db.reading(queue.has_work, None, 2)
+        assert db.writing(queue.claim, settings, "wrk_a") is None
         finish(db, running)
-        assert queue.has_work(db, None, 1)
+        assert db.reading(queue.has_work, None, 1)
         assert claimed(db, settings).job_id == second.id
 
     def test_parts_count_and_the_join_still_comes(self, db: Database) -> None:
         settings = Settings(quota_running_jobs=2)
         job = submit(db, settings)
-        parts.fan_out(db, claimed(db, settings), parts.FanOut(1, [{"n": n} for n in range(3)]))
+        db.writing(
+            parts.fan_out, claimed(db, settings), parts.FanOut(1, [{"n": n} for n in range(3)])
+        )
         held = [claimed(db, settings), claimed(db, settings)]
-        assert queue.claim(db, settings, "wrk_a") is None
+        assert db.writing(queue.claim, settings, "wrk_a") is None
         while held:
             with db.write() as session:
                 parts.finish(session, held.pop(), {}, {})
-            if (claim := queue.claim(db, settings, "wrk_a")) is not None:
+            if (claim := db.writing(queue.claim, settings, "wrk_a")) is not None:
                 held.append(claim)
                 if claim.job_id == job.id:
                     finish(db, held.pop())
-        assert jobs.get(db, OWNER, job.id).state == "succeeded"
+        assert db.reading(jobs.find, OWNER, job.id).state == "succeeded"
 
     def test_many_claims_at_once_do_not_overshoot(self, db: Database) -> None:
         settings = Settings(quota_running_jobs=3)
         for n in range(20):
             change(db, submit(db, settings, owner=f"owner{n % 2}").id, created_at=float(n))
         claims = at_once(
-            *(functools.partial(queue.claim, db, settings, f"wrk_{n}") for n in range(16))
+            *(functools.partial(db.writing, queue.claim, settings, f"wrk_{n}") for n in range(16))
         )
         owners = Counter(claim.owner for claim in claims if claim is not None)
         assert owners == {"owner0": 3, "owner1": 3}

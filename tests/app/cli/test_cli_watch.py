@@ -50,9 +50,9 @@ def search_under_way(service: Service) -> tuple[str, queue.Claim]:
     dataset_id = service.upload(client)
     asked = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}, "search": SEARCH}
     job_id = client.post("/v1/jobs", json=asked).json()["id"]
-    claim = queue.claim(service.context.db, service.settings, "w")
+    claim = service.context.db.writing(queue.claim, service.settings, "w")
     assert claim is not None
-    queue.heartbeat(service.context.db, service.settings, claim, TOLD)
+    service.context.db.writing(queue.heartbeat, service.settings, claim, TOLD)
     return job_id, claim
 
 
@@ -120,12 +120,12 @@ def test_a_terminal_shows_the_leaderboard_and_ctrl_c_asks(service: Service) -> N
         shell.shows(question)
         shell.type("K\n")
         shell.shows("ending early, fitting")
-        assert jobs.get(service.context.db, OWNER, job_id).keep_requested_at is not None
+        assert service.context.db.reading(jobs.find, OWNER, job_id).keep_requested_at is not None
         shell.type("\x03")
         shell.shows(question)
         shell.type("y\n")
         shell.shows("cancelling, fitting")
-        queue.fail(service.context.db, claim, None, state=JobState.CANCELLED)
+        service.context.db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         shell.shows(f"job {job_id} is cancelled")
 
 
@@ -137,7 +137,7 @@ def test_a_second_ctrl_c_leaves_the_job_running(service: Service) -> None:
         shell.shows("Cancel the job")
         shell.type("\x03")
         shell.shows(f"job {job_id} goes on; `rankwright follow {job_id}` shows it again")
-    assert queue.poll_requests(service.context.db, claim) == (False, False)
+    assert service.context.db.reading(queue.poll_requests, claim) == (False, False)
 
 
 def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> None:
@@ -160,7 +160,7 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
         assert process.wait(60) == 130
     goes_on = f"job {job_id} goes on; `rankwright follow {job_id}` shows it again"
     assert rest.splitlines()[-1] == goes_on
-    assert queue.poll_requests(service.context.db, claim) == (False, False)
+    assert service.context.db.reading(queue.poll_requests, claim) == (False, False)
 
 
 def test_a_job_that_was_handed_in_before_is_followed(run: Callable[..., Result]) -> None:

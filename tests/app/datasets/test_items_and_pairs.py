@@ -188,7 +188,7 @@ def test_reading_pairs_again(bench: Workbench) -> None:
     bench.put_pairs(dataset, pairs_csv(draw_pairs(worth, 50)))
     waiting = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert waiting is not None
-    jobs.cancel(bench.db, OWNER, waiting.job_id)
+    bench.db.writing(jobs.cancel, OWNER, waiting.job_id)
     cancelled = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert cancelled is not None
     assert (cancelled.status, cancelled.errors) == (
@@ -215,7 +215,7 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     stale = bench.claim()
     payload = bench.prepare(stale)
     result = execution.run(payload, quiet)
-    queue.give_back(bench.db, stale)
+    bench.db.writing(queue.give_back, stale)
     with pytest.raises(LeaseLost):
         bench.complete(stale, result)
     found = bench.db.reading(datasets.find, OWNER, dataset.id).pairs

@@ -91,7 +91,7 @@ def test_reading_again_what_failed(bench: Workbench) -> None:
     retry()
     assert bench.work().state == "failed"
     with bench.db.read() as session:
-        failed = jobs.get(bench.db, OWNER, str(session.get_one(Dataset, bad.id).job_id))
+        failed = bench.db.reading(jobs.find, OWNER, str(session.get_one(Dataset, bad.id).job_id))
     made(bench, first.id, MORE)
     with pytest.raises(Conflict) as caught:
         retry()

@@ -124,7 +124,7 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
         assert found.drift is None
         (warning,) = found.warnings
         assert warning.startswith(words)
-        told = [event.data for event in jobs.events(bench.db, OWNER, found.job_id)]
+        told = [event.data for event in bench.db.reading(jobs.events, OWNER, found.job_id)]
         assert {"text": warning} in told
     with bench.db.write() as session:  # as a worker of a version without lineage writes them
         session.execute(update(Model).values(dataset=None, validation_dataset=None))
@@ -312,7 +312,7 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     old, new = People(200, 0).upload(bench), People(100, 1).upload(bench)
     train(bench, old, "churn")
     asked = ask(bench, "churn", new)
-    jobs.cancel(bench.db, OWNER, asked.job_id)
+    bench.db.writing(jobs.cancel, OWNER, asked.job_id)
     stopped = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
     assert (status_of(stopped), stopped.metrics) == ("cancelled", None)
     with pytest.raises(NotFound, match=r"has no ROC curve: its job \w+ has cancelled"):

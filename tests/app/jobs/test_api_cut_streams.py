@@ -41,7 +41,7 @@ def test_cut_again_and_again_there_is_no_gap_and_no_repeat(service: Service) -> 
     dataset_id = service.upload(client)
     body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 5}}
     job_id = client.post("/v1/jobs", json=body).json()["id"]
-    claim = queue.claim(service.context.db, service.settings, "w")
+    claim = service.context.db.writing(queue.claim, service.settings, "w")
     assert claim is not None
     reading_done = threading.Event()
 
@@ -50,9 +50,9 @@ def test_cut_again_and_again_there_is_no_gap_and_no_repeat(service: Service) -> 
         step = 0
         while not reading_done.is_set():
             progress = {"fraction": 0.5, "step": (step := step + 1), "of": 10**6, "detail": ""}
-            queue.heartbeat(service.context.db, service.settings, claim, progress)
+            service.context.db.writing(queue.heartbeat, service.settings, claim, progress)
             reading_done.wait(0.005)
-        queue.fail(service.context.db, claim, {"code": "x", "title": "x", "detail": "x"})
+        service.context.db.writing(queue.fail, claim, {"code": "x", "title": "x", "detail": "x"})
 
     teller = threading.Thread(target=tell)
     teller.start()

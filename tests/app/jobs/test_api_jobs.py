@@ -112,7 +112,7 @@ def test_cancelling(service: Service, client: httpx.Client) -> None:
     assert client.post(f"/v1/jobs/{queued}/cancel").status_code == 200
 
     running_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
-    claim = queue.claim(service.context.db, service.settings, "w")
+    claim = service.context.db.writing(queue.claim, service.settings, "w")
     assert claim is not None
     assert client.get(f"/v1/jobs/{running_id}").json()["state"] == "running"
     answer = client.post(f"/v1/jobs/{running_id}/cancel")
@@ -131,10 +131,10 @@ def test_ending_early(service: Service, client: httpx.Client) -> None:
     keep = f"/v1/jobs/{job_id}/cancel?keep=true"
     answer = client.post(keep)
     assert (answer.status_code, answer.json()["code"]) == (409, "nothing_to_keep")
-    claim = queue.claim(service.context.db, service.settings, "w")
+    claim = service.context.db.writing(queue.claim, service.settings, "w")
     assert claim is not None
     told = {"fraction": 0.5, "phase": "fitting", "keepable": True}
-    queue.heartbeat(service.context.db, service.settings, claim, told)
+    service.context.db.writing(queue.heartbeat, service.settings, claim, told)
     assert service.client(service.key(STRANGER)).post(keep).status_code == 404
     assert service.client(service.key(scopes=["read"])).post(keep).status_code == 403
     answer = client.post(keep.replace("true", "some"))
@@ -243,7 +243,7 @@ def test_an_event_stream_follows_a_job_to_its_end(service_on_both: Service) -> N
 def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
     job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
-    claim = queue.claim(service.context.db, service.settings, "w")
+    claim = service.context.db.writing(queue.claim, service.settings, "w")
     assert claim is not None
     row = {"trial": 1, "algorithm": "logistic", "parameters": {"C": 1.0}, "rows": 40}
     row |= {"value": 0.75, "seconds": 0.5}
@@ -251,10 +251,10 @@ def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
     progress |= {"best": row | {"metric": "auc"}, "keepable": True}
     shown = progress | {"leaderboard": [row]}
     private = {"partial": [], "ready": [None], "trials_done": 1}
-    queue.heartbeat(service.context.db, service.settings, claim, shown | private)
+    service.context.db.writing(queue.heartbeat, service.settings, claim, shown | private)
     told = client.get(f"/v1/jobs/{job_id}").json()["progress"]
     assert {name: value for name, value in told.items() if value is not None} == shown
     # There is an event for each that was told: they leave the leaderboard to the job.
     last = client.get(f"/v1/jobs/{job_id}/events").json()["data"][-1]
     assert (last["type"], last["data"]) == ("progress", progress)
-    assert jobs.get(service.context.db, OWNER, job_id).progress == shown | private
+    assert service.context.db.reading(jobs.find, OWNER, job_id).progress == shown | private

@@ -30,7 +30,7 @@ from app.platform.tables import JobState, Outbox
 class TestFanOut:
     def test_parts_are_jobs_of_their_own_that_nobody_sees(self, db: Database) -> None:
         job = divided(db, 2, priority=3, spec={"seed": 7}, dataset_id="ds_x")
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.lease_expires_at, kept.attempt) == ("waiting", None, 1)
         assert Shown.of_row(kept).state == "running"
         first, second = of(db, job)
@@ -40,24 +40,26 @@ class TestFanOut:
             assert (part.spec["parent"], part.spec["part"]) == ({"seed": 7}, {"fold": number})
             assert part.deadline_at == kept.deadline_at
             with pytest.raises(NotFound):
-                jobs.get(db, OWNER, part.id)
+                db.reading(jobs.find, OWNER, part.id)
             with pytest.raises(NotFound):
-                jobs.cancel(db, OWNER, part.id)
+                db.writing(jobs.cancel, OWNER, part.id)
         for state in (None, "running"):
-            assert [row.id for row in jobs.list_page(db, OWNER, state=state).data] == [job.id]
-        assert jobs.list_page(db, OWNER, kind="train_part").data == []
+            assert [row.id for row in db.reading(jobs.list_page, OWNER, state=state).data] == [
+                job.id
+            ]
+        assert db.reading(jobs.list_page, OWNER, kind="train_part").data == []
         with db.read() as session:
             assert set(session.scalars(select(Outbox.job_id))) == {job.id, first.id, second.id}
         claims = [claimed(db), claimed(db)]
         assert [claim.job_id for claim in claims] == [first.id, second.id]
         assert {claim.parent_id for claim in claims} == {job.id}
-        assert queue.claim(db, SETTINGS, "wrk_b") is None
+        assert db.writing(queue.claim, SETTINGS, "wrk_b") is None
         assert seen(db, job.id) == [
             (1, "state", "queued"),
             (2, "state", "running"),
             (3, "state", "running"),
         ]
-        assert jobs.events(db, OWNER, job.id)[-1].data["parts"] == 2
+        assert db.reading(jobs.events, OWNER, job.id)[-1].data["parts"] == 2
 
     def test_replayed_it_leaves_one_set_of_parts(self, db: Database) -> None:
         submit(db)
@@ -81,7 +83,7 @@ class TestFanOut:
                 with pytest.raises(_Died):
                     fan_out(db, claim)
             assert states(db, job) == ("running", [])
-        queue.retry_later(db, SETTINGS, claim, "died")
+        db.writing(queue.retry_later, SETTINGS, claim, "died")
         change(db, job.id, not_before=0.0)
         fan_out(db, claimed(db))
         assert states(db, job) == ("waiting", ["queued"] * 3)
@@ -89,7 +91,7 @@ class TestFanOut:
     def test_a_job_asked_to_stop_does_not_fan_out(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         with pytest.raises(CancelRequested):
             fan_out(db, claim)
         assert states(db, job) == ("running", [])
@@ -121,21 +123,21 @@ class TestJoin:
         blobs = BlobStore(tmp_path)
         job = divided(db)
         younger = submit(db)
-        started_at = jobs.get(db, OWNER, job.id).started_at
+        started_at = db.reading(jobs.find, OWNER, job.id).started_at
         claims = [claimed(db) for _ in range(3)]
         for claim in reversed(claims):
-            assert jobs.get(db, OWNER, job.id).state == "waiting"
+            assert db.reading(jobs.find, OWNER, job.id).state == "waiting"
             end_part(db, claim, scores="parts/ab/abcd")
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.attempt, kept.not_before) == ("queued", 0, 0.0)
-        assert jobs.events(db, OWNER, job.id)[-1].data["reason"] == "its parts are done"
+        assert db.reading(jobs.events, OWNER, job.id)[-1].data["reason"] == "its parts are done"
         with db.read() as session:
             owed = select(Outbox.published_at).where(Outbox.job_id == job.id)
             assert session.scalars(owed).all() == [None]
         joined = claimed(db)
         assert (joined.job_id, joined.attempt, joined.token) == (job.id, 1, 2)
-        assert jobs.get(db, OWNER, job.id).started_at == started_at
-        found = parts.finished(db, blobs, job.id)
+        assert db.reading(jobs.find, OWNER, job.id).started_at == started_at
+        found = db.reading(parts.finished, blobs, job.id)
         assert [(each["stage"], each["part"], each["spec"]) for each in found] == [
             (0, i, {"fold": i}) for i in range(3)
         ]
@@ -143,8 +145,8 @@ class TestJoin:
         fan_out(db, joined, 1, stage=1)
         end_part(db, claimed(db))
         finish(db, claimed(db), model_id="mdl_x")
-        assert jobs.get(db, OWNER, job.id).model_id == "mdl_x"
-        assert len(parts.finished(db, blobs, job.id)) == 4
+        assert db.reading(jobs.find, OWNER, job.id).model_id == "mdl_x"
+        assert len(db.reading(parts.finished, blobs, job.id)) == 4
         assert claimed(db).job_id == younger.id
 
     def test_siblings_that_end_at_once_join_once(self, db: Database) -> None:
@@ -154,7 +156,7 @@ class TestJoin:
             assert at_once(*ends) == [None] * 4
             assert states(db, job) == ("queued", ["succeeded"] * 4)
             assert [state for _, _, state in seen(db, job.id)].count("queued") == 2
-            jobs.cancel(db, OWNER, job.id)
+            db.writing(jobs.cancel, OWNER, job.id)
 
     def test_a_part_that_dies_before_the_commit_is_still_to_be_done(
         self, db: Database, monkeypatch: pytest.MonkeyPatch
@@ -173,12 +175,12 @@ class TestJoin:
     def test_a_stale_part_can_do_nothing(self, db: Database) -> None:
         job = divided(db, 2)
         stale = claimed(db)
-        queue.give_back(db, stale)
+        db.writing(queue.give_back, stale)
         for act in (
             lambda: end_part(db, stale),
-            lambda: queue.heartbeat(db, SETTINGS, stale),
-            lambda: queue.fail(db, stale, {"code": "x"}),
-            lambda: queue.retry_later(db, SETTINGS, stale, "x"),
+            lambda: db.writing(queue.heartbeat, SETTINGS, stale),
+            lambda: db.writing(queue.fail, stale, {"code": "x"}),
+            lambda: db.writing(queue.retry_later, SETTINGS, stale, "x"),
         ):
             with pytest.raises(LeaseLost):
                 act()
@@ -213,9 +215,9 @@ class TestProgress:
         job = submit(db)
         fan_out(db, claimed(db), 2, share=0.8)
         first, second = claimed(db), claimed(db)
-        queue.heartbeat(db, SETTINGS, first, {"fraction": 0.5})
-        parts.report_progress(db, job.id)
-        kept = jobs.get(db, OWNER, job.id)
+        db.writing(queue.heartbeat, SETTINGS, first, {"fraction": 0.5})
+        db.writing(parts.report_progress, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.progress == {
             "fraction": pytest.approx(0.2),
             "step": 0,
@@ -224,37 +226,40 @@ class TestProgress:
             "elapsed_seconds": pytest.approx(0.0, abs=30.0),
         }
         assert seen(db, job.id)[-1][1] == "progress"
-        queue.heartbeat(db, SETTINGS, second, {"fraction": 0.5})
-        parts.report_progress(db, job.id)  # within the second
-        assert jobs.get(db, OWNER, job.id).event_seq == kept.event_seq
+        db.writing(queue.heartbeat, SETTINGS, second, {"fraction": 0.5})
+        db.writing(parts.report_progress, job.id)  # within the second
+        assert db.reading(jobs.find, OWNER, job.id).event_seq == kept.event_seq
         end_part(db, first)
         end_part(db, second)
-        assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.8)
+        assert db.reading(jobs.find, OWNER, job.id).progress["fraction"] == pytest.approx(0.8)
         joined = claimed(db)
         assert joined.fraction_done == pytest.approx(0.8)
         fan_out(db, joined, 1, stage=1)
         part = claimed(db)
         assert part.fraction_done == 0.0
         end_part(db, part)
-        assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.9)
+        assert db.reading(jobs.find, OWNER, job.id).progress["fraction"] == pytest.approx(0.9)
         finish(db, claimed(db))
-        assert jobs.get(db, OWNER, job.id).progress == {"fraction": 1.0}
-        parts.report_progress(db, job.id)  # too late, and no harm
+        assert db.reading(jobs.find, OWNER, job.id).progress == {"fraction": 1.0}
+        db.writing(parts.report_progress, job.id)  # too late, and no harm
         numbers = [seq for seq, _, _ in seen(db, job.id)]
         assert numbers == list(range(1, len(numbers) + 1))
 
     def test_a_part_that_is_tried_again_does_not_take_progress_back(self, db: Database) -> None:
         job = divided(db, 1)
         claim = claimed(db)
-        queue.heartbeat(db, SETTINGS, claim, {"fraction": 0.5})
-        queue.give_back(db, claim)
+        db.writing(queue.heartbeat, SETTINGS, claim, {"fraction": 0.5})
+        db.writing(queue.give_back, claim)
         assert claimed(db).fraction_done == 0.5
-        parts.report_progress(db, job.id)
-        assert jobs.get(db, OWNER, job.id).progress["fraction"] == pytest.approx(0.25)
+        db.writing(parts.report_progress, job.id)
+        assert db.reading(jobs.find, OWNER, job.id).progress["fraction"] == pytest.approx(0.25)
 
     def test_many_tell_at_once_and_are_heard_once(self, db: Database) -> None:
         job = divided(db, 2)
-        assert at_once(*[functools.partial(parts.report_progress, db, job.id)] * 6) == [None] * 6
+        assert (
+            at_once(*[functools.partial(db.writing, parts.report_progress, job.id)] * 6)
+            == [None] * 6
+        )
         assert [kind for _, kind, _ in seen(db, job.id)].count("progress") == 1
 
 
@@ -274,7 +279,7 @@ class TestSweep:
         assert sweep(db, blobs, grace) == 1
         assert blobs.path(key).exists()
         assert not blobs.path(orphan).exists()
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         assert sweep(db, blobs, grace) == 1
         assert not blobs.path(key).exists()
         assert len(of(db, job)) == 2
@@ -282,13 +287,13 @@ class TestSweep:
     def test_parts_of_jobs_long_ended_go(self, db: Database, tmp_path: Path) -> None:
         old = divided(db, 2)
         stopping = claimed(db)
-        jobs.cancel(db, OWNER, old.id)
+        db.writing(jobs.cancel, OWNER, old.id)
         going_on = divided(db, 1)
         change(db, old.id, finished_at=1.0)
         tidy_up = Housekeeper(db, BlobStore(tmp_path), SETTINGS, threading.Event()).round
         tidy_up()
         assert [part.id for part in of(db, old)] == [stopping.job_id]
-        queue.fail(db, stopping, None, state=JobState.CANCELLED)
+        db.writing(queue.fail, stopping, None, state=JobState.CANCELLED)
         tidy_up()
         assert of(db, old) == []
         assert len(of(db, going_on)) == 1

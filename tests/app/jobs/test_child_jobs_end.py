@@ -26,25 +26,25 @@ class TestEnds:
         job = divided(db, 3)
         done, failing, running = (claimed(db) for _ in range(3))
         end_part(db, done)
-        queue.fail(db, failing, PROBLEM)
-        kept = jobs.get(db, OWNER, job.id)
+        db.writing(queue.fail, failing, PROBLEM)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.error) == ("failed", PROBLEM)
         assert states(db, job)[1] == ["succeeded", "failed", "running"]
-        assert queue.poll_requests(db, running).cancel
+        assert db.reading(queue.poll_requests, running).cancel
         with pytest.raises(CancelRequested):
             end_part(db, running)
-        queue.fail(db, running, None, state=JobState.CANCELLED)
+        db.writing(queue.fail, running, None, state=JobState.CANCELLED)
         assert states(db, job) == ("failed", ["succeeded", "failed", "cancelled"])
-        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
         assert seen(db, job.id)[-1][2] == "failed"
 
     def test_a_part_whose_attempts_are_spent_fails_the_job(self, db: Database) -> None:
         job = divided(db, 2)
         for _ in range(SETTINGS.job_max_attempts):
             claim = claimed(db)
-            queue.retry_later(db, SETTINGS, claim, "disk full")
+            db.writing(queue.retry_later, SETTINGS, claim, "disk full")
             change(db, claim.job_id, not_before=0.0)
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.error and kept.error["code"]) == ("failed", "attempts_spent")
         assert states(db, job)[1] == ["failed", "cancelled"]
 
@@ -52,12 +52,12 @@ class TestEnds:
         job = divided(db, 3)
         done, running = claimed(db), claimed(db)
         end_part(db, done)
-        _, changed = jobs.cancel(db, OWNER, job.id)
+        _, changed = db.writing(jobs.cancel, OWNER, job.id)
         assert changed
         assert states(db, job) == ("cancelled", ["succeeded", "running", "cancelled"])
-        assert jobs.cancel(db, OWNER, job.id)[1] is False
+        assert db.writing(jobs.cancel, OWNER, job.id)[1] is False
         # The last part's worker dies: the part is not run again for nobody.
-        assert queue.retry_later(db, SETTINGS, running, "died") == JobState.CANCELLED
+        assert db.writing(queue.retry_later, SETTINGS, running, "died") == JobState.CANCELLED
         assert states(db, job)[0] == "cancelled"
         assert seen(db, job.id)[-1][2] == "cancelled"
 
@@ -66,16 +66,16 @@ class TestEnds:
             job = divided(db, 2)
             first, second = claimed(db), claimed(db)
             outcomes = at_once(
-                functools.partial(jobs.cancel, db, OWNER, job.id),
+                functools.partial(db.writing, jobs.cancel, OWNER, job.id),
                 functools.partial(end_part, db, first),
                 functools.partial(end_part, db, second),
             )
-            assert jobs.get(db, OWNER, job.id).state == "cancelled"
+            assert db.reading(jobs.find, OWNER, job.id).state == "cancelled"
             assert outcomes[0][1] is True
             for claim, outcome in zip((first, second), outcomes[1:], strict=True):
                 if outcome is not None:
                     assert isinstance(outcome, CancelRequested)
-                    queue.fail(db, claim, None, state=JobState.CANCELLED)
+                    db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
             expected = ["succeeded" if outcome is None else "cancelled" for outcome in outcomes[1:]]
             assert states(db, job)[1] == expected
 
@@ -84,12 +84,12 @@ class TestEnds:
             job = divided(db, 2)
             first, second = claimed(db), claimed(db)
             failed, finished, _ = at_once(
-                functools.partial(queue.fail, db, first, PROBLEM),
+                functools.partial(db.writing, queue.fail, first, PROBLEM),
                 functools.partial(end_part, db, second),
-                functools.partial(queue.heartbeat, db, SETTINGS, second, {"fraction": 0.5}),
+                functools.partial(db.writing, queue.heartbeat, SETTINGS, second, {"fraction": 0.5}),
             )
             assert failed is None
-            assert jobs.get(db, OWNER, job.id).state == "failed"
+            assert db.reading(jobs.find, OWNER, job.id).state == "failed"
             if finished is None:
                 assert states(db, job)[1] == ["failed", "succeeded"]
             else:
@@ -100,17 +100,17 @@ class TestEnds:
         for _ in range(5):
             job = divided(db, 3)
             *claims, _ = at_once(
-                *[functools.partial(queue.claim, db, SETTINGS, "wrk_a")] * 2,
-                functools.partial(jobs.cancel, db, OWNER, job.id),
+                *[functools.partial(db.writing, queue.claim, SETTINGS, "wrk_a")] * 2,
+                functools.partial(db.writing, jobs.cancel, OWNER, job.id),
             )
             for claim in filter(None, claims):
-                assert queue.poll_requests(db, claim).cancel
-                queue.fail(db, claim, None, state=JobState.CANCELLED)
+                assert db.reading(queue.poll_requests, claim).cancel
+                db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
             assert states(db, job) == ("cancelled", ["cancelled"] * 3)
 
     def test_a_retry_of_the_job_begins_anew(self, db: Database) -> None:
         job = divided(db, 2)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         with db.write() as session:
             again = jobs.retry(session, SETTINGS, OWNER, job.id)
         claim = claimed(db)
@@ -137,8 +137,8 @@ class TestDeadline:
 
     def test_a_part_out_of_time_ends_the_job(self, db: Database) -> None:
         job = divided(db, 2)
-        queue.time_out(db, claimed(db))
-        kept = jobs.get(db, OWNER, job.id)
+        db.writing(queue.time_out, claimed(db))
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.error and kept.error["code"]) == ("timed_out", "timed_out")
         assert states(db, job)[1] == ["timed_out", "cancelled"]
 
@@ -150,7 +150,7 @@ class TestDeadline:
         patient = divided(db, 1)
         assert Reaper(db, SETTINGS).reap().tended == [job.id]
         assert states(db, job) == ("timed_out", ["cancelled"] * 2)
-        error = jobs.get(db, OWNER, job.id).error
+        error = db.reading(jobs.find, OWNER, job.id).error
         assert error is not None
         assert error["detail"] == "the job ran longer than its timeout_seconds (1000)"
         assert states(db, patient) == ("waiting", ["queued"])

@@ -193,7 +193,7 @@ class TestPublish:
         claim = claimed(db)
         with db.read() as session:
             read = outbox_rows.unpublished(session, 10)
-        queue.give_back(db, claim)
+        db.writing(queue.give_back, claim)
         with db.write() as session:
             outbox_rows.mark_published(session, read)
         assert owed(db) == 1
@@ -212,7 +212,7 @@ class TestPublish:
         with pytest.raises(BrokerAway):
             publish_pending(db, producer)
         assert owed(db) == 1  # the one that runs is settled all the same
-        assert jobs.get(db, OWNER, job.id).state == "queued"
+        assert db.reading(jobs.find, OWNER, job.id).state == "queued"
 
     def test_the_api_wakes_a_worker_right_after_its_commit(
         self, db: Database, valkey: ValkeyServer, producer: Producer
@@ -263,7 +263,7 @@ class TestDispatcher:
         job = submit(db)
         stale = claimed(db, settings)
         with running(Dispatcher(db, settings, producer, threading.Event.wait)):
-            eventually(lambda: jobs.get(db, OWNER, job.id).state == "queued")
+            eventually(lambda: db.reading(jobs.find, OWNER, job.id).state == "queued")
             eventually(lambda: owed(db) == 0)
         assert messages(valkey) == 1
         assert claimed(db).token == stale.token + 1

@@ -86,7 +86,7 @@ def test_stale_reading_writes_nothing(bench: Workbench) -> None:
     stale = bench.claim()
     payload = bench.prepare(stale)
     result = execution.run(payload, quiet)
-    queue.give_back(bench.db, stale)
+    bench.db.writing(queue.give_back, stale)
     with pytest.raises(LeaseLost):
         bench.complete(stale, result)
     assert bench.db.reading(datasets.find, OWNER, dataset.id).status == DatasetStatus.PROCESSING

@@ -25,7 +25,7 @@ class TestEnqueue:
     def test_job_wake_up_and_first_event_are_accepted_together(self, db: Database) -> None:
         settings = Settings(job_timeout_seconds=7.0, job_max_attempts=5)
         job = submit(db, settings, tags={"team": "risk"})
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.attempt, kept.tags) == ("queued", 0, {"team": "risk"})
         assert (kept.timeout_seconds, kept.max_attempts) == (7.0, 5)
         assert (kept.error, kept.model_id, kept.started_at) == (None, None, None)
@@ -56,7 +56,7 @@ class TestGet:
     def test_another_owners_job_is_not_found(self, db: Database) -> None:
         job = submit(db)
         with pytest.raises(NotFound, match=job.id):
-            jobs.get(db, "eve", job.id)
+            db.reading(jobs.find, "eve", job.id)
 
     @pytest.mark.parametrize(
         "job_id",
@@ -64,7 +64,7 @@ class TestGet:
     )
     def test_what_cannot_be_an_id_is_not_found(self, db: Database, job_id: str) -> None:
         with pytest.raises(NotFound):
-            jobs.get(db, OWNER, job_id)
+            db.reading(jobs.find, OWNER, job_id)
 
 
 class TestList:
@@ -74,7 +74,7 @@ class TestList:
         found: list[str] = []
         after = None
         while True:
-            page = jobs.list_page(db, OWNER, limit=3, after=after)
+            page = db.reading(jobs.list_page, OWNER, limit=3, after=after)
             found += [job.id for job in page.data]
             submit(db)  # newer than everything on the pages to come
             if not page.has_more:
@@ -87,8 +87,8 @@ class TestList:
         ids = [submit(db).id for _ in range(4)]
         for id_ in ids:
             change(db, id_, created_at=1000.25)
-        first = jobs.list_page(db, OWNER, limit=2)
-        second = jobs.list_page(db, OWNER, limit=2, after=first.next)
+        first = db.reading(jobs.list_page, OWNER, limit=2)
+        second = db.reading(jobs.list_page, OWNER, limit=2, after=first.next)
         assert [job.id for job in first.data + second.data] == ids[::-1]
 
     def test_filters(self, db: Database) -> None:
@@ -97,10 +97,10 @@ class TestList:
         running, asked, queued = submit(db, priority=1), submit(db, priority=1), submit(db)
         finish(db, claimed(db))
         claimed(db), claimed(db)
-        jobs.cancel(db, OWNER, asked.id)
+        db.writing(jobs.cancel, OWNER, asked.id)
 
         def ids(**filters: Any) -> list[str]:
-            return [job.id for job in jobs.list_page(db, OWNER, **filters).data]
+            return [job.id for job in db.reading(jobs.list_page, OWNER, **filters).data]
 
         assert ids(kind="ingest") == ids(dataset_id=dataset_id) == [ingest.id]
         assert ids(state="succeeded") == [ingest.id]
@@ -126,7 +126,7 @@ class TestList:
         self, db: Database, filters: dict[str, Any], message: str
     ) -> None:
         with pytest.raises(Invalid, match=message):
-            jobs.list_page(db, OWNER, **filters)
+            db.reading(jobs.list_page, OWNER, **filters)
 
     @pytest.mark.parametrize(
         "text",
@@ -159,57 +159,57 @@ class TestList:
     )
     def test_bad_cursors_are_refused(self, db: Database, text: str) -> None:
         with pytest.raises(Invalid, match="after must be a cursor") as caught:
-            jobs.list_page(db, OWNER, after=text)
+            db.reading(jobs.list_page, OWNER, after=text)
         assert caught.value.code == "invalid_cursor"
 
     def test_a_cursor_behind_the_last_row_gives_an_empty_page(self, db: Database) -> None:
         submit(db)
-        page = jobs.list_page(db, OWNER, after=encode_cursor(0.0, "a"))
+        page = db.reading(jobs.list_page, OWNER, after=encode_cursor(0.0, "a"))
         assert (page.data, page.has_more, page.next) == ([], False, None)
 
 
 class TestCancel:
     def test_a_queued_job_ends_at_once(self, db: Database) -> None:
         job = submit(db)
-        cancelled, changed = jobs.cancel(db, OWNER, job.id)
+        cancelled, changed = db.writing(jobs.cancel, OWNER, job.id)
         assert changed
         assert cancelled.state == JobState.CANCELLED
         assert cancelled.finished_at is not None
-        assert queue.claim(db, Settings(), "wrk_a") is None
+        assert db.writing(queue.claim, Settings(), "wrk_a") is None
         assert seen(db, job.id) == [(1, "state", "queued"), (2, "state", "cancelled")]
 
     def test_a_running_job_is_asked_and_once_is_enough(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        asked, changed = jobs.cancel(db, OWNER, job.id)
+        asked, changed = db.writing(jobs.cancel, OWNER, job.id)
         assert (asked.state, changed) == ("running", True)
         assert asked.cancel_requested_at is not None
-        again, changed = jobs.cancel(db, OWNER, job.id)
+        again, changed = db.writing(jobs.cancel, OWNER, job.id)
         assert not changed
         assert again.cancel_requested_at == asked.cancel_requested_at
-        assert queue.poll_requests(db, claim).cancel
+        assert db.reading(queue.poll_requests, claim).cancel
         assert [state for _, _, state in seen(db, job.id)] == ["queued", "running", "cancelling"]
 
     def test_a_cancelled_job_stays_so_and_a_finished_one_conflicts(self, db: Database) -> None:
         job = submit(db)
-        jobs.cancel(db, OWNER, job.id)
-        assert jobs.cancel(db, OWNER, job.id)[1] is False
+        db.writing(jobs.cancel, OWNER, job.id)
+        assert db.writing(jobs.cancel, OWNER, job.id)[1] is False
         done = submit(db)
         finish(db, claimed(db))
         with pytest.raises(Conflict, match="has succeeded") as caught:
-            jobs.cancel(db, OWNER, done.id)
+            db.writing(jobs.cancel, OWNER, done.id)
         assert caught.value.code == "job_finished"
 
     def test_nobody_cancels_another_owners_job(self, db: Database) -> None:
         job = submit(db)
         with pytest.raises(NotFound):
-            jobs.cancel(db, "eve", job.id)
-        assert jobs.get(db, OWNER, job.id).state == JobState.QUEUED
+            db.writing(jobs.cancel, "eve", job.id)
+        assert db.reading(jobs.find, OWNER, job.id).state == JobState.QUEUED
 
     def test_the_dataset_of_a_cancelled_upload_is_invalid(self, db: Database) -> None:
         job = submit(db, kind="ingest")
         dataset = add_dataset(db, job.id)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         assert find_dataset(db, dataset.id).status == DatasetStatus.INVALID
         assert find_dataset(db, dataset.id).errors
 
@@ -222,7 +222,7 @@ def retry(db: Database, job_id: str, owner: str = OWNER) -> Job:
 class TestRetry:
     def test_a_failed_job_is_queued_anew(self, db: Database) -> None:
         job = submit(db, tags={"a": "b"}, timeout_seconds=9.0, priority=3)
-        queue.fail(db, claimed(db), {"code": "broken"})
+        db.writing(queue.fail, claimed(db), {"code": "broken"})
         new = retry(db, job.id)
         assert new.id != job.id
         assert (new.retry_of, new.state, new.spec, new.tags) == (
@@ -248,7 +248,7 @@ class TestRetry:
 
     def test_not_when_the_dataset_is_gone(self, db: Database) -> None:
         job = submit(db, dataset_id=new_id("ds"))
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         with pytest.raises(Conflict) as caught:
             retry(db, job.id)
         assert caught.value.code == "dataset_deleted"
@@ -258,7 +258,7 @@ class TestRetry:
         spec = {"validation": {"method": "dataset", "dataset_id": judge.id}}
         submit(db, dataset_id=dataset.id, spec=spec)
         claim = claimed(db)
-        queue.fail(db, claim, {"code": "x", "title": "x", "detail": "x"})
+        db.writing(queue.fail, claim, {"code": "x", "title": "x", "detail": "x"})
         db.writing(datasets.delete, OWNER, judge.id)
         with (
             pytest.raises(Conflict, match=f"{judge.id} was deleted") as caught,
@@ -270,12 +270,12 @@ class TestRetry:
     def test_a_retried_upload_is_processing_again(self, db: Database) -> None:
         dataset = add_dataset(db)
         job = submit(db, kind="ingest", dataset_id=dataset.id)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         with pytest.raises(Conflict, match="is processing"):
             retry(db, job.id)
         broken = add_dataset(db, status=DatasetStatus.INVALID, errors=[{"detail": "x"}])
         job = submit(db, kind="ingest", dataset_id=broken.id)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         new = retry(db, job.id)
         kept = find_dataset(db, broken.id)
         assert (kept.status, kept.errors, kept.job_id) == ("processing", [], new.id)
@@ -286,18 +286,19 @@ class TestEvents:
         job = submit(db)
         claim = claimed(db)
         for step in range(3):
-            queue.heartbeat(db, Settings(), claim, {"step": step})
-        finish(db, claim, model_id="mdl_x", detail={"auc": 0.9})
-        events = jobs.events(db, OWNER, job.id)
+            db.writing(queue.heartbeat, Settings(), claim, {"step": step})
+        finish(db, claim, model_id="mdl_x")
+        events = db.reading(jobs.events, OWNER, job.id)
         assert [event.seq for event in events] == [1, 2, 3, 4, 5, 6]
-        assert [event.seq for event in jobs.events(db, OWNER, job.id, after=4)] == [5, 6]
-        assert [event.seq for event in jobs.events(db, OWNER, job.id, after=2, limit=2)] == [3, 4]
-        assert jobs.events(db, OWNER, job.id, after=6) == []
+        assert [event.seq for event in db.reading(jobs.events, OWNER, job.id, after=4)] == [5, 6]
+        assert [
+            event.seq for event in db.reading(jobs.events, OWNER, job.id, after=2, limit=2)
+        ] == [3, 4]
+        assert db.reading(jobs.events, OWNER, job.id, after=6) == []
         assert events[3].data == {"step": 1}
         assert events[-1].data == {
             "state": "succeeded",
             "attempt": 1,
-            "auc": 0.9,
             "model_id": "mdl_x",
         }
         assert [event.at for event in events] == sorted(event.at for event in events)
@@ -308,18 +309,18 @@ class TestEvents:
     def test_bad_bounds(self, db: Database, bounds: dict[str, int]) -> None:
         job = submit(db)
         with pytest.raises(Invalid, match=f"got {next(iter(bounds.values()))}"):
-            jobs.events(db, OWNER, job.id, **bounds)
+            db.reading(jobs.events, OWNER, job.id, **bounds)
 
     def test_another_owner_sees_none(self, db: Database) -> None:
         job = submit(db)
         with pytest.raises(NotFound):
-            jobs.events(db, "eve", job.id)
+            db.reading(jobs.events, "eve", job.id)
 
     def test_states_of_many_jobs_in_one_look(self, db: Database) -> None:
         first, second = submit(db), submit(db)
         claimed(db)
-        assert jobs.states(db, [first.id, second.id, new_id("job")]) == {
+        assert db.reading(jobs.states, [first.id, second.id, new_id("job")]) == {
             first.id: ("running", 2),
             second.id: ("queued", 1),
         }
-        assert jobs.states(db, []) == {}
+        assert db.reading(jobs.states, []) == {}

@@ -37,20 +37,20 @@ class TestClaim:
         claim = claimed(db, Settings(lease_seconds=60.0), "wrk_a")
         assert (claim.job_id, claim.attempt, claim.token) == (job.id, 1, 1)
         assert (claim.owner, claim.kind, claim.spec) == (OWNER, "train", {"seed": 0})
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.worker_id) == ("running", "wrk_a")
         assert kept.started_at is not None
         assert kept.lease_expires_at == pytest.approx(kept.started_at + 60.0, abs=1.0)
         assert seen(db, job.id)[-1] == (2, "state", "running")
 
     def test_an_empty_queue_gives_none(self, db: Database) -> None:
-        assert not queue.has_work(db)
-        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        assert not db.reading(queue.has_work)
+        assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
         submit(db)
-        assert queue.has_work(db)
+        assert db.reading(queue.has_work)
         claimed(db)
-        assert not queue.has_work(db)
-        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        assert not db.reading(queue.has_work)
+        assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
 
     def test_priority_comes_before_age(self, db: Database) -> None:
         old, urgent, young = submit(db), submit(db, priority=1), submit(db)
@@ -65,20 +65,20 @@ class TestClaim:
 
     def test_a_job_waits_for_its_time(self, db: Database) -> None:
         job = submit(db, not_before=LATER)
-        assert not queue.has_work(db)
-        assert queue.claim(db, SETTINGS, "wrk_a") is None
+        assert not db.reading(queue.has_work)
+        assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
         change(db, job.id, not_before=1.0)
-        assert queue.has_work(db)
+        assert db.reading(queue.has_work)
         assert claimed(db).job_id == job.id
 
     def test_a_kind_that_the_worker_does_not_know_is_left_in_the_queue(self, db: Database) -> None:
         job = submit(db)
         known = {"ingest", "evaluate"}
-        assert not queue.has_work(db, known)
-        assert queue.claim(db, SETTINGS, "wrk_old", known) is None
-        assert queue.claim(db, SETTINGS, "wrk_old", ()) is None
-        assert queue.has_work(db, {job.kind, *known})
-        claim = queue.claim(db, SETTINGS, "wrk_new", {job.kind, *known})
+        assert not db.reading(queue.has_work, known)
+        assert db.writing(queue.claim, SETTINGS, "wrk_old", known) is None
+        assert db.writing(queue.claim, SETTINGS, "wrk_old", ()) is None
+        assert db.reading(queue.has_work, {job.kind, *known})
+        claim = db.writing(queue.claim, SETTINGS, "wrk_new", {job.kind, *known})
         assert claim is not None
         assert claim.job_id == job.id
 
@@ -93,8 +93,8 @@ class TestClaim:
         def work(worker: str) -> list[queue.Claim]:
             claims = []
             # An eager claimer may find every job locked by the others: only an empty queue ends it.
-            while queue.has_work(db):
-                claim = queue.claim(db, SETTINGS, worker)
+            while db.reading(queue.has_work):
+                claim = db.writing(queue.claim, SETTINGS, worker)
                 if claim is not None:
                     claims.append(claim)
             return claims
@@ -124,24 +124,23 @@ class TestFencing:
     def test_a_stale_token_can_do_nothing(self, db: Database) -> None:
         job = submit(db)
         stale = claimed(db, worker="wrk_a")
-        queue.give_back(db, stale)  # the attempt number repeats: the token alone must tell
+        db.writing(queue.give_back, stale)  # the attempt number repeats: the token alone must tell
         fresh = claimed(db, worker="wrk_b")
         assert (fresh.attempt, fresh.token) == (stale.attempt, stale.token + 1)
         before = seen(db, job.id)
         for act in (
-            lambda: queue.heartbeat(db, SETTINGS, stale, {"step": 1}),
-            lambda: queue.poll_requests(db, stale),
+            lambda: db.writing(queue.heartbeat, SETTINGS, stale, {"step": 1}),
+            lambda: db.reading(queue.poll_requests, stale),
             lambda: finish(db, stale, model_id="mdl_stale"),
-            lambda: finish(db, stale, state=JobState.FAILED),
-            lambda: queue.fail(db, stale, {"code": "x"}),
-            lambda: queue.retry_later(db, SETTINGS, stale, "x"),
-            lambda: queue.give_back(db, stale),
+            lambda: db.writing(queue.fail, stale, {"code": "x"}),
+            lambda: db.writing(queue.retry_later, SETTINGS, stale, "x"),
+            lambda: db.writing(queue.give_back, stale),
         ):
             with pytest.raises(LeaseLost, match=job.id):
                 act()
         assert seen(db, job.id) == before
         finish(db, fresh, model_id="mdl_fresh")
-        assert jobs.get(db, OWNER, job.id).model_id == "mdl_fresh"
+        assert db.reading(jobs.find, OWNER, job.id).model_id == "mdl_fresh"
 
     def test_a_job_that_ended_cannot_end_again(self, db: Database) -> None:
         job = submit(db)
@@ -149,9 +148,9 @@ class TestFencing:
         finish(db, claim)
         for act in (
             lambda: finish(db, claim),
-            lambda: queue.fail(db, claim, None),
-            lambda: queue.heartbeat(db, SETTINGS, claim),
-            lambda: queue.give_back(db, claim),
+            lambda: db.writing(queue.fail, claim, None),
+            lambda: db.writing(queue.heartbeat, SETTINGS, claim),
+            lambda: db.writing(queue.give_back, claim),
         ):
             with pytest.raises(LeaseLost):
                 act()
@@ -160,7 +159,7 @@ class TestFencing:
     def test_what_a_stale_worker_wrote_is_rolled_back(self, db: Database) -> None:
         submit(db)
         stale = claimed(db)
-        queue.give_back(db, stale)
+        db.writing(queue.give_back, stale)
         dataset = add_dataset(db)
 
         def complete() -> None:
@@ -181,7 +180,7 @@ class TestFencing:
         )
         assert [type(result) for result in results].count(LeaseLost) == 5
         winner = results.index(None)
-        assert jobs.get(db, OWNER, job.id).model_id == f"mdl_{winner}"
+        assert db.reading(jobs.find, OWNER, job.id).model_id == f"mdl_{winner}"
 
 
 class TestHeartbeat:
@@ -189,13 +188,13 @@ class TestHeartbeat:
         job = submit(db)
         claim = claimed(db)
         change(db, job.id, lease_expires_at=1.0)
-        assert not queue.heartbeat(db, SETTINGS, claim).cancel_requested
-        kept = jobs.get(db, OWNER, job.id)
+        assert not db.writing(queue.heartbeat, SETTINGS, claim).cancel_requested
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.lease_expires_at is not None
         assert kept.lease_expires_at > 1.0
         assert (kept.beats, kept.progress, kept.event_seq) == (1, {}, 2)
-        queue.heartbeat(db, SETTINGS, claim, {"fraction": 0.5, "step": 1, "of": 2})
-        kept = jobs.get(db, OWNER, job.id)
+        db.writing(queue.heartbeat, SETTINGS, claim, {"fraction": 0.5, "step": 1, "of": 2})
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.beats, kept.event_seq) == (2, 3)
         assert kept.progress == {"fraction": 0.5, "step": 1, "of": 2}
         assert seen(db, job.id)[-1] == (3, "progress", None)
@@ -203,19 +202,20 @@ class TestHeartbeat:
     def test_it_hears_of_a_cancel(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        assert not queue.poll_requests(db, claim).cancel
-        jobs.cancel(db, OWNER, job.id)
-        assert queue.heartbeat(db, SETTINGS, claim).cancel_requested
-        assert queue.poll_requests(db, claim).cancel
+        assert not db.reading(queue.poll_requests, claim).cancel
+        db.writing(jobs.cancel, OWNER, job.id)
+        assert db.writing(queue.heartbeat, SETTINGS, claim).cancel_requested
+        assert db.reading(queue.poll_requests, claim).cancel
 
     def test_event_numbers_have_no_gap_whoever_writes_at_once(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
         beats = [
-            functools.partial(queue.heartbeat, db, SETTINGS, claim, {"step": n}) for n in range(7)
+            functools.partial(db.writing, queue.heartbeat, SETTINGS, claim, {"step": n})
+            for n in range(7)
         ]
-        at_once(*beats, functools.partial(jobs.cancel, db, OWNER, job.id))
-        queue.fail(db, claim, None, state=JobState.CANCELLED)
+        at_once(*beats, functools.partial(db.writing, jobs.cancel, OWNER, job.id))
+        db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         assert [seq for seq, _, _ in seen(db, job.id)] == list(range(1, 12))
 
 
@@ -224,42 +224,42 @@ class TestCheckpoint:
         job = submit(db)
         claim = claimed(db)
         assert claim.checkpoint_key is None
-        queue.keep_checkpoint(db, claim, "checkpoints/ab/abc")
-        queue.keep_checkpoint(db, claim, "checkpoints/cd/cde")
-        assert queue.give_back(db, claim) == "queued"
+        db.writing(queue.keep_checkpoint, claim, "checkpoints/ab/abc")
+        db.writing(queue.keep_checkpoint, claim, "checkpoints/cd/cde")
+        assert db.writing(queue.give_back, claim) == "queued"
         claim = claimed(db)
         assert (claim.attempt, claim.checkpoint_key) == (1, "checkpoints/cd/cde")
-        queue.retry_later(db, SETTINGS, claim, "a dead process")
+        db.writing(queue.retry_later, SETTINGS, claim, "a dead process")
         change(db, job.id, not_before=0.0)
         claim = claimed(db)
         assert (claim.attempt, claim.checkpoint_key) == (2, "checkpoints/cd/cde")
         finish(db, claim)
-        assert jobs.get(db, OWNER, job.id).checkpoint_key is None
+        assert db.reading(jobs.find, OWNER, job.id).checkpoint_key is None
 
     def test_whoever_lost_the_lease_can_keep_none(self, db: Database) -> None:
         job = submit(db)
         stale = claimed(db)
-        queue.give_back(db, stale)
+        db.writing(queue.give_back, stale)
         with pytest.raises(LeaseLost):
-            queue.keep_checkpoint(db, stale, "checkpoints/ab/abc")
+            db.writing(queue.keep_checkpoint, stale, "checkpoints/ab/abc")
         claim = claimed(db)
         with pytest.raises(LeaseLost):
-            queue.keep_checkpoint(db, stale, "checkpoints/ab/abc")
-        assert jobs.get(db, OWNER, job.id).checkpoint_key is None
-        queue.fail(db, claim, None, state=JobState.CANCELLED)
+            db.writing(queue.keep_checkpoint, stale, "checkpoints/ab/abc")
+        assert db.reading(jobs.find, OWNER, job.id).checkpoint_key is None
+        db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         with pytest.raises(LeaseLost):
-            queue.keep_checkpoint(db, claim, "checkpoints/ab/abc")
+            db.writing(queue.keep_checkpoint, claim, "checkpoints/ab/abc")
 
 
 class TestCancelOrSucceed:
     def test_a_success_after_a_cancel_is_refused(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         with pytest.raises(CancelRequested):
             finish(db, claim, model_id="mdl_x")
-        queue.fail(db, claim, None, state=JobState.CANCELLED)
-        kept = jobs.get(db, OWNER, job.id)
+        db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.model_id, kept.error) == ("cancelled", None, None)
 
     @pytest.mark.parametrize("round_", range(10))
@@ -268,9 +268,9 @@ class TestCancelOrSucceed:
         claim = claimed(db)
         finished, cancelled = at_once(
             functools.partial(finish, db, claim, model_id="mdl_x"),
-            functools.partial(jobs.cancel, db, OWNER, job.id),
+            functools.partial(db.writing, jobs.cancel, OWNER, job.id),
         )
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         if finished is None:
             assert (kept.state, kept.model_id) == ("succeeded", "mdl_x")
             assert kept.cancel_requested_at is None
@@ -284,26 +284,26 @@ class TestCancelOrSucceed:
         for _ in range(10):
             job = submit(db)
             claim, cancelled = at_once(
-                functools.partial(queue.claim, db, SETTINGS, "wrk_a"),
-                functools.partial(jobs.cancel, db, OWNER, job.id),
+                functools.partial(db.writing, queue.claim, SETTINGS, "wrk_a"),
+                functools.partial(db.writing, jobs.cancel, OWNER, job.id),
             )
             assert cancelled[1] is True
-            kept = jobs.get(db, OWNER, job.id)
+            kept = db.reading(jobs.find, OWNER, job.id)
             assert kept.state == ("cancelled" if claim is None else "running")
             assert kept.cancel_requested_at is not None
             if claim is not None:
-                queue.fail(db, claim, None, state=JobState.CANCELLED)
+                db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
 
 
 class TestEnds:
     def test_a_failure_keeps_its_problem(self, db: Database) -> None:
         job = submit(db)
         error = {"code": "one_class", "title": "t", "detail": "d", "errors": []}
-        queue.fail(db, claimed(db), error)
-        kept = jobs.get(db, OWNER, job.id)
+        db.writing(queue.fail, claimed(db), error)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.error, kept.lease_expires_at) == ("failed", error, None)
         assert kept.finished_at is not None
-        assert jobs.events(db, OWNER, job.id)[-1].data == {
+        assert db.reading(jobs.events, OWNER, job.id)[-1].data == {
             "state": "failed",
             "attempt": 1,
             "code": "one_class",
@@ -311,28 +311,28 @@ class TestEnds:
 
     def test_a_job_times_out(self, db: Database) -> None:
         job = submit(db)
-        queue.fail(db, claimed(db), {"code": "timeout"}, state=JobState.TIMED_OUT)
-        assert jobs.get(db, OWNER, job.id).state == JobState.TIMED_OUT
+        db.writing(queue.fail, claimed(db), {"code": "timeout"}, state=JobState.TIMED_OUT)
+        assert db.reading(jobs.find, OWNER, job.id).state == JobState.TIMED_OUT
 
     @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED])
     def test_fail_is_for_ends_without_a_result(self, db: Database, state: JobState) -> None:
         submit(db)
         claim = claimed(db)
         with pytest.raises(ValueError, match=f"got {state}"):
-            queue.fail(db, claim, None, state=state)
+            db.writing(queue.fail, claim, None, state=state)
 
     def test_an_upload_that_fails_leaves_no_dataset_processing(self, db: Database) -> None:
         job = submit(db, kind="ingest")
         dataset = add_dataset(db, job.id)
         faults = [{"line": 3, "column": "age", "detail": "not a number"}]
-        queue.fail(db, claimed(db), {"code": "bad_table", "detail": "d", "errors": faults})
+        db.writing(queue.fail, claimed(db), {"code": "bad_table", "detail": "d", "errors": faults})
         kept = find_dataset(db, dataset.id)
         assert (kept.status, kept.errors) == (DatasetStatus.INVALID, faults)
 
     def test_a_dataset_that_is_decided_already_is_left_alone(self, db: Database) -> None:
         job = submit(db, kind="ingest")
         dataset = add_dataset(db, job.id, status=DatasetStatus.INVALID, errors=[{"detail": "a"}])
-        queue.fail(db, claimed(db), {"code": "bad_table", "detail": "b", "errors": []})
+        db.writing(queue.fail, claimed(db), {"code": "bad_table", "detail": "b", "errors": []})
         assert find_dataset(db, dataset.id).errors == [{"detail": "a"}]
 
 
@@ -345,15 +345,15 @@ class TestRetryLater:
         for attempt, delay in ((1, 5.0), (2, 20.0)):
             claim = claimed(db)
             assert claim.attempt == attempt
-            assert queue.retry_later(db, settings, claim, "disk full") == JobState.QUEUED
-            assert queue.claim(db, settings, "wrk_a") is None
-            kept = jobs.get(db, OWNER, job.id)
-            event = jobs.events(db, OWNER, job.id, limit=200)[-1]
+            assert db.writing(queue.retry_later, settings, claim, "disk full") == JobState.QUEUED
+            assert db.writing(queue.claim, settings, "wrk_a") is None
+            kept = db.reading(jobs.find, OWNER, job.id)
+            event = db.reading(jobs.events, OWNER, job.id, limit=200)[-1]
             assert kept.not_before == pytest.approx(event.at + delay, abs=2.0)
             assert event.data["reason"] == "disk full"
             change(db, job.id, not_before=0.0)
-        assert queue.retry_later(db, settings, claimed(db), "disk full") == JobState.FAILED
-        kept = jobs.get(db, OWNER, job.id)
+        assert db.writing(queue.retry_later, settings, claimed(db), "disk full") == JobState.FAILED
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.error is not None
         assert kept.error["code"] == "attempts_spent"
         assert "3 times" in kept.error["detail"]
@@ -365,9 +365,9 @@ class TestRetryLater:
     def test_a_job_that_was_asked_to_stop_is_not_tried_again(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        jobs.cancel(db, OWNER, job.id)
-        assert queue.retry_later(db, SETTINGS, claim, "x") == JobState.CANCELLED
-        assert jobs.get(db, OWNER, job.id).state == JobState.CANCELLED
+        db.writing(jobs.cancel, OWNER, job.id)
+        assert db.writing(queue.retry_later, SETTINGS, claim, "x") == JobState.CANCELLED
+        assert db.reading(jobs.find, OWNER, job.id).state == JobState.CANCELLED
 
 
 class TestGiveBack:
@@ -376,8 +376,8 @@ class TestGiveBack:
         job = submit(db, settings)
         with db.write() as session:
             session.scalars(select(Outbox)).one().published_at = 1.0
-        assert queue.give_back(db, claimed(db)) == JobState.QUEUED
-        kept = jobs.get(db, OWNER, job.id)
+        assert db.writing(queue.give_back, claimed(db)) == JobState.QUEUED
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.attempt, kept.not_before, kept.worker_id) == (0, 0.0, None)
         with db.read() as session:
             owed = session.scalars(select(Outbox)).one()
@@ -387,5 +387,5 @@ class TestGiveBack:
     def test_a_job_that_was_asked_to_stop_ends(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        jobs.cancel(db, OWNER, job.id)
-        assert queue.give_back(db, claim) == JobState.CANCELLED
+        db.writing(jobs.cancel, OWNER, job.id)
+        assert db.writing(queue.give_back, claim) == JobState.CANCELLED

@@ -67,14 +67,14 @@ class TestLostLease:
         hear_nothing(db, job.id)
         assert reaper.reap().requeued == [job.id]
         with pytest.raises(LeaseLost):
-            queue.heartbeat(db, SETTINGS, stale)
+            db.writing(queue.heartbeat, SETTINGS, stale)
         fresh = claimed(db, worker="wrk_b")
         assert (fresh.job_id, fresh.attempt, fresh.token) == (job.id, 2, 2)
         with pytest.raises(LeaseLost):
             finish(db, stale, model_id="mdl_stale")
         finish(db, fresh, model_id="mdl_fresh")
-        assert jobs.get(db, OWNER, job.id).model_id == "mdl_fresh"
-        events = jobs.events(db, OWNER, job.id)
+        assert db.reading(jobs.find, OWNER, job.id).model_id == "mdl_fresh"
+        events = db.reading(jobs.events, OWNER, job.id)
         assert [event.data["state"] for event in events] == [
             *("queued", "running", "queued", "running", "succeeded")
         ]
@@ -91,7 +91,7 @@ class TestLostLease:
             hear_nothing(db, seconds=3.5)
             before = time.time()
             assert Reaper(db, short).reap().requeued == [job.id]
-            not_before = jobs.get(db, OWNER, job.id).not_before
+            not_before = db.reading(jobs.find, OWNER, job.id).not_before
             if delay:
                 assert before + delay - 0.01 <= not_before <= time.time() + delay + 0.01
             else:
@@ -110,7 +110,7 @@ class TestLostLease:
         claimed(db)
         hear_nothing(db, job.id)
         assert reaper.reap().failed == [job.id]
-        kept = jobs.get(db, OWNER, job.id)
+        kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.state == JobState.FAILED
         assert kept.error is not None
         assert kept.error["code"] == "attempts_spent"
@@ -119,17 +119,17 @@ class TestLostLease:
     def test_a_job_that_was_asked_to_stop_is_cancelled(self, db: Database, reaper: Reaper) -> None:
         job = submit(db)
         claimed(db)
-        jobs.cancel(db, OWNER, job.id)
+        db.writing(jobs.cancel, OWNER, job.id)
         hear_nothing(db, job.id)
         assert reaper.reap().cancelled == [job.id]
-        assert jobs.get(db, OWNER, job.id).state == JobState.CANCELLED
+        assert db.reading(jobs.find, OWNER, job.id).state == JobState.CANCELLED
 
     def test_a_heartbeat_keeps_the_job(self, db: Database, reaper: Reaper) -> None:
         job = submit(db)
         claim = claimed(db)
         for _ in range(4):
             hear_nothing(db, job.id)
-            queue.heartbeat(db, SETTINGS, claim)
+            db.writing(queue.heartbeat, SETTINGS, claim)
             assert reaper.reap().requeued == []
         finish(db, claim)
 
@@ -141,7 +141,7 @@ class TestLostLease:
             """The worker comes back just after the reaper has read its row."""
 
             def _take(self, *args: object) -> None:
-                queue.heartbeat(db, SETTINGS, claim)
+                db.writing(queue.heartbeat, SETTINGS, claim)
                 super()._take(*args)  # type: ignore[arg-type]
 
         slow = Slow(db, SETTINGS)
@@ -168,7 +168,7 @@ class TestLostLease:
             finished, reaped = at_once(
                 functools.partial(finish, db, claim, model_id="mdl_x"), reaper.reap
             )
-            kept = jobs.get(db, OWNER, job.id)
+            kept = db.reading(jobs.find, OWNER, job.id)
             if finished is None:
                 assert (kept.state, reaped.requeued) == ("succeeded", [])
             else:
@@ -182,13 +182,13 @@ class TestMisdated:
         self, db: Database, reaper: Reaper
     ) -> None:
         retried, scheduled = submit(db), submit(db, not_before=LATER)
-        queue.retry_later(db, SETTINGS, claimed(db), "disk full")
+        db.writing(queue.retry_later, SETTINGS, claimed(db), "disk full")
         reaper.reap()
-        assert queue.claim(db, SETTINGS, "wrk_a") is None  # its delay is one that we give
+        assert db.writing(queue.claim, SETTINGS, "wrk_a") is None  # its delay is one that we give
         change(db, retried.id, not_before=LATER)
         reaper.reap()
         assert claimed(db).job_id == retried.id
-        assert jobs.get(db, OWNER, scheduled.id).not_before == LATER
+        assert db.reading(jobs.find, OWNER, scheduled.id).not_before == LATER
 
 
 class TestClocks:
@@ -208,7 +208,7 @@ class TestClocks:
             hear_nothing(db, seconds=SETTINGS.lease_seconds - 5.0)
             change(db, job.id, lease_expires_at=wrong)
             assert reaper.reap().requeued == []
-            queue.heartbeat(db, SETTINGS, claim)
+            db.writing(queue.heartbeat, SETTINGS, claim)
         hear_nothing(db)
         change(db, job.id, lease_expires_at=wrong)
         assert reaper.reap().requeued == [job.id]
@@ -253,11 +253,11 @@ class TestResend:
         waiting, running, backing_off, recent, ended = (submit(db) for _ in range(5))
         claim = claimed(db)
         assert claim.job_id == waiting.id
-        queue.give_back(db, claim)
+        db.writing(queue.give_back, claim)
         change(db, waiting.id, priority=-1)
         assert claimed(db).job_id == running.id
         change(db, backing_off.id, not_before=LATER)
-        jobs.cancel(db, OWNER, ended.id)
+        db.writing(jobs.cancel, OWNER, ended.id)
         with db.write() as session:
             for row in session.scalars(select(Outbox)):
                 row.published_at = LATER if row.job_id == recent.id else 1.0

@@ -52,7 +52,9 @@ def made(
         (state.state_dir / "api-key").write_text(secret + "\n")
         scores = client.post("/v1/models/churn/score", json=ROWS).json()["scores"]
         client.post("/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}})
-        claimed = queue.claim(service.context.db, state, "wrk_a")  # one runs, while it is taken
+        claimed = service.context.db.writing(
+            queue.claim, state, "wrk_a"
+        )  # one runs, while it is taken
         assert claimed is not None
         target = tmp_path_factory.mktemp("backups") / "today"
         with at_work(service, dataset_id):

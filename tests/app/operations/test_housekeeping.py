@@ -62,7 +62,7 @@ def tidy(db: Database, blobs: BlobStore, **settings: Any) -> Counter[str]:
 def ended(db: Database, *, finished_at: float | None = LONG_AGO, **values: Any) -> str:
     """A job that was cancelled; it did so long ago, unless it is said to have done so now."""
     job_id = submit(db, **values).id
-    jobs.cancel(db, OWNER, job_id)
+    db.writing(jobs.cancel, OWNER, job_id)
     if finished_at is not None:
         change(db, job_id, finished_at=finished_at)
     return job_id
@@ -117,7 +117,7 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
     assert tidy(db, blobs)["jobs"] == 1
     assert ids(db) == others
     with pytest.raises(NotFound):
-        jobs.get(db, OWNER, gone)
+        db.reading(jobs.find, OWNER, gone)
     with db.read() as session:
         assert not session.scalar(select(func.count()).where(JobEvent.job_id == gone))
         assert not session.scalar(select(func.count()).where(Outbox.job_id == gone))
@@ -130,8 +130,8 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
 
 def test_parts_go_before_their_job(db: Database, blobs: BlobStore) -> None:
     job = submit(db)
-    parts.fan_out(db, claimed(db), parts.FanOut(1, [{"n": n} for n in range(3)]))
-    jobs.cancel(db, OWNER, job.id)
+    db.writing(parts.fan_out, claimed(db), parts.FanOut(1, [{"n": n} for n in range(3)]))
+    db.writing(jobs.cancel, OWNER, job.id)
     change(db, job.id, finished_at=LONG_AGO)
     removed = tidy(db, blobs)
     assert (removed["parts of jobs"], removed["jobs"]) == (3, 1)
@@ -157,7 +157,7 @@ def test_of_a_jobs_events_the_last_one_stays(
     assert [seq for seq, *_ in seen(db, young)] == [1, 2, 3]
     change(db, young, finished_at=LONG_AGO + 9)
     assert keeper.round() == {"events": 2}
-    assert jobs.get(db, OWNER, young).state == "succeeded"
+    assert db.reading(jobs.find, OWNER, young).state == "succeeded"
 
 
 def test_a_round_that_is_told_to_stop_goes_on_the_next_time(

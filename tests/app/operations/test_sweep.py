@@ -86,7 +86,7 @@ class TestSweep:
         for job, key in zip(jobs_of, keys, strict=True):
             change(db, job.id, checkpoint_key=key)
             self.age(blobs, key)
-        jobs.cancel(db, OWNER, jobs_of[1].id)
+        db.writing(jobs.cancel, OWNER, jobs_of[1].id)
         change(db, jobs_of[2].id, state="succeeded")  # by a worker that knows no checkpoints
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 2
         assert [blobs.path(key).exists() for key in keys] == [True, False, False]

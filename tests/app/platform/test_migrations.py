@@ -60,7 +60,7 @@ def test_copying_a_table_keeps_the_rows_that_refer_to_it(sqlite_url: str) -> Non
         operations = Operations(MigrationContext.configure(connection))
         with operations.batch_alter_table("jobs", recreate="always") as table:
             table.alter_column("name", nullable=True)
-    assert [event.seq for event in jobs.events(db, "o", job.id)] == [1]
+    assert [event.seq for event in db.reading(jobs.events, "o", job.id)] == [1]
     with db.write() as session:  # and references are enforced again
         session.execute(delete(Job))
         assert session.scalars(select(JobEvent)).all() == []

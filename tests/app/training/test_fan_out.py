@@ -118,7 +118,7 @@ def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
         assert work(sharing(bench), seam) == -9, seam
         let_leases_run_out(bench)
     assert work(sharing(bench)) == 0
-    done = jobs.get(bench.db, OWNER, job.id)
+    done = bench.db.reading(jobs.find, OWNER, job.id)
     assert (done.state, done.progress) == ("succeeded", {"fraction": 1.0})
     found = learnt(bench, done)
     assert found == learnt(bench, inline)
@@ -130,7 +130,7 @@ def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
     assert parts_of(bench, done) == [(0, "succeeded", 12), (1, "succeeded", 4)]
     fractions = [
         event.data["fraction"]
-        for event in jobs.events(bench.db, OWNER, job.id, limit=200)
+        for event in bench.db.reading(jobs.events, OWNER, job.id, limit=200)
         if event.type == "progress"
     ]
     assert fractions == sorted(fractions)
@@ -151,7 +151,7 @@ class TestWhenToShare:
         validation = {"method": "cross_validation", "folds": 3}
         job = bench.submit(bench.ready(table()), validation=validation, controls=True)
         assert work(sharing(bench, cells)) == 0
-        assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
         # Controls come after, and do not count.
         assert parts_of(bench, job) == ([(0, "succeeded", 4)] if shared else [])
 
@@ -167,7 +167,7 @@ class TestWhenToShare:
         job = bench.submit(dataset, **asked)
         # Four tryouts in each of six scopes; then a fit for each scope. The controls stay in the job itself.
         assert work(sharing(bench, cells=24 * 360)) == 0
-        done = jobs.get(bench.db, OWNER, job.id)
+        done = bench.db.reading(jobs.find, OWNER, job.id)
         assert done.state == "succeeded", done.error
         assert parts_of(bench, job) == [(0, "succeeded", 24 // 2), (1, "succeeded", 6 // 2)]
         assert learnt(bench, done) == learnt(bench, inline)
@@ -175,7 +175,7 @@ class TestWhenToShare:
     def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
         job = bench.submit(bench.ready(table()), controls=True)
         assert work(sharing(bench)) == 0
-        assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
         assert parts_of(bench, job) == []
 
     def test_a_part_that_is_at_fault_fails_the_job(self, bench: Workbench) -> None:
@@ -188,7 +188,7 @@ class TestWhenToShare:
         inline = bench.work_on(dataset, **given)
         job = bench.submit(dataset, **given)
         assert work(sharing(bench)) == 0
-        done = jobs.get(bench.db, OWNER, job.id)
+        done = bench.db.reading(jobs.find, OWNER, job.id)
         assert (done.state, done.error) == ("failed", inline.error)
         assert done.error is not None
         assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
@@ -224,7 +224,7 @@ class TestOneLargeFit:
             assert work(sharing(bench), seam) == -9, seam
             let_leases_run_out(bench)
         assert work(sharing(bench)) == 0
-        done = jobs.get(bench.db, OWNER, job.id)
+        done = bench.db.reading(jobs.find, OWNER, job.id)
         assert done.state == "succeeded", done.error
         assert learnt(bench, done) == learnt(bench, inline)
         assert parts_of(bench, done) == [
@@ -235,7 +235,7 @@ class TestOneLargeFit:
         validation = {"method": "cross_validation", "folds": 2}
         job = bench.submit(bench.ready(table()), validation=validation, **FOREST)
         assert work(sharing(bench)) == 0
-        assert jobs.get(bench.db, OWNER, job.id).state == "succeeded"
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
         assert parts_of(bench, job) == [(0, "succeeded", 3)]
 
     def test_a_share_is_worth_a_job(self) -> None:

@@ -252,65 +252,67 @@ class TestKeep:
     def keepable(self, bench: Workbench) -> Job:
         job = bench.submit(bench.ready(table()), search=GRID)
         told = {"fraction": 0.5, "keepable": True}
-        queue.heartbeat(bench.db, bench.settings, bench.claim(), told)
+        bench.db.writing(queue.heartbeat, bench.settings, bench.claim(), told)
         return job
 
     @on_both
     def test_it_is_noted_once_and_reaches_the_worker(self, bench: Workbench) -> None:
         job = self.keepable(bench)
-        asked, changed = parts.end_early(bench.db, OWNER, job.id)
+        asked, changed = bench.db.writing(parts.end_early, OWNER, job.id)
         assert changed
         assert (asked.state, asked.cancel_requested_at) == ("running", None)
-        again, changed = parts.end_early(bench.db, OWNER, job.id)
+        again, changed = bench.db.writing(parts.end_early, OWNER, job.id)
         assert not changed
         assert again.keep_requested_at == asked.keep_requested_at
-        last = jobs.events(bench.db, OWNER, job.id)[-1]
+        last = bench.db.reading(jobs.events, OWNER, job.id)[-1]
         assert last.data == {"text": "asked to end early and keep the best so far"}
 
     def test_the_next_attempt_knows_of_it(self, bench: Workbench) -> None:
         job = bench.submit(bench.ready(table()), search=GRID)
         claim = bench.claim()
-        queue.heartbeat(bench.db, bench.settings, claim, {"fraction": 0.5, "keepable": True})
-        assert not queue.poll_requests(bench.db, claim).keep
-        parts.end_early(bench.db, OWNER, job.id)
-        assert queue.poll_requests(bench.db, claim).keep
-        assert not queue.poll_requests(bench.db, claim).cancel
-        queue.give_back(bench.db, claim)
+        bench.db.writing(
+            queue.heartbeat, bench.settings, claim, {"fraction": 0.5, "keepable": True}
+        )
+        assert not bench.db.reading(queue.poll_requests, claim).keep
+        bench.db.writing(parts.end_early, OWNER, job.id)
+        assert bench.db.reading(queue.poll_requests, claim).keep
+        assert not bench.db.reading(queue.poll_requests, claim).cancel
+        bench.db.writing(queue.give_back, claim)
         done = bench.work()
         assert done.state == "succeeded"
         assert ENDED in bench.model(done).warnings[0]
 
     def test_a_plain_cancel_comes_first(self, bench: Workbench) -> None:
         job = self.keepable(bench)
-        jobs.cancel(bench.db, OWNER, job.id)
+        bench.db.writing(jobs.cancel, OWNER, job.id)
         with pytest.raises(Conflict, match="was asked to stop before") as caught:
-            parts.end_early(bench.db, OWNER, job.id)
+            bench.db.writing(parts.end_early, OWNER, job.id)
         assert caught.value.code == "job_cancelling"
 
     def test_nothing_fitted_nothing_kept(self, bench: Workbench) -> None:
         upload = bench.upload(table())
         assert upload.job_id is not None
         with pytest.raises(Conflict, match=r"keep is for jobs that train, .* of kind 'ingest'"):
-            parts.end_early(bench.db, OWNER, upload.job_id)
+            bench.db.writing(parts.end_early, OWNER, upload.job_id)
         bench.work()
         job = bench.submit(upload, search=GRID)
         for _ in range(2):  # queued, then running
             with pytest.raises(Conflict, match=f"{job.id} has nothing to keep: it has") as caught:
-                parts.end_early(bench.db, OWNER, job.id)
+                bench.db.writing(parts.end_early, OWNER, job.id)
             assert caught.value.code == "nothing_to_keep"
-            if jobs.get(bench.db, OWNER, job.id).state == "queued":
+            if bench.db.reading(jobs.find, OWNER, job.id).state == "queued":
                 claim = bench.claim()
-        assert jobs.get(bench.db, OWNER, job.id).keep_requested_at is None
-        queue.fail(bench.db, claim, None, state=JobState.CANCELLED)
+        assert bench.db.reading(jobs.find, OWNER, job.id).keep_requested_at is None
+        bench.db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         with pytest.raises(Conflict, match=f"{job.id} has cancelled") as caught:
-            parts.end_early(bench.db, OWNER, job.id)
+            bench.db.writing(parts.end_early, OWNER, job.id)
         assert caught.value.code == "job_finished"
 
     def test_another_owners_job_is_not_there(self, bench: Workbench) -> None:
         job = self.keepable(bench)
         with pytest.raises(NotFound):
-            parts.end_early(bench.db, "eve", job.id)
-        assert jobs.get(bench.db, OWNER, job.id).keep_requested_at is None
+            bench.db.writing(parts.end_early, "eve", job.id)
+        assert bench.db.reading(jobs.find, OWNER, job.id).keep_requested_at is None
 
 
 class TestKeepInParts:
@@ -320,7 +322,7 @@ class TestKeepInParts:
         job = bench.submit(bench.ready(table()), search=GRID)
         self.step(bench)
         with pytest.raises(Conflict, match="nothing to keep"):
-            parts.end_early(bench.db, OWNER, job.id)
+            bench.db.writing(parts.end_early, OWNER, job.id)
         self.step(bench)
         self.step(bench)
         return job, [bench.claim()]
@@ -332,18 +334,18 @@ class TestKeepInParts:
     @on_both
     def test_the_job_goes_on_without_those_that_only_try(self, bench: Workbench) -> None:
         job, (running,) = self.divided(bench)
-        waiting = jobs.get(bench.db, OWNER, job.id)
+        waiting = bench.db.reading(jobs.find, OWNER, job.id)
         assert waiting.state == "waiting"
         assert len(waiting.progress["leaderboard"]) == 2
-        asked, changed = parts.end_early(bench.db, OWNER, job.id)
+        asked, changed = bench.db.writing(parts.end_early, OWNER, job.id)
         assert (asked.state, changed) == ("queued", True)
-        assert queue.poll_requests(bench.db, running).cancel
+        assert bench.db.reading(queue.poll_requests, running).cancel
         with bench.db.read() as session:
             states = [part.state for part in part_rows.of_parent(session, job.id)]
         assert states == ["succeeded", "succeeded", "running", "cancelled"]
         # The part that was under way ends when its worker hears of it, and takes nobody with it.
-        queue.fail(bench.db, running, None, state=JobState.CANCELLED)
-        assert jobs.get(bench.db, OWNER, job.id).state == "queued"
+        bench.db.writing(queue.fail, running, None, state=JobState.CANCELLED)
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "queued"
         done = bench.work()
         assert done.state == "succeeded", done.error
         model = bench.model(done)
@@ -354,20 +356,22 @@ class TestKeepInParts:
 
     def test_a_part_that_dies_late_holds_nobody_up(self, bench: Workbench) -> None:
         job, (running,) = self.divided(bench)
-        parts.end_early(bench.db, OWNER, job.id)
+        bench.db.writing(parts.end_early, OWNER, job.id)
         claim = bench.claim()
         assert (claim.job_id, claim.keep_requested) == (job.id, True)
-        parts.fan_out(bench.db, claim, parts.FanOut(1, [{"fits": []}]))
-        assert jobs.get(bench.db, OWNER, job.id).state == "waiting"
+        bench.db.writing(parts.fan_out, claim, parts.FanOut(1, [{"fits": []}]))
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "waiting"
         problem = {"code": "x", "title": "t", "detail": "d", "errors": []}
-        queue.fail(bench.db, running, problem)
-        assert jobs.get(bench.db, OWNER, job.id).state == "waiting"
+        bench.db.writing(queue.fail, running, problem)
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "waiting"
 
     def test_a_fan_out_that_knew_nothing_of_it_is_put_off(self, bench: Workbench) -> None:
         job = bench.submit(bench.ready(table()), search=GRID)
         claim = bench.claim()
-        queue.heartbeat(bench.db, bench.settings, claim, {"fraction": 0.5, "keepable": True})
-        parts.end_early(bench.db, OWNER, job.id)
-        parts.fan_out(bench.db, claim, parts.FanOut(0, [{"fits": []}]))
-        assert jobs.get(bench.db, OWNER, job.id).state == "queued"
+        bench.db.writing(
+            queue.heartbeat, bench.settings, claim, {"fraction": 0.5, "keepable": True}
+        )
+        bench.db.writing(parts.end_early, OWNER, job.id)
+        bench.db.writing(parts.fan_out, claim, parts.FanOut(0, [{"fits": []}]))
+        assert bench.db.reading(jobs.find, OWNER, job.id).state == "queued"
         assert bench.claim().keep_requested

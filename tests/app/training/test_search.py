@@ -104,7 +104,7 @@ def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
     payload = bench.prepare(claim)
     made = execution.run(payload, lambda step, of, info: told.append(info.fraction))
     bench.complete(claim, made)
-    model = bench.model(jobs.get(bench.db, OWNER, claim.job_id))
+    model = bench.model(bench.db.reading(jobs.find, OWNER, claim.job_id))
     table = read(bench, dataset, "y")
     outer, _ = split(table, 0.25, seed=4)
     training = table.take(outer)
@@ -175,7 +175,7 @@ def test_pairs_choose_by_their_order(bench: Workbench) -> None:
         *map(tuple, split_data._train.rows)
     }
     bench.complete(claim, execution.run(payload, lambda *step: None))
-    model = bench.model(jobs.get(bench.db, OWNER, job.id))
+    model = bench.model(bench.db.reading(jobs.find, OWNER, job.id))
     values = []
     for n_rounds in (1, 5, 40):
         ranker = ALGORITHMS["coordinate_rankboost"](n_rounds=n_rounds).fit_pairs(X, learnt.rows)

@@ -75,7 +75,7 @@ def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset)
     job = bench.submit(
         dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0, controls=None
     )
-    stored = jobs.get(bench.db, OWNER, job.id)
+    stored = bench.db.reading(jobs.find, OWNER, job.id)
     assert stored.spec == check(
         bench, dataset.id, name="mine", algorithm={"name": "rankboost", "n_rounds": 10}
     )
@@ -90,7 +90,7 @@ def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset)
 @on_both
 def test_a_check_writes_nothing(bench: Workbench, dataset: Dataset) -> None:
     check(bench, dataset.id)
-    assert jobs.list_page(bench.db, OWNER, kind="train").data == []
+    assert bench.db.reading(jobs.list_page, OWNER, kind="train").data == []
 
 
 @on_both

@@ -255,7 +255,7 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     stale = bench.claim()
     payload = bench.prepare(stale)
     result = execution.run(payload, quiet)
-    queue.give_back(bench.db, stale)
+    bench.db.writing(queue.give_back, stale)
     fresh = bench.claim()
     with pytest.raises(LeaseLost):
         bench.complete(stale, result)
@@ -275,7 +275,7 @@ def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
     claim = bench.claim()
     payload = bench.prepare(claim)
     result = execution.run(payload, quiet)
-    jobs.cancel(bench.db, OWNER, job.id)
+    bench.db.writing(jobs.cancel, OWNER, job.id)
     with pytest.raises(CancelRequested):
         bench.complete(claim, result)
     assert [count(bench, t) for t in (Model, ModelMetrics, ModelPartialAuc, ModelCurve)] == [0] * 4
@@ -297,8 +297,8 @@ def test_finishing_may_be_tried_again(bench: Workbench, monkeypatch: pytest.Monk
         patch.setattr(model_rows, "insert", away)
         with pytest.raises(ConnectionError):
             bench.complete(claim, result)
-    assert jobs.get(bench.db, OWNER, job.id).state == JobState.RUNNING
+    assert bench.db.reading(jobs.find, OWNER, job.id).state == JobState.RUNNING
     bench.complete(claim, result)
-    assert jobs.get(bench.db, OWNER, job.id).state == JobState.SUCCEEDED
+    assert bench.db.reading(jobs.find, OWNER, job.id).state == JobState.SUCCEEDED
     assert count(bench, Model) == 1
     shutil.rmtree(payload["workdir"])
