@@ -1,0 +1,188 @@
+"""Charts as SVG of our own: geometry here, colours by class in console.css, for a page's policy allows no style."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+CHARACTER = 7.2
+"""How wide a character of an axis' text is, about, in the units of a chart."""
+
+
+class Estimate(NamedTuple):
+    """A figure with the limits of its interval, and what it is of."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps values from `low` to `high` onto coordinates from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The coordinate of a value, cut to the ends."""
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return self.start + (self.end - self.start) * min(max(share, 0.0), 1.0)
+
+    def ticks(self, most: int = 5) -> list[float]:
+        """Round values within the scale, at most about so many."""
+        span = self.high - self.low
+        if not span > 0:
+            return [self.low]
+        step = 10 ** math.floor(math.log10(span / most))
+        step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= most)
+        first = math.ceil(self.low / step - 1e-9)
+        return [
+            round(index * step, 12)
+            for index in range(first, math.floor(self.high / step + 1e-9) + 1)
+        ]
+
+
+def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
+    """An element; attributes and text are escaped. `class_` and `text_anchor` are written without their underscore."""
+    given = Markup("").join(
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _written(value))
+        for name, value in attributes.items()
+        if value is not None
+    )
+    inside = Markup("").join(map(escape, children))
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), given, inside)
+
+
+def _written(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def picture(
+    width: float, height: float, title: str, *parts: Markup, **attributes: object
+) -> Markup:
+    """A chart of this size, which a screen reader calls by its title."""
+    return element(
+        "svg",
+        *parts,
+        class_="chart",
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_label=title,
+        **attributes,
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    """A straight line of a class."""
+    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=kind)
+
+
+def text(x: float, y: float, words: str, anchor: str = "start") -> Markup:
+    """Words at a place."""
+    return element("text", words, x=float(x), y=float(y), text_anchor=anchor)
+
+
+def path(points: Sequence[tuple[float, float]], kind: str) -> Markup:
+    """A line through points."""
+    return element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=kind)
+
+
+def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = None) -> Markup:
+    """Estimates one below the other with their intervals; a line at `zero`, if it is given."""
+    left = min(320.0, 12 + CHARACTER * max((len(each.name) for each in estimates), default=0))
+    width, row, top = 720.0, 28.0, 8.0
+    bottom = top + row * len(estimates)
+    values = [value for each in estimates for value in each[1:]] + ([] if zero is None else [zero])
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    margin = 0.05 * ((high - low) or 1.0)
+    scale = Scale(low - margin, high + margin, left + 10, width - 10)
+    parts = [_vertical(scale, tick, top, bottom) for tick in scale.ticks()]
+    if zero is not None:
+        parts.append(line(scale(zero), top, scale(zero), bottom, "zero"))
+    longest = int(left / CHARACTER)
+    for index, each in enumerate(estimates):
+        y = top + row * (index + 0.5)
+        name = each.name if len(each.name) <= longest else each.name[: longest - 1] + "…"
+        told = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
+        parts += [
+            text(left, y + 4, name, "end"),
+            line(scale(each.low), y, scale(each.high), y, "whisker"),
+            line(scale(each.low), y - 5, scale(each.low), y + 5, "whisker"),
+            line(scale(each.high), y - 5, scale(each.high), y + 5, "whisker"),
+            element(
+                "circle", element("title", told), cx=scale(each.value), cy=y, r=5, class_="dot"
+            ),
+        ]
+    return picture(width, bottom + 24, title, *parts)
+
+
+def over_time(
+    estimates: Sequence[Estimate], title: str, *, reference: float | None = None
+) -> Markup:
+    """Estimates in the order of time with their intervals; a dashed line at `reference`, if it is given."""
+    width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
+    values = [value for each in estimates for value in each[1:]]
+    values += [] if reference is None else [reference]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    margin = 0.08 * ((high - low) or 0.1)
+    scale = Scale(low - margin, high + margin, bottom, top)
+    parts = [
+        Markup("").join(
+            (
+                line(left, scale(tick), width - 10, scale(tick), "grid-line"),
+                text(left - 6, scale(tick) + 4, f"{tick:g}", "end"),
+            )
+        )
+        for tick in scale.ticks()
+    ]
+    if reference is not None:
+        parts.append(line(left, scale(reference), width - 10, scale(reference), "chance"))
+    step = (width - left - 10) / max(len(estimates), 1)
+    places = [(left + step * (index + 0.5), each) for index, each in enumerate(estimates)]
+    if len(places) > 1:
+        parts.append(path([(x, scale(each.value)) for x, each in places], "line"))
+    every = max(1, math.ceil(len(places) * 11 * CHARACTER / (width - left)))
+    for index, (x, each) in enumerate(places):
+        told = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
+        parts += [
+            line(x, scale(each.low), x, scale(each.high), "whisker"),
+            element(
+                "circle", element("title", told), cx=x, cy=scale(each.value), r=5, class_="dot"
+            ),
+        ]
+        if index % every == 0:
+            parts.append(text(x, bottom + 20, each.name[:10], "middle"))
+    return picture(width, height, title, *parts)
+
+
+def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> Markup:
+    """ROC curves over each other, each as its name and its points (FPR, TPR). At most eight have colours of their own."""
+    size, left, top = 440.0, 46.0, 10.0
+    right, bottom = size - 10, size - 40
+    x, y = Scale(0, 1, left, right), Scale(0, 1, bottom, top)
+    parts = [line(x(0), y(0), x(1), y(1), "chance")]
+    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        parts += [
+            line(left, y(tick), right, y(tick), "grid-line"),
+            line(x(tick), top, x(tick), bottom, "grid-line"),
+            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
+            text(x(tick), bottom + 18, f"{tick:g}", "middle"),
+        ]
+    parts.append(text((left + right) / 2, bottom + 36, "false positive rate", "middle"))
+    for index, (name, points) in enumerate(series):
+        drawn = path([(x(fpr), y(tpr)) for fpr, tpr in points], "line")
+        parts.append(element("g", element("title", name), drawn, class_=f"series-{index % 8}"))
+    return picture(size, size, title, *parts)
+
+
+def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
+    x = scale(tick)
+    return line(x, top, x, bottom, "grid-line") + text(x, bottom + 18, f"{tick:g}", "middle")
