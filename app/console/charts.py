@@ -58,7 +58,7 @@ def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
         if value is not None
     )
     inside = Markup("").join(map(escape, children))
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), given, inside)
+    return Markup("<{0}{1}>{2}</{0}>").format(tag, given, inside)
 
 
 def _written(value: object) -> str:
@@ -164,7 +164,7 @@ def over_time(
 
 
 def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> Markup:
-    """ROC curves over each other, each as its name and its points (FPR, TPR). At most eight have colours of their own."""
+    """ROC curves over each other, each as its name and its points (FPR, TPR). Eight have a colour of their own."""
     size, left, top = 440.0, 46.0, 10.0
     right, bottom = size - 10, size - 40
     x, y = Scale(0, 1, left, right), Scale(0, 1, bottom, top)
