@@ -82,3 +82,87 @@ def calls_on_sessions(source: str) -> set[str]:
         and isinstance(node.func, ast.Attribute)
         and ast.unparse(node.func.value).rpartition(".")[2].lstrip("_") in {"db", "session"}
     }
+
+
+# What a POST is answered by: each opens the one transaction that the answer is written in.
+ANSWERING = {"answer_once", "create", "take_in"}
+SEVERAL = {
+    "put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
+    "create_version": "looks before the body is sent; `?validate=true` looks once more, and then reads the table",
+    "create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",
+    "read_events": "a stream looks for the job, and then for its events as long as it lasts",
+}
+# Looks at each part of the service by itself, also where the database is away.
+HANDS_THE_DATABASE_ON = {"ready"}
+
+
+def test_an_endpoint_opens_one_transaction() -> None:
+    found: dict[str, tuple[int, bool]] = {}
+    for path in sorted(ROOT.glob("app/*/*endpoints.py")):
+        found |= transactions(path.read_text())
+    assert len(found) > 50
+    assert {name for name, (opened, _) in found.items() if opened > 1} == SEVERAL.keys()
+    assert {name for name, (_, handed_on) in found.items() if handed_on} == HANDS_THE_DATABASE_ON
+
+
+def test_transactions_of_an_endpoint_are_found() -> None:
+    source = """
+@router.get("/both")
+def both(context):
+    context.db.reading(service.f)
+    helper(context)
+
+@router.get("/handed-on")
+async def handed_on(context):
+    await run_in_threadpool(service.f, context.db)
+
+@router.post("")
+async def creates(context):
+    return await create(context, lambda session: helper)
+
+def helper(context):
+    with context.db.write() as session:
+        helper(context)
+"""
+    assert transactions(source) == {
+        "both": (2, False),
+        "handed_on": (0, True),
+        "creates": (2, False),
+    }
+
+
+def transactions(source: str) -> dict[str, tuple[int, bool]]:
+    """By endpoint: in how many places it opens a transaction, by itself or by a function of its module, and whether it
+    hands the database on.
+    """
+    functions = {
+        node.name: node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    def look(name: str, seen: set[str]) -> tuple[int, int]:
+        opened = named = 0
+        for node in ast.walk(functions[name]):
+            if isinstance(node, ast.Attribute):
+                named += node.attr == "db"
+                opened += node.attr in OPENING and ast.unparse(node.value).endswith(".db")
+            elif isinstance(node, ast.Name) and node.id in ANSWERING:
+                opened, named = opened + 1, named + 1
+            elif isinstance(node, ast.Name) and node.id in functions.keys() - seen:
+                seen.add(node.id)
+                opens, names = look(node.id, seen)
+                opened, named = opened + opens, named + names
+        return opened, named
+
+    found = {name: look(name, {name}) for name, node in functions.items() if is_endpoint(node)}
+    return {name: (opened, named > opened) for name, (opened, named) in found.items()}
+
+
+def is_endpoint(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        isinstance(decorator, ast.Call)
+        and isinstance(decorator.func, ast.Attribute)
+        and ast.unparse(decorator.func.value).endswith("router")
+        for decorator in node.decorator_list
+    )
