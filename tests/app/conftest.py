@@ -17,6 +17,7 @@ from uploads import Ready, read
 from workbench import Workbench
 
 from app.ingest.errors import BadTable
+from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
 
@@ -45,6 +46,14 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workbench]
     db = Database(request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_url"))
     yield Workbench(db, tmp_path)
     db.close()
+
+
+@pytest.fixture
+def producer(broker_url: str) -> Iterator[Producer]:
+    """A connection to the broker, which is empty."""
+    producer = Producer(broker_url)
+    yield producer
+    producer.close()
 
 
 # --- running services ----------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from sqlalchemy import update
 
 from app.jobs import queue
 from app.jobs import service as jobs
+from app.models import repository as model_rows
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import Dataset, DatasetStatus, Job, JobState
+from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Model
 
 OWNER = "ada"
 
@@ -87,6 +88,39 @@ def add_dataset(db: Database, job_id: str | None = None, **values: Any) -> Datas
     with db.write() as session:
         session.add(dataset)
     return dataset
+
+
+def model_values(**changes: Any) -> dict[str, Any]:
+    """What a model's row needs."""
+    values = {
+        "id": new_id("mdl"),
+        "owner": OWNER,
+        "name": "churn",
+        "job_id": new_id("job"),
+        "dataset_id": new_id("ds"),
+        "algorithm": "rankboost",
+        "parameters": {"n_rounds": 10},
+        "objective": {"metric": "auc"},
+        "validation": {"method": "none"},
+        "optimised_for": {"metric": "auc"},
+        "selected_by": None,
+        "features": [{"name": "a", "type": "numeric", "missing": False}],
+        "label": "y",
+        "positive": "1",
+        "negative": "0",
+        "seed": 0,
+        "tags": {},
+        "warnings": [],
+        "fit_seconds": 0.1,
+        "artifact_sha256": "00",
+        "artifact_bytes": 1,
+    }
+    return values | changes
+
+
+def add_model(db: Database, **changes: Any) -> Model:
+    """Write a model's row as a job does."""
+    return db.writing(model_rows.insert, **model_values(**changes))
 
 
 def find_dataset(db: Database, dataset_id: str) -> Dataset:

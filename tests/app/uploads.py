@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.ingest.build import ingest
+from app.platform.blobs import BlobStore
 
 LIMITS = {
     "rows": 1_000_000,
@@ -24,6 +25,13 @@ LIMITS = {
 
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
+
+
+def put(blobs: BlobStore, kind: str, content: bytes) -> tuple[str, str]:
+    """Store a blob; returns its key and its hash."""
+    with blobs.writer(kind) as writer:
+        writer.write(content)
+        return writer.commit()
 
 
 def halves(table: pa.Table, content_type: str) -> bytes:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
-from app.datasets.description import check_format, describe_version
+from app.datasets.description import describe_version
 from app.platform.tables import Dataset
 
 PARQUET = "application/vnd.apache.parquet"
@@ -36,11 +36,7 @@ def make(
     **given: str,
 ) -> Dataset:
     """Take a version in as the API does; its job is queued."""
-    with bench.blobs.writer("uploads") as writer:
-        writer.write(body.encode() if isinstance(body, str) else body)
-        key, sha256 = writer.commit()
-    kind = check_format(content_type, None)
-    upload = datasets.Upload(key, writer.size, sha256, kind)
+    upload = bench.received(body, content_type)
     with bench.db.write() as session:
         new = describe_version(given)
         return datasets.accept_version(session, bench.settings, OWNER, parent, new, upload)

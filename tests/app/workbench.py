@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from sklearn.datasets import load_breast_cancer
+from uploads import put
 
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe
@@ -54,6 +55,15 @@ class Workbench:
         self.settings = Settings(state_dir=folder)
         self.blobs = BlobStore(folder / "blobs")
 
+    def received(
+        self, body: str | bytes, content_type: str = "text/csv", encoding: str | None = None
+    ) -> datasets.Upload:
+        """Store the bytes of an upload."""
+        content = body.encode() if isinstance(body, str) else body
+        kind = check_format(content_type, encoding)
+        key, sha256 = put(self.blobs, "uploads", content)
+        return datasets.Upload(key, len(content), sha256, kind)
+
     def upload(
         self,
         body: str | bytes,
@@ -64,11 +74,7 @@ class Workbench:
         **given: str,
     ) -> Dataset:
         """Take a table in as the API does; its ingest job is queued."""
-        with self.blobs.writer("uploads") as writer:
-            writer.write(body.encode() if isinstance(body, str) else body)
-            key, sha256 = writer.commit()
-        kind = check_format(content_type, encoding)
-        upload = datasets.Upload(key, writer.size, sha256, kind)
+        upload = self.received(body, content_type, encoding)
         with self.db.write() as session:
             described = describe(given)
             return datasets.accept(session, self.settings, owner, described, upload)
@@ -77,11 +83,7 @@ class Workbench:
         self, dataset: Dataset, body: str | bytes, content_type: str = "text/csv"
     ) -> Dataset:
         """Take pairs in as the API does; their job is queued."""
-        with self.blobs.writer("uploads") as writer:
-            writer.write(body.encode() if isinstance(body, str) else body)
-            key, sha256 = writer.commit()
-        kind = check_format(content_type, None)
-        upload = datasets.Upload(key, writer.size, sha256, kind)
+        upload = self.received(body, content_type)
         with self.db.write() as session:
             return datasets.accept_pairs(session, self.settings, dataset.owner, dataset.id, upload)
 

@@ -40,11 +40,7 @@ def ours(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; `serve` as a process of its own, of which it makes others."""
-    if words[0] == "serve":
-        return subprocess.run(
-            [*CLI, *words], env=environment(**settings), capture_output=True, text=True, check=False
-        )
+    """Run a command to its end."""
     return run_here(*words, **ours(settings))
 
 

@@ -34,13 +34,6 @@ DAY = 86400.0
 
 
 @pytest.fixture
-def producer(broker_url: str) -> Iterator[Producer]:
-    producer = Producer(broker_url)
-    yield producer
-    producer.close()
-
-
-@pytest.fixture
 def broker() -> Iterator[ValkeyServer]:
     """A broker that the test may end."""
     server = ValkeyServer()

@@ -1,4 +1,4 @@
-"""Models by reference, and aliases that no two callers move at once."""
+"""Models in SQL: versions without gaps or clashes, nobody sees another owner's, and aliases that one caller moves."""
 
 from __future__ import annotations
 
@@ -6,22 +6,112 @@ import functools
 from collections import Counter
 
 import pytest
-from queue_steps import at_once
-from test_models_repo import OWNER, insert
+from queue_steps import OWNER, add_model, at_once, model_values
+from sqlalchemy.exc import IntegrityError
 
+from app.models import repository as rows
 from app.models import service as models
 from app.platform.database import Database
-from app.platform.errors import (
-    NotFound,
-    PreconditionFailed,
-    PreconditionRequired,
-)
+from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
+from app.platform.ids import new_id
+from app.platform.tables import ModelCurve, ModelMetrics
+
+
+def test_versions_count_by_owner_and_name(db: Database) -> None:
+    assert [add_model(db).version for _ in range(3)] == [1, 2, 3]
+    assert add_model(db, name="fraud").version == 1
+    assert add_model(db, owner="bob").version == 1
+    assert add_model(db).version == 4
+
+
+def test_the_version_of_a_deleted_model_is_never_given_again(db: Database) -> None:
+    add_model(db)
+    second = add_model(db)
+    with db.write() as session:
+        rows.delete(session, OWNER, second.id)
+    assert add_model(db).version == 3
+
+
+def test_transactions_that_end_at_once_take_their_turns(db: Database) -> None:
+    """Each that is not the first must wait for the one before."""
+    versions = at_once(*[lambda: add_model(db).version] * 8)
+    assert sorted(versions) == list(range(1, 9))
+
+
+def test_one_model_a_job(db: Database) -> None:
+    job_id = new_id("job")
+    add_model(db, job_id=job_id)
+    with pytest.raises(IntegrityError):
+        add_model(db, job_id=job_id, name="other")
+
+
+def test_a_failed_transaction_leaves_no_version_behind(db: Database) -> None:
+    def fail() -> None:
+        with db.write() as session:
+            rows.insert(session, **model_values())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert add_model(db).version == 1
+
+
+def test_reads_are_the_owners_own(db: Database) -> None:
+    model = add_model(db)
+    with db.read() as session:
+        for owner, found in ((OWNER, model.id), ("bob", None)):
+            for row in (
+                rows.find(session, owner, model.id),
+                rows.find_version(session, owner, "churn", 1),
+                rows.find_latest(session, owner, "churn"),
+            ):
+                assert (row.id if row else None) == found
+            page = rows.list_page(session, owner, name=None, limit=10, after=None)
+            assert [row.id for row in page.data] == ([found] if found else [])
+
+
+def test_delete_takes_metrics_and_curves_along(db: Database) -> None:
+    model = add_model(db)
+    with db.write() as session:
+        session.add(
+            ModelMetrics(
+                model_id=model.id,
+                part="train",
+                auc=0.5,
+                auc_low=0.4,
+                auc_high=0.6,
+                level=0.95,
+                positives=1,
+                negatives=1,
+                positive_weight=1.0,
+                negative_weight=1.0,
+                positive_effective=1.0,
+                negative_effective=1.0,
+                ties=0.0,
+            )
+        )
+        session.add(
+            ModelCurve(model_id=model.id, part="train", points=0, fpr=b"", tpr=b"", thresholds=b"")
+        )
+    with db.write() as session:
+        rows.delete(session, "bob", model.id)
+    with db.read() as session:
+        assert rows.find_metrics(session, model.id, "train") is not None
+    with db.write() as session:
+        rows.delete(session, OWNER, model.id)
+    with db.read() as session:
+        assert rows.find(session, OWNER, model.id) is None
+        assert rows.find_metrics(session, model.id, "train") is None
+        assert rows.find_curve(session, model.id, "train") is None
+
+
+# --- references and aliases ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def ids(db: Database) -> list[str]:
     """Three versions of `churn`."""
-    return [insert(db).id for _ in range(3)]
+    return [add_model(db).id for _ in range(3)]
 
 
 def move(db: Database, model_id: str, revision: int | None, alias: str = "live") -> int:

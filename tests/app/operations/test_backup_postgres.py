@@ -10,6 +10,7 @@ import pytest
 from pydantic import SecretStr
 from queue_steps import OWNER, add_dataset
 from servers import PostgresServer
+from uploads import put
 
 from app.access import service as keys
 from app.datasets import service as datasets
@@ -27,9 +28,7 @@ def restored(postgres: PostgresServer) -> Iterator[str]:
 
 
 def upload(db: Database, blobs: BlobStore, content: bytes) -> str:
-    with blobs.writer("uploads") as writer:
-        writer.write(content)
-        key, sha256 = writer.commit()
+    key, sha256 = put(blobs, "uploads", content)
     return add_dataset(db, upload_key=key, sha256=sha256, status="ready").id
 
 

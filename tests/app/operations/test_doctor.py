@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from servers import ValkeyServer
 from sqlalchemy import text, update
+from uploads import put
 
 from app import __version__
 from app.access import service as keys
@@ -73,16 +74,11 @@ def doctor(valkey: ValkeyServer) -> Iterator[Doctor]:
     return Doctor(valkey.broker_url)
 
 
-def put(blobs: BlobStore, kind: str, content: bytes) -> str:
-    with blobs.writer(kind) as writer:
-        writer.write(content)
-        return writer.commit()[0]
-
-
 def test_a_sound_state(well: Settings, db: Database, doctor: Doctor) -> None:
     submit(db)
     blobs = BlobStore(well.blob_dir)
-    add_dataset(db, upload_key=put(blobs, "uploads", b"a"), table_key=put(blobs, "tables", b"b"))
+    upload, table = put(blobs, "uploads", b"a")[0], put(blobs, "tables", b"b")[0]
+    add_dataset(db, upload_key=upload, table_key=table)
     found = doctor(well, deep=True)
     assert {finding.level for finding in found} == {Level.OK}
     said = {finding.part: finding.detail for finding in found}
@@ -95,9 +91,9 @@ def test_a_sound_state(well: Settings, db: Database, doctor: Doctor) -> None:
 
 def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
     blobs = BlobStore(well.blob_dir)
-    upload, table = put(blobs, "uploads", b"upload"), put(blobs, "tables", b"table")
+    upload, table = put(blobs, "uploads", b"upload")[0], put(blobs, "tables", b"table")[0]
     dataset = add_dataset(db, upload_key=upload, table_key=table)
-    orphan = blobs.path(put(blobs, "uploads", b"orphan"))
+    orphan = blobs.path(put(blobs, "uploads", b"orphan")[0])
     then = time.time() - 2 * well.blob_grace_seconds
     os.utime(orphan, (then, then))
     level, detail = doctor.finds(well)["orphans"]
@@ -137,7 +133,7 @@ def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        ("0020", "this version works with 0021"),
+        (migrate.head(), "this version works with one_more"),
         ("later", "which this version does not know"),
         (None, "has no tables"),
     ],
@@ -154,8 +150,8 @@ def test_tables_of_another_version(
     head = migrate.head()
     later = tmp_path / "migrations"
     shutil.copytree(migrate.FOLDER, later)
-    (later / "versions" / "0021_later.py").write_text(
-        f"revision = '0021'\ndown_revision = {head!r}\n"
+    (later / "versions" / "one_more.py").write_text(
+        f"revision = 'one_more'\ndown_revision = {head!r}\n"
     )
     monkeypatch.setattr(migrate, "FOLDER", later)
     try:
@@ -222,7 +218,7 @@ class TestOnSqlite:
 
     def test_a_damaged_file(self, well: Settings, db: Database, doctor: Doctor) -> None:
         for _ in range(50):
-            add_dataset(db, upload_key=put(BlobStore(well.blob_dir), "uploads", b"a"))
+            add_dataset(db, upload_key=put(BlobStore(well.blob_dir), "uploads", b"a")[0])
         db.close()  # the last to go takes the write-ahead log with it
         file = well.database_file
         assert file is not None

@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finish, seen, submit
+from queue_steps import (
+    OWNER,
+    add_dataset,
+    add_model,
+    change,
+    claimed,
+    find_dataset,
+    finish,
+    seen,
+    submit,
+)
 from sqlalchemy import func, select, update
-from test_sweep import add_model
 
 from app.access import service
 from app.access import service as keys
@@ -78,11 +87,10 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
     queued = submit(db).id
     running = claimed(db).job_id
     of_model, of_dataset, of_evaluation, of_pairs = (ended(db) for _ in range(4))
-    add_model(db, "ab" * 32)
+    add_model(db, job_id=of_model)
     dataset = add_dataset(db, of_dataset, status=DatasetStatus.INVALID)
     change(db, of_dataset, dataset_id=dataset.id)
     with db.write() as session:
-        session.execute(update(Model).values(job_id=of_model))
         insert_made(
             session,
             Evaluation,
@@ -213,9 +221,7 @@ def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore
     )
     retried = add_dataset(db, status=DatasetStatus.INVALID).id
     young = add_dataset(db, status=DatasetStatus.INVALID, created_at=4e9).id
-    add_model(db, "ab" * 32)
-    with db.write() as session:
-        session.execute(update(Model).values(dataset_id=trained_on))
+    add_model(db, dataset_id=trained_on)
     submit(db, dataset_id=busy)
     ended(db, dataset_id=lately, finished_at=None)
     ended(db, dataset_id=retried, finished_at=None)

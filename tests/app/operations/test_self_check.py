@@ -25,13 +25,6 @@ SETTINGS = Settings()
 LONG = 3600.0
 
 
-@pytest.fixture
-def producer(broker_url: str) -> Iterator[Producer]:
-    producer = Producer(broker_url)
-    yield producer
-    producer.close()
-
-
 def hello(db: Database, host: str) -> None:
     with db.write() as session:
         worker_rows.hello(session, f"wrk_{host}", host=host, version="0", slots=1)

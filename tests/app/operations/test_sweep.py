@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from queue_steps import OWNER, add_dataset, change, claimed, submit
+from queue_steps import OWNER, add_dataset, add_model, change, claimed, submit
+from uploads import put
 
 from app.jobs import service as jobs
 from app.operations import housekeeping
@@ -15,9 +16,7 @@ from app.operations.housekeeping import sweep
 from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import Model
 
 DAY = 86400.0
 
@@ -34,23 +33,16 @@ class TestSweep:
         for each in (*path.rglob("*"), path):
             os.utime(each, (then, then))
 
-    def put(self, blobs: BlobStore, kind: str, content: bytes) -> tuple[str, str]:
-        with blobs.writer(kind) as writer:
-            writer.write(content)
-            return writer.commit()
-
     def test_only_old_blobs_that_no_row_names_go(self, db: Database, blobs: BlobStore) -> None:
-        upload, _ = self.put(blobs, "uploads", b"upload")
-        table, _ = self.put(blobs, "tables", b"table")
-        artifact, sha256 = self.put(blobs, "artifacts", b"artifact")
-        orphans = [
-            self.put(blobs, kind, b"orphan")[0] for kind in ("uploads", "tables", "artifacts")
-        ]
-        young, _ = self.put(blobs, "uploads", b"young")
+        upload, _ = put(blobs, "uploads", b"upload")
+        table, _ = put(blobs, "tables", b"table")
+        artifact, sha256 = put(blobs, "artifacts", b"artifact")
+        orphans = [put(blobs, kind, b"orphan")[0] for kind in ("uploads", "tables", "artifacts")]
+        young, _ = put(blobs, "uploads", b"young")
         for key in (upload, table, artifact, *orphans):
             self.age(blobs, key)
         add_dataset(db, upload_key=upload, table_key=table)
-        add_model(db, sha256)
+        add_model(db, artifact_sha256=sha256)
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 3
         assert all(blobs.path(key).exists() for key in (upload, table, artifact, young))
         assert not any(blobs.path(key).exists() for key in orphans)
@@ -82,7 +74,7 @@ class TestSweep:
         self, db: Database, blobs: BlobStore
     ) -> None:
         jobs_of = [submit(db) for _ in range(3)]
-        keys = [self.put(blobs, "checkpoints", job.id.encode())[0] for job in jobs_of]
+        keys = [put(blobs, "checkpoints", job.id.encode())[0] for job in jobs_of]
         for job, key in zip(jobs_of, keys, strict=True):
             change(db, job.id, checkpoint_key=key)
             self.age(blobs, key)
@@ -94,12 +86,12 @@ class TestSweep:
     def test_a_blob_published_anew_meanwhile_stays(
         self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        key, _ = self.put(blobs, "uploads", b"again")
+        key, _ = put(blobs, "uploads", b"again")
         self.age(blobs, key)
         named = housekeeping.blob_rows.named
 
         def publish_then_ask(*args: object) -> set[str]:
-            self.put(blobs, "uploads", b"again")
+            put(blobs, "uploads", b"again")
             return named(*args)  # type: ignore[arg-type]
 
         monkeypatch.setattr(housekeeping.blob_rows, "named", publish_then_ask)
@@ -109,10 +101,10 @@ class TestSweep:
     def test_what_is_published_while_a_sweeper_stands_still_stays(
         self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        key, _ = self.put(blobs, "uploads", b"again")
+        key, _ = put(blobs, "uploads", b"again")
         self.age(blobs, key)
         monkeypatch.setattr(
-            failpoints, "_armed", {"sweep": lambda: self.put(blobs, "uploads", b"again")}
+            failpoints, "_armed", {"sweep": lambda: put(blobs, "uploads", b"again")}
         )
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 1
         assert blobs.path(key).read_bytes() == b"again"
@@ -121,7 +113,7 @@ class TestSweep:
     def test_what_a_dying_sweeper_has_moved_aside_is_judged_anew(
         self, db: Database, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        keys = [self.put(blobs, kind, b"aside")[0] for kind in ("uploads", "out-of-fold")]
+        keys = [put(blobs, kind, b"aside")[0] for kind in ("uploads", "out-of-fold")]
         for key in keys:
             self.age(blobs, key)
             monkeypatch.setattr(failpoints, "_armed", failpoints.parse("sweep=raise"))
@@ -136,7 +128,7 @@ class TestSweep:
     def test_nothing_named_goes_while_a_backup_holds_the_blobs(
         self, db: Database, blobs: BlobStore
     ) -> None:
-        orphan, _ = self.put(blobs, "uploads", b"orphan")
+        orphan, _ = put(blobs, "uploads", b"orphan")
         self.age(blobs, orphan)
         with blobs.held():
             assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
@@ -144,34 +136,3 @@ class TestSweep:
             self.age(blobs, str(hold.relative_to(blobs.root)))  # whoever held them is long dead
             assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 2
         assert not blobs.path(orphan).exists()
-
-
-def add_model(db: Database, sha256: str) -> None:
-    """Write a model's row that names an artifact."""
-    with db.write() as session:
-        session.add(
-            Model(
-                id=new_id("mdl"),
-                owner=OWNER,
-                name="churn",
-                version=1,
-                job_id=new_id("job"),
-                dataset_id=new_id("ds"),
-                algorithm="rankboost",
-                parameters={},
-                objective={},
-                validation={},
-                optimised_for={},
-                features=[],
-                label="y",
-                positive="1",
-                negative="0",
-                seed=0,
-                tags={},
-                warnings=[],
-                fit_seconds=0.1,
-                artifact_sha256=sha256,
-                artifact_bytes=8,
-                created_at=1.5,
-            )
-        )

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
-from app.platform.tables import JobState
-from core import KomoriEguchiBoost
 
+Json = dict[str, Any]
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
 RATE = {"metric": "tpr", "fpr": 0.1}
+RATE_WINDOW = {"metric": "pauc", "fpr_min": TPR_WINDOW_START * 0.1, "fpr_max": 0.1}
 
 
-def test_the_objective_fills_the_window(bench: Workbench) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "objective", "optimised_for"),
+    [
+        ({"name": "komori_eguchi_boost", "n_rounds": 5}, WINDOW, WINDOW),
+        ({"name": "pauc_svm", "C": 0.1}, RATE, RATE_WINDOW),  # by a window that ends there
+        ({"name": "komori_eguchi_boost", "n_rounds": 3}, {"metric": "auc"}, {"metric": "auc"}),
+    ],
+)
+def test_the_objective_fills_the_window(
+    bench: Workbench, algorithm: Json, objective: Json, optimised_for: Json
+) -> None:
     dataset = bench.ready(breast_cancer(), positive="malignant")
-    algorithm = {"name": "komori_eguchi_boost", "n_rounds": 5}
-    job = bench.work_on(dataset, name="m", algorithm=algorithm, objective=WINDOW)
-    assert job.state == JobState.SUCCEEDED, job.error
-    model = bench.model(job)
-    assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == (0.02, 0.3)
-    assert model.optimised_for == model.objective == WINDOW
+    model = bench.model(bench.work_on(dataset, algorithm=algorithm, objective=objective))
+    assert (model.objective, model.optimised_for) == (objective, optimised_for)
+    window = {"fpr_min": 0.0, "fpr_max": 1.0} | optimised_for
     ranker = bench.ranker(model)
-    assert isinstance(ranker, KomoriEguchiBoost)
-    assert (ranker.fpr_min, ranker.fpr_max) == (0.02, 0.3)
-
-
-def test_a_rate_is_trained_for_by_a_window_that_ends_there(bench: Workbench) -> None:
-    dataset = bench.ready(breast_cancer(), positive="malignant")
-    algorithm = {"name": "pauc_svm", "C": 0.1}
-    job = bench.work_on(dataset, name="m", algorithm=algorithm, objective=RATE)
-    assert job.state == JobState.SUCCEEDED, job.error
-    model = bench.model(job)
-    window = TPR_WINDOW_START * 0.1, 0.1
-    assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == window
-    assert model.objective == RATE
-    assert model.optimised_for == {"metric": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
+    for name in ("fpr_min", "fpr_max"):
+        assert model.parameters[name] == getattr(ranker, name) == window[name]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -84,11 +81,3 @@ def test_without_validation_there_is_no_cut(bench: Workbench) -> None:
         validation={"method": "none"},
     )
     assert bench.db.reading(models.point_of_objective, bench.model(job)) is None
-
-
-def test_without_a_window_it_is_for_the_whole_auc(bench: Workbench) -> None:
-    dataset = bench.ready(breast_cancer(), positive="malignant")
-    job = bench.work_on(dataset, name="m", algorithm={"name": "komori_eguchi_boost", "n_rounds": 3})
-    model = bench.model(job)
-    assert (model.parameters["fpr_min"], model.parameters["fpr_max"]) == (0.0, 1.0)
-    assert model.optimised_for == {"metric": "auc"}
