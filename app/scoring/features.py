@@ -164,10 +164,13 @@ class FeatureIndex:
             text = decoded.decode()
             if categories is not None:
                 return categories[text], None
+            try:
+                return read_text(kind, text), None
+            except ValueError:
+                if b"+" not in raw or b"%" in raw:
+                    raise
             # `+` is a space in a form, but in 1e+5 it is what it looks like.
-            if b"+" in raw and b"%" not in raw and kind != DATETIME and text.strip():
-                text = raw.decode()
-            return read_text(kind, text), None
+            return read_text(kind, raw.decode()), None
         except ValueError:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 

@@ -69,18 +69,6 @@ def index() -> FeatureIndex:
     return found
 
 
-def test_a_row_to_score_takes_dates(index: FeatureIndex) -> None:
-    expected = [[NOON, 2.0]]
-    assert index.row_of_query(b"when=2026-01-31T12%3A00%3A00Z&x=2").tolist() == expected
-    assert index.row_of_query(b"x=2&when=2026-01-31T14:00%2B02:00").tolist() == expected
-    assert np.isnan(index.row_of_query(b"x=2&when=")[0, 0])
-    rows = [{"when": "2026-01-31T12:00:00Z", "x": 2}, {"when": None, "x": 2}, {"x": 2}]
-    X = index.matrix_of_rows(rows)
-    assert X[0].tolist() == expected[0]
-    assert np.isnan(X[1:, 0]).all()
-    assert index.matrix_of_table(["x", "when"], [[2, "2026-01-31 12:00"]]).tolist() == expected
-
-
 def test_many_rows_of_dates_are_read_as_one_is(index: FeatureIndex) -> None:
     texts = [f" 2026-01-31T{i % 24:02}:00:{i % 60:02}.{i}Z" for i in range(400)] + ["2026-02-01"]
     rows: list[dict[str, object]] = [{"when": text, "x": 1} for text in texts]
@@ -91,15 +79,3 @@ def test_many_rows_of_dates_are_read_as_one_is(index: FeatureIndex) -> None:
         with pytest.raises(Invalid) as caught:
             index.matrix_of_rows(rows)
         assert [fault["pointer"] for fault in caught.value.errors] == ["/rows/300/when"]
-
-
-@pytest.mark.parametrize("value", ["soon", "2026-02-30", 5, 5.5, True, ["2026-02-03"]])
-def test_a_row_to_score_takes_nothing_else_for_a_date(index: FeatureIndex, value: object) -> None:
-    with pytest.raises(Invalid) as caught:
-        index.matrix_of_rows([{"when": value, "x": 1}])
-    assert caught.value.code == "invalid_feature_value"
-    assert caught.value.errors[0]["pointer"] == "/rows/0/when"
-    assert "'when' must be an ISO 8601 date" in caught.value.detail
-    with pytest.raises(Invalid) as caught:
-        index.row_of_query(f"x=1&when={value}".encode())
-    assert caught.value.errors[0]["parameter"] == "when"

@@ -1,4 +1,7 @@
-"""Rows from query strings and JSON: what is taken, what is refused and in which words."""
+"""Rows from query strings and JSON: what is taken, what is refused and in which words.
+
+What each spelling comes to: tests/app/ingest/test_values.py.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +52,10 @@ def refused(call: Any, *args: Any, **kwargs: Any) -> Invalid:
         b"age=%34%31&income=52000",
         b"%61ge=41&income=52000",
         b"&age=41&&income=+52000&",
-        b"age=041&income=52000.",
+        b"age=41+&income=++52000+",
     ],
 )
-def test_a_number_is_a_number_however_it_is_sent(query: bytes) -> None:
+def test_a_query_may_be_written_in_many_ways(query: bytes) -> None:
     assert TWO.row_of_query(query).tolist() == [[41.0, 52000.0]]
 
 
@@ -73,20 +76,8 @@ def test_a_number_is_a_number_however_it_is_sent(query: bytes) -> None:
             "invalid_feature_value",
             "feature 'age' must be a finite number, got 'old'",
         ),
-        (b"age=nan&income=1", "invalid_feature_value", "got 'nan'"),
-        (b"age=inf&income=1", "invalid_feature_value", "got 'inf'"),
-        (b"age=-Infinity&income=1", "invalid_feature_value", "got '-Infinity'"),
-        (b"age=1e400&income=1", "invalid_feature_value", "got '1e400'"),
-        (b"age=1_000&income=1", "invalid_feature_value", "got '1_000'"),
-        (b"age=0x10&income=1", "invalid_feature_value", "got '0x10'"),
-        (b"age=true&income=1", "invalid_feature_value", "got 'true'"),
-        (b"age=null&income=1", "invalid_feature_value", "got 'null'"),
-        (b"age=1,5&income=1", "invalid_feature_value", "got '1,5'"),
-        (b"age=[1]&income=1", "invalid_feature_value", "got '[1]'"),
-        (b'age="1"&income=1', "invalid_feature_value", "must be a finite number"),
-        (b"age=1=2&income=1", "invalid_feature_value", "got '1=2'"),
-        (b"age=\xd9\xa1&income=1", "invalid_feature_value", "must be a finite number"),
         (b"\\u0061ge=1&income=1", "unknown_feature", "is unknown"),
+        (b"age=\xff&income=1", "invalid_feature_value", "must be a finite number"),
         (b'age=1,"income":2', "invalid_feature_value", "must be a finite number"),
         (b"\xff=1&age=1&income=1", "unknown_feature", "is unknown"),
     ],
@@ -113,25 +104,14 @@ def test_missing_values() -> None:
     assert refused(mixed.row_of_query, b"x=1", lenient=True).code == "unknown_feature"
 
 
-def test_booleans() -> None:
+def test_booleans_are_refused_by_their_rule() -> None:
     flags = index(new="boolean", age="numeric")
-    for text, value in (("true", 1.0), ("False", 0.0), ("1", 1.0), ("0", 0.0)):
-        assert flags.row_of_query(f"new={text}&age=3".encode()).tolist() == [[value, 3.0]]
-    for text in ("2", "yes", "0.5", "nan"):
-        error = refused(flags.row_of_query, f"new={text}&age=3".encode())
-        assert f"feature 'new' must be true or false, got '{text}'" in error.detail
-    X = flags.matrix_of_rows([{"new": True, "age": 3}, {"new": 0, "age": None}])
-    assert X[0].tolist() == [1.0, 3.0]
-    assert (
-        refused(flags.matrix_of_rows, [{"new": 2, "age": 1}]).errors[0]["pointer"] == "/rows/0/new"
-    )
-    assert (
-        refused(flags.matrix_of_rows, [{"new": 1, "age": True}]).errors[0]["pointer"]
-        == "/rows/0/age"
-    )
+    error = refused(flags.row_of_query, b"new=yes&age=3")
+    assert "feature 'new' must be true or false, got 'yes'" in error.detail
+    for name, row in (("new", {"new": 2, "age": 1}), ("age", {"new": 1, "age": True})):
+        assert refused(flags.matrix_of_rows, [row]).errors[0]["pointer"] == f"/rows/0/{name}"
     absent = index(new="boolean", age="numeric?", old="boolean?").matrix_of_rows([{"new": 1}])
     assert same(absent, [1.0, np.nan, np.nan])
-    assert same(index(new="boolean").matrix_of_rows([{"new": None}, {"new": 1.0}]), [np.nan], [1.0])
 
 
 def same(X: np.ndarray, *rows: list[float]) -> bool:
@@ -192,30 +172,9 @@ def test_decimals_are_read_as_python_reads_them(texts: list[str]) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "age=41&income=5.5",
-        "age=-0.001&income=",
-        "age=9007199254740992&income=0",
-        "age=9007199254740993&income=1e5",
-        "age=1e23&income=-1.5E-7",
-    ],
-)
-def test_the_plainest_queries_take_the_compiled_way(query: str) -> None:
-    row = PlainQuery(TWO.names, [None, None]).read(query.encode())
-    assert row is not None
-    np.testing.assert_array_equal(row, TWO._decode(query.encode(), False))
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
         "income=1&age=1",
         "age=1",
         "age=1&income=1&",
-        "age=1.&income=1",
-        "age=.5&income=1",
-        "age=-&income=1",
-        "age=1e&income=1",
-        "age=01&income=1",
         "age1&income=1",
         "age=1&incom=1",
         "age=1&incomes=1",

@@ -1,0 +1,275 @@
+"""One grammar of values: every door makes of each spelling what the corpus says (`corpus/values.py`)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from corpus.case import typed_body
+from corpus.values import CATEGORIES, JSON, QUERY, REFUSED, TABLE, UPLOAD, VALUES, Value
+from uploads import LIMITS, read
+
+from app.datasets.description import Format
+from app.datasets.matrices import Columns, read_table
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, open_source
+from app.ingest.value_columns import MissingTokens
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.platform.errors import Invalid, Malformed
+from app.scoring.endpoints import rows_of
+from app.scoring.fastpath import PlainQuery
+from app.scoring.features import FeatureIndex
+from app.scoring.service import Served
+from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
+from core.registry import ALGORITHMS
+
+KINDS = (NUMERIC, BOOLEAN, DATETIME, CATEGORICAL)
+BOUNDS = Bounds(10, 1 << 20)
+
+
+def index_of(kind: str, *, compiled: bool) -> FeatureIndex:
+    """A model of one feature `a`."""
+    feature = {"name": "a", "type": kind, "missing": False}
+    found = FeatureIndex([feature], [CATEGORIES if kind == CATEGORICAL else None])
+    if compiled:
+        found.load_compiled_readers()
+    return found
+
+
+GENERAL = {kind: index_of(kind, compiled=False) for kind in KINDS}
+COMPILED = {kind: index_of(kind, compiled=True) for kind in KINDS}
+
+
+def meant(kind: str, X: np.ndarray[Any, Any]) -> float | str | None:
+    """What the only cell of a matrix stands for."""
+    assert X.shape == (1, 1)
+    value = float(X[0, 0])
+    if np.isnan(value):
+        return None
+    return CATEGORIES[int(value)] if kind == CATEGORICAL else value
+
+
+def write(texts: list[str], labels: list[int], content_type: str) -> bytes:
+    """A table of texts `a`, and labels `y` if there are any."""
+    names = ["a", "y"] if labels else ["a"]
+    rows = list(zip(texts, labels, strict=True)) if labels else [(text,) for text in texts]
+    if content_type == CSV:
+        sink = io.StringIO(newline="")
+        csv.writer(sink, quoting=csv.QUOTE_ALL).writerows([names, *rows])
+        return sink.getvalue().encode()
+    if content_type == NDJSON:
+        lines = [json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows]
+        return "".join(lines).encode()
+    columns = {"a": pa.array(texts, pa.string())} | ({"y": labels} if labels else {})
+    return typed_body(pa.table(columns), content_type)
+
+
+# --- tables to learn from --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "content_type"),
+    [
+        *product(KINDS, (CSV, NDJSON)),
+        *product(
+            (DATETIME, CATEGORICAL), (PARQUET, ARROW, ARROW_FILE)
+        ),  # text is nothing else there
+    ],
+)
+def test_an_upload(kind: str, content_type: str, tmp_path: Path) -> None:
+    """All of a kind in one column, which is of that kind; and the same from its table, as training reads it."""
+    values = [v for v in VALUES if v.carrier == UPLOAD and v.kind == kind]
+    texts, expected = [v.spelling for v in values], [v.found for v in values]
+    refused = expected.count(REFUSED)
+    if kind == DATETIME:  # most values are dates, or the column is none of dates
+        texts += ["1970-01-02"] * 10 * refused
+        expected += [86400.0] * 10 * refused
+    labels = [i % 2 for i in range(len(texts))]
+    declared: dict[str, Any] = {kind: ["a"]} if kind in (NUMERIC, CATEGORICAL) else {}
+    ready = read(tmp_path, write(texts, labels, content_type), content_type, label="y", **declared)
+    assert ready.column("a")["type"] == kind
+    wanted = [None if value == REFUSED else value for value in expected]
+    assert list(map(repr, ready.columns["a"])) == list(map(repr, wanted))
+    slips = [w for w in ready.result["warnings"] if w["code"] == "values_taken_for_missing"]
+    assert sum(warning["count"] for warning in slips) == refused
+    table = read_table(tmp_path / "work" / "table.parquet", Columns(["a"], "y", None, None))
+    if kind == CATEGORICAL:
+        (known,) = table.categories
+        assert known is not None
+        texts_read = [None if np.isnan(x) else known[int(x)] for x in table.X[:, 0]]
+        assert texts_read == wanted
+    else:
+        numbers = [np.nan if value is None else value for value in wanted]
+        np.testing.assert_array_equal(table.X[:, 0], numbers)
+
+
+# --- rows to score -----------------------------------------------------------------------------------
+
+
+def by_table(content_type: str) -> Callable[[str, str], float | str | None]:
+    """The door of a table that is sent with a request."""
+
+    def door(kind: str, text: str) -> float | str | None:
+        body, table = write([text], [], content_type), Format(content_type, None)
+        reader, source = read_body(body, table, GENERAL[kind], TableOptions(), None, BOUNDS)
+        (batch,) = reader.batches(source)
+        (X,) = batch.blocks(1)
+        return meant(kind, X)
+
+    return door
+
+
+def by_batch(folder: Path, content_type: str) -> Callable[[str, str], float | str | None]:
+    """The door of a batch score."""
+
+    def door(kind: str, text: str) -> float | str | None:
+        (folder / "upload").write_bytes(write([text], [], content_type))
+        payload = {
+            "path": str(folder / "upload"),
+            "content_type": content_type,
+            "content_encoding": None,
+            "workdir": str(folder),
+            "limits": LIMITS,
+        }
+        missing = MissingTokens()
+        with ExitStack() as stack:
+            source = open_source(payload, stack, missing)
+            (batch,) = RowReader(GENERAL[kind], TableOptions(), missing, 10).batches(source)
+            (X,) = batch.blocks(1)
+        return meant(kind, X)
+
+    return door
+
+
+def by_query(
+    indices: dict[str, FeatureIndex], quoted: Callable[..., str]
+) -> Callable[[str, str], float | str | None]:
+    """The door of a query string."""
+
+    def door(kind: str, text: str) -> float | str | None:
+        query = f"a={quoted(text, safe='')}".encode()
+        return meant(kind, indices[kind].row_of_query(query))
+
+    return door
+
+
+def by_json(
+    indices: dict[str, FeatureIndex], form: str
+) -> Callable[[str, str], float | str | None]:
+    """The door of a body of JSON."""
+
+    def door(kind: str, literal: str) -> float | str | None:
+        served = Served("mdl_1", ALGORITHMS["rankboost"](), indices[kind], None, "")
+        body = (form % literal).encode("utf-8", "surrogatepass")
+        return meant(kind, rows_of(served, body, False, BOUNDS))
+
+    return door
+
+
+ROWS, DATA = '{"rows": [{"a": %s}]}', '{"columns": ["a"], "data": [[%s]]}'
+DOORS: dict[str, tuple[str, Callable[[str, str], float | str | None]]] = {
+    "a CSV": (TABLE, by_table(CSV)),
+    "NDJSON": (TABLE, by_table(NDJSON)),
+    "an Arrow stream": (TABLE, by_table(ARROW)),
+    "an Arrow file": (TABLE, by_table(ARROW_FILE)),
+    "a query": (QUERY, by_query(GENERAL, quote)),
+    "a form's query, compiled": (QUERY, by_query(COMPILED, quote_plus)),
+    "JSON, rows": (JSON, by_json(GENERAL, ROWS)),
+    "JSON, columns": (JSON, by_json(GENERAL, DATA)),
+    "JSON, columns, compiled": (JSON, by_json(COMPILED, DATA)),
+}
+
+
+def differences(carrier: str, door: Callable[[str, str], float | str | None]) -> dict[str, str]:
+    """What a door makes of a spelling, where it is not what the corpus says."""
+    wrong = {}
+    for value in VALUES:
+        if value.carrier == carrier:
+            try:
+                found = door(value.kind, value.spelling)
+            except (Invalid, Malformed):
+                found = REFUSED
+            if found != value.found:
+                wrong[f"{value.kind} {value.spelling[:40]!r}"] = f"{found!r}, not {value.found!r}"
+    return wrong
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_rows_to_score(name: str) -> None:
+    assert differences(*DOORS[name]) == {}
+
+
+@pytest.mark.parametrize("content_type", [CSV, PARQUET])
+def test_a_batch_to_score(content_type: str, tmp_path: Path) -> None:
+    assert differences(TABLE, by_batch(tmp_path, content_type)) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_values_of_json_are_read_as_each_is(kind: str) -> None:
+    """All at once, in many rows; and with any that is refused among them, none is read."""
+    known = [v for v in VALUES if (v.carrier, v.kind) == (JSON, kind) and v.found != REFUSED]
+    cells = [json.loads(v.spelling) for v in known] * (200 // len(known) + 1)
+    X = GENERAL[kind].matrix_of_table(["a"], [[cell] for cell in cells])
+    found = [meant(kind, X[i : i + 1]) for i in range(len(known))]
+    assert found == [v.found for v in known]
+    np.testing.assert_array_equal(X[len(known) :], X[: len(X) - len(known)])
+    for odd in ([1], {"a": 1}):
+        with pytest.raises(Invalid) as caught:
+            GENERAL[kind].matrix_of_rows([*({"a": cell} for cell in cells), {"a": odd}])
+        assert caught.value.errors[0]["pointer"] == f"/rows/{len(cells)}/a"
+
+
+# --- compiled readers take a part of it --------------------------------------------------------------
+
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE]-?[0-9]+)?")
+TOO_FINE = {"-0", "5e-324", "1e-400", "-1e-400", "18446744073709551616", "1" + "0" * 300}
+TOO_FINE |= {"123456789012345678901234567890", "0.1000000000000000055511151231257827"}
+"""An integer without its sign, subnormal numbers, and those of more than 19 digits."""
+
+
+def is_left_in_json(value: Value) -> bool:
+    """Whether the compiled reader leaves a sound literal to the general one."""
+    if value.kind == CATEGORICAL:  # escapes, and numbers whose text is another
+        return bool(re.fullmatch(r"-0|-?[0-9]+[.e].*|.*\\.*", value.spelling))
+    return value.kind == DATETIME or value.spelling in TOO_FINE
+
+
+def is_left_in_query(value: Value) -> bool:
+    """The same of a text in a query."""
+    if value.kind == CATEGORICAL:
+        return value.found is None and not value.spelling.isascii()
+    if value.kind == NUMERIC and value.spelling not in TOO_FINE:
+        text = quote_plus(value.spelling)
+        return text != "" and not PLAIN_NUMBER.fullmatch(text)
+    return True
+
+
+def test_the_compiled_reader_of_json_reads_it_so_or_leaves_it() -> None:
+    for value in VALUES:
+        if value.carrier == JSON:
+            body = (DATA % value.spelling).encode("utf-8", "surrogatepass")
+            X = COMPILED[value.kind].matrix_of_plain(body)
+            assert (X is None) == (value.found == REFUSED or is_left_in_json(value)), value
+            assert X is None or meant(value.kind, X) == value.found, value
+
+
+def test_the_compiled_reader_of_queries_reads_it_so_or_leaves_it() -> None:
+    readers = {
+        NUMERIC: PlainQuery(["a"], [None]),
+        CATEGORICAL: PlainQuery(["a"], [CATEGORIES]),
+    }
+    for value in VALUES:
+        if value.carrier == QUERY and value.kind in readers:
+            row = readers[value.kind].read(f"a={quote_plus(value.spelling)}".encode())
+            assert (row is None) == (value.found == REFUSED or is_left_in_query(value)), value
+            assert row is None or meant(value.kind, row) == value.found, value
