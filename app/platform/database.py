@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
@@ -100,17 +99,24 @@ class Database:
     def writing(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
-        """Run `work` in one transaction, which is rolled back if it raises. It runs again, from nothing, where it fell
-        victim to a deadlock: beside the session it must change nothing that cannot be done twice.
+        """Run `work` in one transaction, which is rolled back if it raises.
+
+        It runs once more, and once more again, from nothing, where it fell victim to a deadlock: beside the session it
+        must change nothing that cannot be done twice. Locks are taken in an order that lets no deadlock come about;
+        this is for one that nobody has thought of.
         """
-
-        @again_after_deadlock
-        @wraps(work)
-        def transaction() -> Result:
-            with self.write() as session:
-                return work(session, *args, **kwargs)
-
-        return transaction()
+        for pause in DEADLOCK_PAUSES:
+            try:
+                with self.write() as session:
+                    return work(session, *args, **kwargs)
+            except Deadlock as error:
+                # PostgreSQL's own words: SQLAlchemy's have the statement's values, which are the callers'.
+                told = getattr(error.__cause__, "orig", error)
+                log.warning("%s is tried again: %s", getattr(work, "__qualname__", "it"), told)
+            # PostgreSQL wakes the other transaction in its own time: who is quicker takes the lock from it once more.
+            time.sleep(pause)
+        with self.write() as session:
+            return work(session, *args, **kwargs)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -153,28 +159,6 @@ class _WriteLock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
-
-
-def again_after_deadlock(transaction: Callable[P, Result]) -> Callable[P, Result]:
-    """Run a function once more, and once more again, when the one transaction that it makes fell victim to a deadlock.
-
-    Locks are taken in an order that lets none come about; this is for the order that nobody has thought of. It pauses
-    first: PostgreSQL wakes the other transaction in its own time, and who is quicker takes the lock from it once more.
-    """
-
-    @wraps(transaction)
-    def run(*args: P.args, **kwargs: P.kwargs) -> Result:
-        for pause in DEADLOCK_PAUSES:
-            try:
-                return transaction(*args, **kwargs)
-            except Deadlock as error:
-                # PostgreSQL's own words: SQLAlchemy's have the statement's values, which are the callers'.
-                told = getattr(error.__cause__, "orig", error)
-                log.warning("%s is tried again: %s", transaction.__qualname__, told)
-            time.sleep(pause)
-        return transaction(*args, **kwargs)
-
-    return run
 
 
 @contextmanager

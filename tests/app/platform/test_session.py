@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.jobs import repository as workers
 from app.platform import database as session_module
-from app.platform.database import Database, again_after_deadlock
+from app.platform.database import Database
 from app.platform.errors import Deadlock, OutOfSpace, Unavailable
 from app.platform.tables import Idempotency, Worker
 
@@ -198,26 +198,25 @@ def test_writers_of_one_process_all_get_their_turn(db: Database) -> None:
         assert len(session.scalars(select(Worker)).all()) == 16
 
 
-def cross(db: Database, wrap: Callable[[Callable[[], None]], Callable[[], None]]) -> Crossed:
-    """Have two transactions lock two rows in opposite orders, the first time they try."""
+def cross(db: Database, run: Callable[..., None]) -> Crossed:
+    """Have two transactions, which `run` opens, lock two rows in opposite orders, the first time they try."""
     pairs = (("wrk_a", "wrk_b"), ("wrk_b", "wrk_a"))
     for worker_id, _ in pairs:
         hello(db, worker_id)
     both_hold = threading.Barrier(2)
     tries: Counter[str] = Counter()
 
-    def change(ids: tuple[str, str]) -> None:
+    def change(session: Session, ids: tuple[str, str]) -> None:
         tries[ids[0]] += 1
-        with db.write() as session:
-            for id_ in ids:
-                row = select(Worker).where(Worker.id == id_).with_for_update()
-                session.scalars(row).one().slots += 1
-                session.flush()
-                if id_ == ids[0] and tries[id_] == 1:
-                    both_hold.wait(30)
+        for id_ in ids:
+            row = select(Worker).where(Worker.id == id_).with_for_update()
+            session.scalars(row).one().slots += 1
+            session.flush()
+            if id_ == ids[0] and tries[id_] == 1:
+                both_hold.wait(30)
 
     with ThreadPoolExecutor() as pool:
-        done = [pool.submit(wrap(wraps(change)(partial(change, ids)))) for ids in pairs]
+        done = [pool.submit(run, change, ids) for ids in pairs]
     with db.read() as session:
         slots = sorted(session.scalars(select(Worker.slots)))
     return Crossed([each.exception() for each in done], tries.total(), slots)
@@ -233,7 +232,12 @@ class Crossed(NamedTuple):
 
 def test_a_deadlock_is_no_outage(postgres_url: str) -> None:
     db = Database(postgres_url)
-    crossed = cross(db, lambda change: change)
+
+    def once(change: Callable[[Session, object], None], ids: object) -> None:
+        with db.write() as session:
+            change(session, ids)
+
+    crossed = cross(db, once)
     (error,) = [error for error in crossed.errors if error is not None]
     assert isinstance(error, Deadlock)
     assert (error.status, error.code) == (503, "deadlock")
@@ -246,7 +250,7 @@ def test_the_victim_of_a_deadlock_tries_again(
     postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     db = Database(postgres_url)
-    crossed = cross(db, again_after_deadlock)
+    crossed = cross(db, db.writing)
     assert (crossed.errors, crossed.slots) == ([None, None], [3, 3])
     assert crossed.tries > 2
     assert "deadlock detected" in caplog.text
@@ -254,16 +258,15 @@ def test_the_victim_of_a_deadlock_tries_again(
     db.close()
 
 
-def test_deadlocks_without_end_and_other_errors_come_through() -> None:
+def test_deadlocks_without_end_and_other_errors_come_through(db: Database) -> None:
     tried: list[str] = []
 
-    @again_after_deadlock
-    def run(error: Exception) -> None:
+    def run(session: Session, error: Exception) -> None:
         tried.append(str(error))
         raise error
 
     for error, times in ((Deadlock("x"), 3), (Unavailable("x"), 1)):
         tried.clear()
         with pytest.raises(type(error)):
-            run(error)
+            db.writing(run, error)
         assert len(tried) == times
