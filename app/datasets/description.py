@@ -72,7 +72,7 @@ class Format:
 
 
 def describe(given: Mapping[str, str]) -> Description:
-    """Check what the caller says about a table; every fault is named."""
+    """Check what the caller says about a table; every error is named."""
     errors = []
     for field, value in given.items():
         if field not in FIELDS:
@@ -91,8 +91,8 @@ def describe(given: Mapping[str, str]) -> Description:
         for field, why in _FOREIGN.get(kind, {}).items()
         if field in given
     ]
-    lists, faults = _read_lists(given, kind)
-    errors += faults
+    lists, wrong = _read_lists(given, kind)
+    errors += wrong
     for field, known in CHOICES.items():
         if field in given and given[field] not in known:
             detail = f"{field} must be one of {', '.join(known)}, got {given[field][:100]!r}"
@@ -147,18 +147,18 @@ def _read_lists(
         lists.pop("labels", None)  # refused by the kind already
     if "missing" in lists:  # the empty value is missing anyway
         lists["missing"] = [token for token in lists["missing"] if token]
-    faults = []
+    wrong = []
     for field, names in sorted(lists.items()):
         what = "the label columns of a multilabel table" if field == "labels" else "columns"
         if not all(names):
-            faults.append((field, f"{field} must name {what}, as in {field}=a,b,c"))
+            wrong.append((field, f"{field} must name {what}, as in {field}=a,b,c"))
         elif field == "labels" and len(names) > MOST_LABELS:
             detail = f"labels must be at most {MOST_LABELS} columns, got {len(names)}"
-            faults.append((field, detail))
+            wrong.append((field, detail))
         elif len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            faults.append((field, f"{field} must name each once, {twice!r} comes again"))
-    return lists, [{"parameter": field, "detail": detail} for field, detail in faults]
+            wrong.append((field, f"{field} must name each once, {twice!r} comes again"))
+    return lists, [{"parameter": field, "detail": detail} for field, detail in wrong]
 
 
 def split_names(text: str) -> list[str]:
@@ -176,7 +176,7 @@ class NewVersion:
 
 
 def describe_version(given: Mapping[str, str]) -> NewVersion:
-    """Check what the caller says about a version; every fault is named."""
+    """Check what the caller says about a version; every error is named."""
     errors = []
     known = {"mode": MODES, **CHOICES}
     for field, value in given.items():

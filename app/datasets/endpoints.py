@@ -60,7 +60,7 @@ _FIELDS_SCHEMA = {
     "drop": "Columns that are not to be used, with commas between.",
     "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
     "`NA,N/A,null,NaN,?` unless it is given.",
-    "strict": "`true` or `false`: whether a value that does not fit its column, or a row without a label, is a fault "
+    "strict": "`true` or `false`: whether a value that does not fit its column, or a row without a label, is an error "
     "with its line, and not a warning. `false` unless it is given.",
     "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
     "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
@@ -116,7 +116,7 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
     """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
 
     The bytes are durable before the answer. A worker reads them; the dataset then is `ready`, or `invalid` with
-    the lines and columns at fault. `Content-Encoding` may be gzip or zstd.
+    the lines and columns with errors. `Content-Encoding` may be gzip or zstd.
     """
     context = sending.context
 
@@ -160,7 +160,7 @@ def list_datasets(
 @router.get("/{dataset_id}", summary="Read a dataset")
 @needs("read")
 def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
-    """Its status, and once `ready` the profile of its columns, or once `invalid` the faults."""
+    """Its status, and once `ready` the profile of its columns, or once `invalid` the errors."""
     return Dataset.model_validate(context.db.reading(datasets.find, caller.owner, dataset_id))
 
 
@@ -199,7 +199,7 @@ async def put_pairs(
     items, and if you like `weight`. They take the place of any that it has.
 
     The bytes are durable before the answer. A worker reads them; `pairs.status` then is `ready`, or `invalid` with
-    the lines at fault. 409 while an unfinished job uses the dataset.
+    the lines with errors. 409 while an unfinished job uses the dataset.
     """
     await run_in_threadpool(context.db.reading, datasets.check_pairs_open, caller.owner, dataset_id)
     with context.blobs.writer("uploads") as writer:

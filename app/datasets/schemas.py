@@ -217,7 +217,7 @@ class Dataset(Resource):
         description="What was said to stand for a missing value; null where the defaults do."
     )
     strict: bool = Field(
-        description="Whether a value that does not fit its column, or a row without a label, is a fault."
+        description="Whether a value that does not fit its column, or a row without a label, is an error."
     )
     dialect: dict[str, str] | None = Field(
         description="What was said of how a CSV is written: `encoding`, `delimiter`, `decimal`."

@@ -230,7 +230,7 @@ def check_table(
     kind: Format,
     append_to: Dataset | None = None,
 ) -> dict[str, Any]:
-    """Read a table as the worker would, and keep nothing; raises BadTable with every fault.
+    """Read a table as the worker would, and keep nothing; raises BadTable with every error.
 
     It runs in the caller's process, and so takes no more than the largest ordinary body, together with the table that
     it would be added to, and no more decompressed than a table to be scored; Parquet it does not take.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.ingest.csv import Upload, check_names
-from app.ingest.errors import BadTable, Faults, brief, show
+from app.ingest.errors import BadTable, Errors, brief, show
 from app.ingest.rows import MAX_NAME, Rows, Source
 from app.ingest.stream import DAMAGE, find_compression, too_long
 from app.ingest.value_columns import is_text
@@ -56,7 +56,7 @@ class ParquetTable(Source):
         return self._done, self.rows
 
     def batches(
-        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
         """Yield the rows in batches of a bounded number of cells."""
         wanted = self.names if columns is None else columns
@@ -95,7 +95,7 @@ class ArrowTable(Source):
         return self._done, self._upload.size
 
     def batches(
-        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
@@ -176,7 +176,7 @@ class ArrowFile(Source):
         return self._done, max(self._reader.num_record_batches, 1)
 
     def batches(
-        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
@@ -233,8 +233,8 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -
         for row, value in enumerate(binary.to_pylist(), start=first + 1):
             try:
                 (value or b"").decode()
-            except UnicodeDecodeError as fault:
-                detail = f"byte 0x{value[fault.start]:02X} is not UTF-8"
+            except UnicodeDecodeError as wrong:
+                detail = f"byte 0x{value[wrong.start]:02X} is not UTF-8"
                 latin = show(value.decode("latin-1"))
                 return BadTable(f"row {row}: {detail} (as Latin-1 it reads {latin})", column=name)
     return BadTable(f"column {show(name)} is damaged: {brief(error)}", column=name)

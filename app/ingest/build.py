@@ -23,7 +23,7 @@ from app.ingest.columns import (
     check_type,
     holds_text,
 )
-from app.ingest.errors import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
+from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
 from app.ingest.formats import open_source
 from app.ingest.profile import Floats, Survey, TextProfile
 from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
@@ -45,7 +45,7 @@ _SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
     "encoding=latin-1": {"encoding": "latin-1"},
     "decimal=comma": {"decimal": "comma"},
 }
-"""What a description of a fault speaks of -> what may be said."""
+"""What a description of an error speaks of -> what may be said."""
 _MOST_VALUES = 1000  # of a label, among which the positive one is looked for
 
 
@@ -57,7 +57,7 @@ def ingest(
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
     group, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
     limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
-    with every fault, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
+    with every error, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
     not as a table of its own.
     """
     missing = MissingTokens(payload["missing"])
@@ -106,7 +106,7 @@ class Build:
         self._missing = missing
         self._payload = payload
         self._callback = callback
-        self._faults = Faults()
+        self._errors = Errors()
         said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
         given = {role: payload[role] for role in said}
         # Who wrote no name above a column has mostly written none at all: a row index, or a comma at the end.
@@ -139,7 +139,7 @@ class Build:
         types, kept, judged = self._known_types(), dict[str, pa.Array](), False
         while True:
             converter = self._read(pairs, types, kept)
-            if self._faults.total:
+            if self._errors.total:
                 self._judge_slips(converter)
                 raise self._refusal(converter)
             # All rows have had their say once: the types stay, or two readings could differ for ever.
@@ -154,9 +154,9 @@ class Build:
                 break
             types, kept = found, kept | more
         if self._roles.item:
-            converter.items.report_repeated(self._roles.item, self._faults)
+            converter.items.report_repeated(self._roles.item, self._errors)
         self._judge_slips(converter)
-        if self._faults.total:
+        if self._errors.total:
             raise self._refusal(converter)
         self._check_whole(converter)
         identifiers = self._identifiers(converter)
@@ -225,7 +225,7 @@ class Build:
         with ExitStack() as stack:
             writer: TableWriter | None = None
             fields: list[pa.Field] = []
-            for rows in self.source.batches(self._faults, columns, numeric):
+            for rows in self.source.batches(self._errors, columns, numeric):
                 if converter is None:
                     converter = self._make_converter(pairs, self._first_types(rows, types), kept)
                     fields = _fields(roles, converter.text)
@@ -235,10 +235,10 @@ class Build:
                 if count > self._payload["limits"]["rows"]:
                     raise too_many_rows(self._payload["limits"]["rows"])
                 slips = converter.slips.total if self._strict else 0
-                if self._faults.total + slips >= ENOUGH:
+                if self._errors.total + slips >= ENOUGH:
                     break
                 if writer is not None and (
-                    self._faults.total or self._is_void(converter, types, kept)
+                    self._errors.total or self._is_void(converter, types, kept)
                 ):
                     stack.close()
                     writer = None
@@ -249,9 +249,9 @@ class Build:
                     names = (field.name for field in fields)
                     self.survey.add(dict(zip(names, arrays, strict=True)), len(arrays[0]))
                 self._callback(*self.source.progress(), {"rows": count})
-        if self._faults.total:
+        if self._errors.total:
             if converter is None:
-                raise self._faults.summarise()
+                raise self._errors.summarise()
             return converter
         self._check_rows(0 if converter is None else converter.rows + converter.unlabelled.total)
         assert converter is not None
@@ -287,7 +287,7 @@ class Build:
             kept,
             self._limits,
             self._missing,
-            self._faults,
+            self._errors,
             self.source.decimal,
             rest=self._takes_rest(),
             strict=self._strict,
@@ -323,7 +323,7 @@ class Build:
 
     def _first_values(self) -> dict[str, list[str]]:
         """The distinct values of each column in the first rows."""
-        rows = next(iter(self.source.batches(Faults())), None)
+        rows = next(iter(self.source.batches(Errors())), None)
         found: dict[str, list[str]] = {}
         if rows is None:
             return found
@@ -362,17 +362,17 @@ class Build:
             known = converter.evidence(name).known
             most = known if name in self._roles.numeric else (1 - MOSTLY) * known
             if self._strict or (name not in converter.text and count > most):
-                self._faults.add_many(name, count, converter.slips.of(name))
+                self._errors.add_many(name, count, converter.slips.of(name))
         if self._strict:
-            self._faults.add_all(converter.unlabelled)
+            self._errors.add_all(converter.unlabelled)
 
     def _identifiers(self, converter: Converter) -> list[str]:
         """The columns of text that are no features."""
         return [name for name, column in converter.text.items() if column.is_identifier()]
 
     def _refusal(self, converter: Converter) -> BadTable:
-        """What the faults amount to, and what may be said so that the table is taken."""
-        refusal = self._faults.summarise()
+        """What the errors amount to, and what may be said so that the table is taken."""
+        refusal = self._errors.summarise()
         for about, suggestion in _SUGGESTIONS.items():
             if any(about in error["detail"] for error in refusal.errors):
                 refusal.suggest("", suggestion, about=about)
@@ -417,7 +417,7 @@ class Build:
                 positive is None or _matching(values, positive) is not None
             )
 
-        aside = Faults()  # the rows are judged when all columns are read
+        aside = Errors()  # the rows are judged when all columns are read
         for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
                 if not settled(values) and len(values) < _MOST_VALUES:
@@ -584,9 +584,9 @@ def _warning(
     }
 
 
-def _place(fault: Fault) -> str:
+def _place(error: RowError) -> str:
     """Where the first of several stands; without lines its description says so."""
-    return f"in line {fault.line}" if fault.line else "this"
+    return f"in line {error.line}" if error.line else "this"
 
 
 def _matching(values: Iterable[str], positive: str) -> str | None:
@@ -660,7 +660,7 @@ class _Extended(Source):
         return own + _STEPS * done // max(whole, 1), 2 * _STEPS
 
     def batches(
-        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
         """Yield the table's rows by row groups, and the upload's as it has them."""
         wanted = list(self.names if columns is None else columns)
@@ -673,7 +673,7 @@ class _Extended(Source):
                     read = pa.RecordBatch.from_arrays(arrays, names=wanted)
                     yield Rows(read, self._rows_read)
                     self._rows_read += batch.num_rows
-        yield from self._upload.batches(faults, wanted, numeric)
+        yield from self._upload.batches(errors, wanted, numeric)
 
     def _as_uploaded(self, name: str, column: pa.Array) -> pa.Array:
         """Return a column of the typed table as the converter takes it: labels in words, true and false as such."""
@@ -769,26 +769,26 @@ class _Appending(Build):
 def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     """Raise BadTable unless the upload has the table's columns, in whatever order; dropped ones may be away."""
     known = [column["name"] for column in columns]
-    faults = Faults()
+    errors = Errors()
     for column in columns:
         if column["name"] not in names and column["role"] != _DROPPED:
             detail = (
                 "the column is missing: with mode=append an upload has those of the version before"
             )
-            faults.add(Fault(detail, None, column["name"]))
+            errors.add(RowError(detail, None, column["name"]))
     for name in names:
         if name not in known:
             detail = (
                 "there is no such column in the version before; with mode=append none can be added"
             )
-            faults.add(Fault(detail, None, name))
-    if faults.total:
-        raise faults.summarise()
+            errors.add(RowError(detail, None, name))
+    if errors.total:
+        raise errors.summarise()
 
 
 def _check_types(columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> None:
     """Raise BadTable for a typed column that no value of the table's type can be in."""
-    faults = Faults()
+    errors = Errors()
     for column in columns:
         name, kind = column["name"], column["type"]
         if column["role"] not in (_FEATURE, _WEIGHT) or kind == CATEGORICAL:
@@ -796,9 +796,9 @@ def _check_types(columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.Da
         check_type(name, types[name], text=column["role"] == _FEATURE)
         if not _may_hold(types[name], kind):
             detail = f"the column has the type {types[name]}, and is {kind} in the version before"
-            faults.add(Fault(detail, None, name))
-    if faults.total:
-        raise faults.summarise()
+            errors.add(RowError(detail, None, name))
+    if errors.total:
+        raise errors.summarise()
 
 
 def _may_hold(type_: pa.DataType, kind: str) -> bool:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.ingest.errors import BadTable, Fault, Faults, brief, show
+from app.ingest.errors import BadTable, Errors, RowError, brief, show
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME, Rows, mix
@@ -211,7 +211,7 @@ class TextColumn:
         self._counts = np.empty(0, dtype=np.int64)
         self._beyond: DistinctCounter | None = None
 
-    def take(self, rows: Rows, missing: MissingTokens, slips: Faults) -> pa.DictionaryArray:
+    def take(self, rows: Rows, missing: MissingTokens, slips: Errors) -> pa.DictionaryArray:
         """Take the column's part of a batch in, and return it as it is kept; what is no category goes to `slips`."""
         coded = encode(rows.batch.column(self._name), missing)
         counts = count_codes(coded)
@@ -282,7 +282,7 @@ class TextColumn:
         return summary
 
     def _report(
-        self, rows: Rows, coded: pa.DictionaryArray, unfit: npt.NDArray[np.bool_], slips: Faults
+        self, rows: Rows, coded: pa.DictionaryArray, unfit: npt.NDArray[np.bool_], slips: Errors
     ) -> None:
         codes = coded.indices.fill_null(len(unfit)).to_numpy()
         at = np.flatnonzero(np.append(unfit, False)[codes])
@@ -291,7 +291,7 @@ class TextColumn:
             value = coded.dictionary[int(codes[row])].as_py()
             rule = f"at most {self._limits.length} characters without NUL"
             detail = f"a category must have {rule}, got {len(value)}: {show(value)}"
-            described.append(rows.fault(row, self._name, detail))
+            described.append(rows.error(row, self._name, detail))
         slips.add_many(self._name, len(at), described)
 
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
@@ -347,8 +347,8 @@ class ItemNames:
         if rows.lines is not None:
             self._lines.append(rows.lines)
 
-    def report_repeated(self, column: str, faults: Faults) -> None:
-        """Add a fault for every name that stands in an earlier row as well."""
+    def report_repeated(self, column: str, errors: Errors) -> None:
+        """Add an error for every name that stands in an earlier row as well."""
         names = pa.chunked_array(self._texts, pa.large_string())
         coded = names.combine_chunks().dictionary_encode()
         code = coded.indices.to_numpy()
@@ -360,16 +360,16 @@ class ItemNames:
         at = np.flatnonzero(repeated)
         lines = np.concatenate(self._lines) if self._lines else None
         described = []
-        for row in at[: faults.wanted(column)].tolist():
+        for row in at[: errors.wanted(column)].tolist():
             name = show(coded.dictionary[int(code[row])].as_py())
             detail = f"item {name} is in {self._place(int(first[code[row]]), lines)} already"
             number = row - self.rows_before
             if lines is None:
                 where = self._place(row, lines)
-                described.append(Fault(f"{where}: {detail}", None, column, number + 1))
+                described.append(RowError(f"{where}: {detail}", None, column, number + 1))
             else:
-                described.append(Fault(detail, int(lines[number]), column))
-        faults.add_many(column, len(at), described)
+                described.append(RowError(detail, int(lines[number]), column))
+        errors.add_many(column, len(at), described)
 
     def _place(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
         number = row - self.rows_before
@@ -444,7 +444,7 @@ class Converter:
         kept: Mapping[str, pa.Array],
         limits: CategoryLimits,
         missing: MissingTokens,
-        faults: Faults,
+        errors: Errors,
         decimal: str,
         *,
         rest: bool = False,
@@ -453,8 +453,8 @@ class Converter:
         self.roles = roles
         self.pairs = pairs
         self.types = dict(types)
-        self.faults = faults
-        self.slips = Faults()
+        self.errors = errors
+        self.slips = Errors()
         self.text = {
             name: TextColumn(name, limits, declared=name in roles.categorical, kept=kept.get(name))
             for name in roles.features
@@ -472,7 +472,7 @@ class Converter:
         self.group_profile = TextProfile()
         self.items = ItemNames()
         self.class_counts = {label: [0, 0] for label in roles.labels}
-        self.unlabelled = Faults()
+        self.unlabelled = Errors()
         self.weight_sum = 0.0
         self.rows = 0
         self._odd: dict[str, Counter[str]] = {}
@@ -497,7 +497,7 @@ class Converter:
         return {name: len(values) for name, values in self._odd.items()}
 
     def convert(self, rows: Rows) -> list[pa.Array]:
-        """Return the columns of the typed table in its order. Meaningless once there are faults."""
+        """Return the columns of the typed table in its order. Meaningless once there are errors."""
         if len(self.roles.labels) == 1 and not self._strict:
             rows = self._labelled(rows, self.roles.labels[0])
         self.rows += rows.batch.num_rows
@@ -523,7 +523,7 @@ class Converter:
             return rows
         without = to_mask(pc.is_null(text))
         first = np.flatnonzero(without)[: self.unlabelled.wanted(label)].tolist()
-        described = [rows.fault(row, label, "the label is missing") for row in first]
+        described = [rows.error(row, label, "the label is missing") for row in first]
         self.unlabelled.add_many(label, int(np.count_nonzero(without)), described)
         return rows.keep(~without)
 
@@ -647,13 +647,13 @@ class Converter:
         name: str,
         bad: Mask,
         detail: Callable[[int], str],
-        faults: Faults | None = None,
+        errors: Errors | None = None,
     ) -> None:
-        faults = self.faults if faults is None else faults
-        first = np.flatnonzero(bad)[: faults.wanted(name)]
-        described = [rows.fault(int(row), name, detail(int(row))) for row in first]
+        errors = self.errors if errors is None else errors
+        first = np.flatnonzero(bad)[: errors.wanted(name)]
+        described = [rows.error(int(row), name, detail(int(row))) for row in first]
         if count := int(np.count_nonzero(bad)):
-            faults.add_many(name, count, described)
+            errors.add_many(name, count, described)
 
 
 def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str:

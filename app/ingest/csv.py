@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from app.ingest.errors import BadTable, Fault, Faults, show
+from app.ingest.errors import BadTable, Errors, RowError, show
 from app.ingest.formats import DELIMITERS, Dialect
 from app.ingest.rows import MAX_NAME, Numbers, Rows, Source
 from app.ingest.stream import Stream
@@ -225,7 +225,7 @@ class _Parsed:
 
     batch: pa.RecordBatch
     lines: Numbers | None = None
-    faults: Faults | None = None
+    errors: Errors | None = None
 
 
 class _Open(Exception):
@@ -250,11 +250,11 @@ class CsvTable(Source):
 
     def batches(
         self,
-        faults: Faults,
+        errors: Errors,
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield the sound rows; ragged ones and bytes that are not UTF-8 are faults."""
+        """Yield the sound rows; ragged ones and bytes that are not UTF-8 are errors."""
         wanted = list(self.names if columns is None else columns)
         first = 0
         with self._upload.open() as stream:
@@ -264,8 +264,8 @@ class CsvTable(Source):
             for block, parsed in self._side_by_side(blocks, wanted, set(numeric)):
                 if parsed is None:
                     break
-                if parsed.faults is not None:
-                    faults.add_all(parsed.faults)
+                if parsed.errors is not None:
+                    errors.add_all(parsed.errors)
                 lines = parsed.lines
                 known = partial(np.asarray, lines) if lines is not None else None
                 count = known or partial(self._count_lines, block, parsed.batch.num_rows)
@@ -273,7 +273,7 @@ class CsvTable(Source):
                 first += parsed.batch.num_rows
             else:
                 return
-        yield from self._rest(block, first, wanted, faults)
+        yield from self._rest(block, first, wanted, errors)
 
     def _block_bytes(self) -> int:
         return max(_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * _COLUMN_BYTES))
@@ -355,42 +355,42 @@ class CsvTable(Source):
 
     def _parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
         """The same by Python's csv module; None where the block ends within a row."""
-        faults = Faults()
+        errors = Errors()
         if not block.text:
             return None
         try:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
-            chunk = list(self._records(lines, faults, whole=False))
+            chunk = list(self._records(lines, errors, whole=False))
         except _Open:
             return None
-        batch, at = self._table_of(chunk, wanted, faults)
-        return _Parsed(batch, at, faults)
+        batch, at = self._table_of(chunk, wanted, errors)
+        return _Parsed(batch, at, errors)
 
     def _count_lines(self, block: _Block, n_rows: int) -> Numbers:
         """The line of each row of a block that Arrow's reader has read."""
         if block.quoted:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
-            at = [line for line, _ in self._records(lines, Faults(), whole=True)]
+            at = [line for line, _ in self._records(lines, Errors(), whole=True)]
         else:
             texts = block.text.splitlines()
             at = [line for line, text in enumerate(texts, block.lines_above + 1) if text]
         assert len(at) == n_rows
         return np.array(at, dtype=np.int64)
 
-    def _rest(self, block: _Block, first: int, wanted: list[str], faults: Faults) -> Iterator[Rows]:
+    def _rest(self, block: _Block, first: int, wanted: list[str], errors: Errors) -> Iterator[Rows]:
         """Read all from a block on by Python's csv module."""
         with self._upload.open() as stream:
             self._stream = stream
             stream.skip(block.offset)
-            records = self._records(_Lines(stream, block.lines_above), faults, whole=True)
+            records = self._records(_Lines(stream, block.lines_above), errors, whole=True)
             size = max(1, _EXACT_CELLS // len(self.names))
             while chunk := list(itertools.islice(records, size)):
-                batch, lines = self._table_of(chunk, wanted, faults)
+                batch, lines = self._table_of(chunk, wanted, errors)
                 yield Rows(batch, first, partial(np.asarray, lines))
                 first += batch.num_rows
 
     def _records(
-        self, lines: _Lines, faults: Faults, *, whole: bool
+        self, lines: _Lines, errors: Errors, *, whole: bool
     ) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows with their lines. One that the text ends within is refused if that is the whole of it."""
         reader = csv.reader(lines, delimiter=self._layout.delimiter)
@@ -409,7 +409,7 @@ class CsvTable(Source):
                 yield line, record
             elif record:
                 values = "1 value" if len(record) == 1 else f"{len(record)} values"
-                faults.add(Fault(f"{values} where the header has {width}", line))
+                errors.add(RowError(f"{values} where the header has {width}", line))
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
@@ -419,12 +419,12 @@ class CsvTable(Source):
         )
 
     def _table_of(
-        self, chunk: list[tuple[int, list[str]]], wanted: list[str], faults: Faults
+        self, chunk: list[tuple[int, list[str]]], wanted: list[str], errors: Errors
     ) -> tuple[pa.RecordBatch, Numbers]:
         try:
             return self._build(chunk, wanted)
         except UnicodeEncodeError:
-            sound = [row for row in chunk if not self._report_bytes(*row, wanted, faults)]
+            sound = [row for row in chunk if not self._report_bytes(*row, wanted, errors)]
             return self._build(sound, wanted)
 
     def _build(
@@ -437,7 +437,7 @@ class CsvTable(Source):
         return pa.RecordBatch.from_arrays(arrays, names=wanted), lines
 
     def _report_bytes(
-        self, line: int, record: list[str], wanted: Collection[str], faults: Faults
+        self, line: int, record: list[str], wanted: Collection[str], errors: Errors
     ) -> bool:
         found = False
         for name, value in zip(self.names, record, strict=True):
@@ -447,7 +447,7 @@ class CsvTable(Source):
             if bad is not None:
                 shown = show(value.encode("utf-8", "surrogateescape").decode("latin-1"))
                 detail = f"byte 0x{ord(bad) - 0xDC00:02X} is not UTF-8; with encoding=latin-1 it reads {shown}"
-                faults.add(Fault(detail, line, name))
+                errors.add(RowError(detail, line, name))
                 found = True
         return found
 

@@ -1,4 +1,4 @@
-"""What is wrong with a table, value by value: the first hundred faults and how many there are."""
+"""What is wrong with a table, value by value: the first hundred errors and how many there are."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from app.platform.errors import Invalid
 
-MAX_FAULTS = 100
+MAX_ERRORS = 100
 PER_COLUMN = 20
-"""Faults kept of one column, so that one bad column does not hide another."""
+"""Errors kept of one column, so that one bad column does not hide another."""
 ENOUGH = 10_000
-"""Faults after which reading stops: the table is beyond mending by hand."""
+"""Errors after which reading stops: the table is beyond mending by hand."""
 _SHOWN = 40
 _BRIEF = 200
 
 
 @dataclass(frozen=True)
-class Fault:
+class RowError:
     """One broken rule. `line` counts the lines of the file from 1, quoted line breaks included.
 
-    `place` puts faults in the order of the file where there are rows but no lines.
+    `place` puts errors in the order of the file where there are rows but no lines.
     """
 
     detail: str
@@ -50,66 +50,66 @@ class BadTable(Invalid):
         column: str | None = None,
         code: str | None = None,
     ) -> None:
-        fault = Fault(detail, line, column)
-        super().__init__(detail, code=code, errors=[fault.as_json()])
+        error = RowError(detail, line, column)
+        super().__init__(detail, code=code, errors=[error.as_json()])
         self.total = 1
 
     def suggest(self, detail: str, suggestion: Mapping[str, str], about: str = "") -> None:
-        """Add to the first fault that is about something what may be said so that the table is taken."""
-        fault = next(fault for fault in self.errors if about in fault["detail"])
-        fault["detail"] += detail
+        """Add to the first error that is about something what may be said so that the table is taken."""
+        error = next(error for error in self.errors if about in error["detail"])
+        error["detail"] += detail
         if suggestion:
-            fault["suggestion"] = dict(suggestion)
+            error["suggestion"] = dict(suggestion)
         self.detail += detail
 
 
-class Faults:
-    """Collects faults over the whole table, in the order of its lines."""
+class Errors:
+    """Collects errors over the whole table, in the order of its lines."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._kept: list[Fault] = []
+        self._kept: list[RowError] = []
         self._by_column: Counter[str | None] = Counter()
         self.counts: Counter[str | None] = Counter()
 
-    def add(self, fault: Fault) -> None:
-        """Count a fault, and keep it if it is among the first of its column."""
-        self.add_many(fault.column, 1, [fault])
+    def add(self, error: RowError) -> None:
+        """Count an error, and keep it if it is among the first of its column."""
+        self.add_many(error.column, 1, [error])
 
-    def add_many(self, column: str | None, count: int, first: Iterable[Fault]) -> None:
-        """Count `count` faults of a column, of which only the first need be described."""
+    def add_many(self, column: str | None, count: int, first: Iterable[RowError]) -> None:
+        """Count `count` errors of a column, of which only the first need be described."""
         self.total += count
         self.counts[column] += count
-        room = MAX_FAULTS if column is None else PER_COLUMN
-        for fault in first:
+        room = MAX_ERRORS if column is None else PER_COLUMN
+        for error in first:
             if self._by_column[column] < room:
-                self._kept.append(fault)
+                self._kept.append(error)
                 self._by_column[column] += 1
 
-    def add_all(self, other: Faults) -> None:
+    def add_all(self, other: Errors) -> None:
         """Take in what others have collected further down the file."""
         for column, count in other.counts.items():
             self.add_many(column, count, other.of(column))
 
-    def of(self, column: str | None) -> list[Fault]:
-        """Return the faults of a column that are kept, in the order of the file."""
-        kept = [fault for fault in self._kept if fault.column == column]
-        return sorted(kept, key=lambda fault: fault.line or fault.place)
+    def of(self, column: str | None) -> list[RowError]:
+        """Return the errors of a column that are kept, in the order of the file."""
+        kept = [error for error in self._kept if error.column == column]
+        return sorted(kept, key=lambda error: error.line or error.place)
 
     def wanted(self, column: str | None) -> int:
-        """Return how many more descriptions of this column's faults would be kept."""
-        room = MAX_FAULTS if column is None else PER_COLUMN
+        """Return how many more descriptions of this column's errors would be kept."""
+        room = MAX_ERRORS if column is None else PER_COLUMN
         return room - self._by_column[column]
 
     def summarise(self) -> BadTable:
         """Return the refusal."""
-        kept = sorted(self._kept, key=lambda fault: fault.line or fault.place)
+        kept = sorted(self._kept, key=lambda error: error.line or error.place)
         refusal = BadTable(self._detail(kept[0]))
-        refusal.errors = [fault.as_json() for fault in kept[:MAX_FAULTS]]
+        refusal.errors = [error.as_json() for error in kept[:MAX_ERRORS]]
         refusal.total = self.total
         return refusal
 
-    def _detail(self, first: Fault) -> str:
+    def _detail(self, first: RowError) -> str:
         places = [f"line {first.line}"] if first.line else []
         places += [f"column {show(first.column)}"] if first.column else []
         more = f" (and {self.total - 1} more)" if self.total > 1 else ""

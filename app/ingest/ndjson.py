@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from app.ingest.csv import MAX_RECORD, Upload, check_names
-from app.ingest.errors import ENOUGH, BadTable, Fault, Faults, show, too_many_rows
+from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
 from app.ingest.rows import Rows, Source
 from app.ingest.stream import Stream
 from app.ingest.values import spell
@@ -49,10 +49,10 @@ class NdjsonTable(Source):
         self._keys: list[str] = []
         self.names: list[str] = []
         self._kept: list[Line] | None = []
-        faults = Faults()
+        errors = Errors()
         known: set[str] = set()
         cells = size = 0
-        for row, line in enumerate(self._parse(faults)):
+        for row, line in enumerate(self._parse(errors)):
             if row == max_rows:
                 raise too_many_rows(max_rows)
             record = line.record
@@ -67,9 +67,9 @@ class NdjsonTable(Source):
                 self._kept = None
             elif self._kept is not None:
                 self._kept.append(line)
-        if faults.total >= ENOUGH or not self.names:
-            raise faults.summarise() if faults.total else _nothing()
-        if faults.total:  # which the second reading is to tell
+        if errors.total >= ENOUGH or not self.names:
+            raise errors.summarise() if errors.total else _nothing()
+        if errors.total:  # which the second reading is to tell
             self._kept = None
 
     def progress(self) -> tuple[int, int]:
@@ -77,12 +77,12 @@ class NdjsonTable(Source):
         return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(
-        self, faults: Faults, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows as text, but numbers of `numeric` columns; lines that are no flat JSON object are faults."""
+        """Yield the rows as text, but numbers of `numeric` columns; lines that are no flat JSON object are errors."""
         wanted = self.names if columns is None else columns
         keys = [self._keys[self.names.index(name)] for name in wanted]
-        lines = self._flat_lines(faults, set(keys))
+        lines = self._flat_lines(errors, set(keys))
         first = 0
         while chunk := list(itertools.islice(lines, max(1, _CELLS // max(1, len(self.names))))):
             records = [line.record for line in chunk]
@@ -95,9 +95,9 @@ class NdjsonTable(Source):
             yield Rows(batch, first, partial(np.asarray, numbers))
             first += len(chunk)
 
-    def _flat_lines(self, faults: Faults, keys: Collection[str]) -> Iterator[Line]:
+    def _flat_lines(self, errors: Errors, keys: Collection[str]) -> Iterator[Line]:
         """Yield the lines whose values are flat, as far as the keys go that are asked for."""
-        for line in self._parse(faults) if self._kept is None else self._kept:
+        for line in self._parse(errors) if self._kept is None else self._kept:
             if b"[" in line.text or line.text.count(b"{") > 1:  # in a text, or around a value
                 nested = next(
                     (k for k, v in line.record.items() if isinstance(v, dict | list) and k in keys),
@@ -105,16 +105,16 @@ class NdjsonTable(Source):
                 )
                 if nested is not None:
                     detail = "a value must be a number, a string, true, false or null"
-                    faults.add(Fault(detail, line.number, nested))
+                    errors.add(RowError(detail, line.number, nested))
                     continue
             yield line
 
-    def _parse(self, faults: Faults) -> Iterator[Line]:
+    def _parse(self, errors: Errors) -> Iterator[Line]:
         """Yield every line that has an object; blank lines do not count."""
         with self._upload.open() as stream:
             self._stream = stream
             for number, text in enumerate(_lines(stream), start=1):
-                if faults.total >= ENOUGH:
+                if errors.total >= ENOUGH:
                     return
                 if not text.strip():
                     continue
@@ -122,10 +122,10 @@ class NdjsonTable(Source):
                     record = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
                     detail = f"the line is not JSON: {error.msg} at character {error.colno}"
-                    faults.add(Fault(detail, number))
+                    errors.add(RowError(detail, number))
                     continue
                 if not isinstance(record, dict):
-                    faults.add(Fault("the line must be a JSON object", number))
+                    errors.add(RowError("the line must be a JSON object", number))
                     continue
                 yield Line(number, text, record)
 

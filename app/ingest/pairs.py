@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from app.ingest.build import Callback
 from app.ingest.columns import check_type
-from app.ingest.errors import ENOUGH, BadTable, Faults, show
+from app.ingest.errors import ENOUGH, BadTable, Errors, show
 from app.ingest.formats import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, read_column
@@ -38,7 +38,7 @@ def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, An
 
     The payload names path, content_type, content_encoding, workdir and limits as `ingest` takes them, and of the
     table of items its path and the item column. Row numbers are those of that table. Raises BadTable with every
-    fault, line and column. Pure: it reads and writes only the files named.
+    error, line and column. Pure: it reads and writes only the files named.
     """
     items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
     names = items.column(0).cast(pa.large_string()).combine_chunks()
@@ -56,7 +56,7 @@ class _Build:
         self._names = names
         self._limit = payload["limits"]["rows"]
         self._callback = callback
-        self._faults = Faults()
+        self._errors = Errors()
         self._path = Path(payload["workdir"]) / PAIRS_FILE
         self._weighted = WEIGHT in source.names
         self._occurs = np.zeros(len(names), dtype=bool)
@@ -66,8 +66,8 @@ class _Build:
         """Build the file; raises BadTable."""
         self._check_columns()
         count = self._write()
-        if self._faults.total:
-            raise self._faults.summarise()
+        if self._errors.total:
+            raise self._errors.summarise()
         if not count:
             raise BadTable("the table has a header but no pairs", code="no_rows")
         if self._weighted and not self._weight_sum > 0:
@@ -111,7 +111,7 @@ class _Build:
             fields.append((WEIGHT, pa.float64()))
         count = 0
         with pq.ParquetWriter(self._path, pa.schema(fields), compression="lz4") as writer:
-            for rows in self._source.batches(self._faults):
+            for rows in self._source.batches(self._errors):
                 columns = self._convert(rows)
                 count += rows.batch.num_rows
                 if count > self._limit:
@@ -119,9 +119,9 @@ class _Build:
                         f"a list must have at most {self._limit} pairs; it has more",
                         code="too_many_rows",
                     )
-                if self._faults.total >= ENOUGH:
+                if self._errors.total >= ENOUGH:
                     break
-                if not self._faults.total:
+                if not self._errors.total:
                     writer.write_table(pa.table(columns, names=[name for name, _ in fields]))
                 self._callback(*self._source.progress(), {"pairs": count})
         return count
@@ -142,7 +142,7 @@ class _Build:
         return columns
 
     def _find(self, rows: Rows, column: str, text: pa.Array) -> Numbers:
-        """Return the row of each item; -1, and a fault, where there is none."""
+        """Return the row of each item; -1, and an error, where there is none."""
         found = pc.index_in(text.cast(pa.large_string()), value_set=self._names, skip_nulls=True)
         number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         bad = number < 0
@@ -168,9 +168,9 @@ class _Build:
     def _report(
         self, rows: Rows, column: str, values: pa.Array, bad: Mask, detail: _Detail
     ) -> None:
-        first = np.flatnonzero(bad)[: self._faults.wanted(column)].tolist()
-        described = [rows.fault(row, column, detail(_text(values[row].as_py()))) for row in first]
-        self._faults.add_many(column, int(np.count_nonzero(bad)), described)
+        first = np.flatnonzero(bad)[: self._errors.wanted(column)].tolist()
+        described = [rows.error(row, column, detail(_text(values[row].as_py()))) for row in first]
+        self._errors.add_many(column, int(np.count_nonzero(bad)), described)
 
 
 def _what_is_wrong(value: str) -> str:

@@ -540,7 +540,7 @@ def _interval(survey: ColumnSurvey) -> Json | None:
 def _shares(codes: Floats, n_texts: int, positive: Mask) -> Floats:
     """Score each row by its category's share of positives among the *other* half of the rows, mixed with the average.
 
-    A row must not judge by its own label: a column of names would else rank without fault.
+    A row must not judge by its own label: a column of names would else rank without error.
     """
     rng = np.random.Generator(np.random.Philox(_SEED))
     known = np.flatnonzero(~np.isnan(codes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from app.ingest.errors import Fault, Faults
+from app.ingest.errors import Errors, RowError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,12 +49,12 @@ class Rows:
         batch = self.batch.filter(pa.array(mask))
         return Rows(batch, self.first, self.count_lines, np.flatnonzero(mask).astype(np.int64))
 
-    def fault(self, row: int, column: str | None, detail: str) -> Fault:
+    def error(self, row: int, column: str | None, detail: str) -> RowError:
         """Describe what is wrong in a row of this batch, with its line or, without lines, its number from 1."""
         if self.lines is not None:
-            return Fault(detail, int(self.lines[row]), column)
+            return RowError(detail, int(self.lines[row]), column)
         number = self.first + (row if self.chosen is None else int(self.chosen[row])) + 1
-        return Fault(f"row {number}: {detail}", None, column, number)
+        return RowError(f"row {number}: {detail}", None, column, number)
 
 
 class Source(Protocol):
@@ -73,11 +73,11 @@ class Source(Protocol):
 
     def batches(
         self,
-        faults: Faults,
+        errors: Errors,
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `faults`.
+        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `errors`.
 
         A format of text alone may give the columns of `numeric` as float64 wherever a batch holds nothing but numbers
         in them; the rest is text.

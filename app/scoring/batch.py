@@ -171,7 +171,7 @@ def check(
     upload: Path,
     table: Format,
 ) -> Json:
-    """Read a table as its job would, and keep nothing; raises Invalid and BadTable with every fault.
+    """Read a table as its job would, and keep nothing; raises Invalid and BadTable with every error.
 
     It runs in the caller's process, and so takes what a POST to score takes.
     """

@@ -212,8 +212,8 @@ def _parse(body: bytes) -> NewBatchScore:
     try:
         asked = NewBatchScore.model_validate(given)
     except ValidationError as error:
-        faults = [fault | {"loc": ("body", *fault["loc"])} for fault in error.errors()]
-        raise RequestValidationError(faults, body=given) from error
+        errors = [each | {"loc": ("body", *each["loc"])} for each in error.errors()]
+        raise RequestValidationError(errors, body=given) from error
     if len(set(asked.keep)) < len(asked.keep):
         detail = "keep must name each column once"
         raise Invalid(detail, errors=[{"pointer": "/keep", "detail": detail}])

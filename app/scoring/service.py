@@ -301,7 +301,7 @@ def structure(served: Served) -> dict[str, Any]:
 def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
 ) -> Scores:
-    """The scores of a table that lies in memory. Raises Invalid and BadTable with every fault of it."""
+    """The scores of a table that lies in memory. Raises Invalid and BadTable with every error of it."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     if len(blocks) == 1:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.datasets.description import LONGEST_LIST, Format, split_names
-from app.ingest.errors import ENOUGH, BadTable, Faults, show, too_many_rows
+from app.ingest.errors import ENOUGH, BadTable, Errors, show, too_many_rows
 from app.ingest.formats import (
     ARROW,
     ARROW_FILE,
@@ -96,7 +96,7 @@ class TableOptions:
 
 
 def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
-    """Check what is said of a table, by the names of `LISTS` and of a CSV's dialect; every fault is named."""
+    """Check what is said of a table, by the names of `LISTS` and of a CSV's dialect; every error is named."""
     errors: list[Json] = []
 
     def refuse(name: str, detail: str) -> None:
@@ -201,45 +201,45 @@ class RowReader:
         place = {name: i for i, name in enumerate(self._features.names)}
         found = [name for name in source.names if name in place]
         wanted = list(dict.fromkeys([*found, *self._options.keep])) or source.names[:1]
-        faults = Faults()
+        errors = Errors()
         count = 0
-        for rows in source.batches(faults, wanted, self._numeric(source.names)):
+        for rows in source.batches(errors, wanted, self._numeric(source.names)):
             count += rows.batch.num_rows
             if count > self._most_rows:
                 raise too_many_rows(self._most_rows)
-            values = {place[n]: self._read(rows, n, place[n], source, faults) for n in found}
-            if faults.total >= ENOUGH:
+            values = {place[n]: self._read(rows, n, place[n], source, errors) for n in found}
+            if errors.total >= ENOUGH:
                 break
-            if not faults.total:
+            if not errors.total:
                 kept = [rows.batch.column(name) for name in self._options.keep]
                 if source.schema is None:  # text, which every reader of a format is to give alike
                     kept = [self._missing.tidy(column) for column in kept]
                 yield Batch(rows.batch.num_rows, values, kept)
-        if faults.total:
-            raise faults.summarise()
+        if errors.total:
+            raise errors.summarise()
 
     def _check_columns(self, names: Sequence[str]) -> None:
         """Every column has a use or is passed over; every feature is there or may be absent; what is named is there."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
-        faults = [
-            _fault(name, features.unknown(name), "unknown_feature")
+        errors = [
+            _error(name, features.unknown(name), "unknown_feature")
             for name in names
             if name not in known and not options.passes(name)
         ]
         for i, name in enumerate(features.names):
             if name not in there and not options.lenient and not features.may_miss[i]:
-                faults.append(_fault(name, features.absent(i), "absent_feature"))
+                errors.append(_error(name, features.absent(i), "absent_feature"))
         for role, listed in (("ignored", options.ignore), ("kept", options.keep)):
             for name in listed:
                 if name not in there and name != ALL:
                     detail = f"the {role} column {show(name)} is not in the table"
-                    faults.append(_fault(name, detail, "unknown_column"))
+                    errors.append(_error(name, detail, "unknown_column"))
         for name in options.ignore:
             if name in known:
                 detail = f"column {show(name)} cannot be ignored: it is a feature of the model"
-                faults.append(_fault(name, detail, "column_in_two_roles"))
-        refuse_all(faults)
+                errors.append(_error(name, detail, "column_in_two_roles"))
+        refuse_all(errors)
 
     def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
         """Raise BadTable for a typed column that no feature of its kind could be read from."""
@@ -258,7 +258,7 @@ class RowReader:
                     code="unsupported_type",
                 )
 
-    def _read(self, rows: Rows, name: str, i: int, source: Source, faults: Faults) -> Floats:
+    def _read(self, rows: Rows, name: str, i: int, source: Source, errors: Errors) -> Floats:
         """One column as numbers, NaN where it is missing or at fault."""
         from app.ingest.value_columns import encode, read_column
 
@@ -272,12 +272,12 @@ class RowReader:
         kind = self._features.types[i]
         values, bad = read_column(column, kind, self._missing, source.decimal, numbers=True)
         if bad.any():
-            first = np.flatnonzero(bad)[: faults.wanted(name)].tolist()
+            first = np.flatnonzero(bad)[: errors.wanted(name)].tolist()
             described = [
-                rows.fault(row, name, self._features.wrong_type(i, column[row].as_py()))
+                rows.error(row, name, self._features.wrong_type(i, column[row].as_py()))
                 for row in first
             ]
-            faults.add_many(name, int(np.count_nonzero(bad)), described)
+            errors.add_many(name, int(np.count_nonzero(bad)), described)
         return values
 
 
@@ -321,5 +321,5 @@ def read_body(
     return reader, found
 
 
-def _fault(column: str, detail: str, code: str) -> dict[str, str]:
+def _error(column: str, detail: str, code: str) -> dict[str, str]:
     return {"column": column[:1000], "detail": detail, "code": code}

@@ -1,4 +1,4 @@
-"""The blocks of a CSV: wherever they are cut, rows, lines and faults are those that Python's csv module finds."""
+"""The blocks of a CSV: wherever they are cut, rows, lines and errors are those that Python's csv module finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.ingest import csv as delimited
 from app.ingest import formats as sources
 from app.ingest.build import ingest
 from app.ingest.csv import CsvTable, Upload, read_layout
-from app.ingest.errors import BadTable, Faults
+from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import Dialect
 from app.ingest.value_columns import MissingTokens
 
@@ -24,12 +24,12 @@ Found = tuple[list[tuple[int, str, str, str]], object]
 
 
 def rows_of(body: str | bytes) -> Found:
-    """The rows with their lines, and the faults, or the refusal."""
+    """The rows with their lines, and the errors, or the refusal."""
     upload = Upload(body.encode() if isinstance(body, str) else body, None, 1 << 20)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
-    rows, faults = [], Faults()
+    rows, errors = [], Errors()
     try:
-        for each in table.batches(faults, None, ["n"]):
+        for each in table.batches(errors, None, ["n"]):
             values = [column.to_pylist() for column in each.batch.columns]
             assert each.lines is not None
             for line, n, text, y in zip(each.lines.tolist(), *values, strict=True):
@@ -37,7 +37,7 @@ def rows_of(body: str | bytes) -> Found:
                 rows.append((line, str(number), text or "", y))
     except BadTable as refusal:
         return [], refusal.errors
-    return rows, [fault for column in faults.counts for fault in faults.of(column)]
+    return rows, [error for column in errors.counts for error in errors.of(column)]
 
 
 def exact(monkeypatch: pytest.MonkeyPatch, body: str | bytes) -> Found:
@@ -92,7 +92,7 @@ def test_doubled_quotes_are_for_the_fast_reader(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(CsvTable, "_records", slow)
     upload = Upload(b'n,text,y\n1,"a ""b""",0\n2,"""",1\n', None, 1 << 20)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
-    (rows,) = table.batches(Faults(), None, ["n"])
+    (rows,) = table.batches(Errors(), None, ["n"])
     assert rows.batch.column("text").to_pylist() == ['a "b"', '"']
 
 

@@ -287,8 +287,8 @@ def test_coded_text_that_is_not_utf_8(tmp_path: Path, content_type: str) -> None
     body = halves(pa.table({"n": [1, 2, 3, 4], "a": array, "y": [0, 1, 0, 1]}), content_type)
     with pytest.raises(BadTable) as caught:
         read(tmp_path, body, content_type)
-    (fault,) = caught.value.errors
-    assert fault["column"] == "a"
+    (error,) = caught.value.errors
+    assert error["column"] == "a"
 
 
 def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None:

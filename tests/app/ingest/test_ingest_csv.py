@@ -10,7 +10,7 @@ from uploads import Ready
 
 from app.ingest import csv as delimited
 from app.ingest import stream
-from app.ingest.errors import MAX_FAULTS, PER_COLUMN, BadTable
+from app.ingest.errors import MAX_ERRORS, PER_COLUMN, BadTable
 
 Read = Callable[..., Ready]
 
@@ -89,7 +89,7 @@ def test_tabs_between_values(ready: Read) -> None:
     assert ready("a\tb\ty\n1\t\t0\n1\t2.5\t1\n").columns["b"] == [None, 2.5]
 
 
-def test_many_faults_are_counted_and_the_first_are_told(
+def test_many_errors_are_counted_and_the_first_are_told(
     refused: Callable[..., BadTable],
 ) -> None:
     names = [f"c{j}" for j in range(8)]
@@ -97,15 +97,15 @@ def test_many_faults_are_counted_and_the_first_are_told(
     body += "".join(",".join(["1e999"] * 8 + ["1"]) + "\n" for _ in range(200))
     error = refused(body)
     assert error.total == 1600
-    assert len(error.errors) == MAX_FAULTS
+    assert len(error.errors) == MAX_ERRORS
     rule = "'1e999' is beyond the range of a double"
     assert error.errors[0] == {"line": 3, "column": "c0", "detail": rule}
-    assert sum(fault["column"] == "c0" for fault in error.errors) <= PER_COLUMN
-    assert {fault["column"] for fault in error.errors} == set(names)
+    assert sum(error["column"] == "c0" for error in error.errors) <= PER_COLUMN
+    assert {error["column"] for error in error.errors} == set(names)
     assert error.detail == f"line 3, column 'c0': {rule} (and 1599 more)"
 
 
-def test_reading_ends_when_there_are_faults_enough(
+def test_reading_ends_when_there_are_errors_enough(
     refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.ingest.build.ENOUGH", 1000)

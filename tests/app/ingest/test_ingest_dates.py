@@ -78,4 +78,4 @@ def test_many_rows_of_dates_are_read_as_one_is(index: FeatureIndex) -> None:
         rows[300]["when"] = bad
         with pytest.raises(Invalid) as caught:
             index.matrix_of_rows(rows)
-        assert [fault["pointer"] for fault in caught.value.errors] == ["/rows/300/when"]
+        assert [error["pointer"] for error in caught.value.errors] == ["/rows/300/when"]

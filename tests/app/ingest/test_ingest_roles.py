@@ -134,7 +134,7 @@ def test_missing_label(tmp_path: Path) -> None:
     assert refuse(tmp_path, "a,y\n1,\n2,\n", strict=True).total == 2
 
 
-def test_faults_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path) -> None:
+def test_errors_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path) -> None:
     error = refuse(
         tmp_path,
         "a,w,g,y\n1,1,g,0\ninf,1,g,1\n1,-1,g,1\n1,1,,1\n1,1\n1,1,g,2\n",

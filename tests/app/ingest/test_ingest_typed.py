@@ -36,11 +36,11 @@ typed = pytest.mark.parametrize("content_type", [PARQUET, ARROW, ARROW_FILE])
 
 
 @typed
-def test_faults_are_told_by_row(tmp_path: Path, content_type: str) -> None:
+def test_errors_are_told_by_row(tmp_path: Path, content_type: str) -> None:
     table = pa.table({"a": [1.0, 2.0, 3.0, math.inf], "y": [0, 1, None, 2]})
     with pytest.raises(BadTable) as caught:
         read(tmp_path, body_of(table, content_type), content_type, strict=True)
-    assert [(fault["column"], fault["detail"].split(",")[0]) for fault in caught.value.errors] == [
+    assert [(error["column"], error["detail"].split(",")[0]) for error in caught.value.errors] == [
         ("y", "row 3: the label is missing"),
         ("y", "row 4: '2' is a third value of the label"),
         ("a", "row 4: 'inf' is not a finite number"),
@@ -95,7 +95,7 @@ def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert caught.value.errors[0]["line"] == 2
 
 
-def test_ndjson_is_given_up_after_ten_thousand_faults(tmp_path: Path) -> None:
+def test_ndjson_is_given_up_after_ten_thousand_errors(tmp_path: Path) -> None:
     with pytest.raises(BadTable) as refusal:
         read(tmp_path, "x\n" * 12_000 + '{"y": 1}\n', content_type=NDJSON)
     assert refusal.value.total == ENOUGH

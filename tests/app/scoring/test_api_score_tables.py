@@ -224,7 +224,7 @@ def test_values_are_spelled_as_in_the_model_s_table_or_as_is_said(
     assert a_number == missing
 
 
-def test_faults_are_told_with_line_or_row_column_and_value(
+def test_errors_are_told_with_line_or_row_column_and_value(
     scorer: httpx.Client, address: str
 ) -> None:
     rows = [dict(row) for row in ROWS[:4]]

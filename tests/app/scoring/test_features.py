@@ -88,9 +88,9 @@ def test_a_query_is_refused_by_name_and_rule(query: bytes, code: str, detail: st
     assert detail in error.errors[0]["detail"]
 
 
-def test_every_fault_is_listed() -> None:
+def test_every_error_is_listed() -> None:
     error = refused(TWO.row_of_query, b"age=x&y=1")
-    assert [fault["parameter"] for fault in error.errors] == ["age", "y", "income"]
+    assert [error["parameter"] for error in error.errors] == ["age", "y", "income"]
     assert error.detail.startswith("3 errors, the first: feature 'age'")
 
 
@@ -239,9 +239,9 @@ def test_no_table_breaks_the_reader(columns: list[Any], data: list[Any]) -> None
     ],
 )
 def test_rows_are_refused_where_they_are_wrong(rows: list[Any], pointer: str, detail: str) -> None:
-    fault = refused(TWO.matrix_of_rows, rows).errors[0]
-    assert fault["pointer"] == pointer
-    assert detail in fault["detail"]
+    error = refused(TWO.matrix_of_rows, rows).errors[0]
+    assert error["pointer"] == pointer
+    assert detail in error["detail"]
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_rows_are_refused_where_they_are_wrong(rows: list[Any], pointer: str, de
 def test_tables_are_refused_where_they_are_wrong(
     columns: list[Any], data: list[Any], pointer: str, detail: str
 ) -> None:
-    fault = refused(TWO.matrix_of_table, columns, data).errors[0]
-    assert fault["pointer"] == pointer
-    assert detail in fault["detail"]
+    error = refused(TWO.matrix_of_table, columns, data).errors[0]
+    assert error["pointer"] == pointer
+    assert detail in error["detail"]
 
 
 def test_columns_come_in_any_order_and_null_is_missing() -> None:
@@ -271,5 +271,5 @@ def test_columns_come_in_any_order_and_null_is_missing() -> None:
     assert np.isnan(TWO.matrix_of_table([], [[]], lenient=True)).all()
 
 
-def test_faults_are_bounded() -> None:
+def test_errors_are_bounded() -> None:
     assert len(refused(TWO.matrix_of_rows, [1] * 5000).errors) == 100

@@ -13,7 +13,7 @@ import pytest
 from app.http.responses import plain_texts
 from app.ingest.arrow import ArrowTable
 from app.ingest.csv import Upload
-from app.ingest.errors import BadTable, Faults
+from app.ingest.errors import BadTable, Errors
 from app.ingest.writer import TableWriter
 from app.scoring.kept_columns import kept_fields, write_as
 
@@ -26,7 +26,7 @@ def carry(folder: Path, column: pa.Array) -> str:
     source = ArrowTable(Upload(sink.getvalue().to_pybytes(), None, 1 << 20), 10)
     fields = kept_fields(source, {"a": None})
     with TableWriter(folder / "kept", fields) as table:
-        for rows in source.batches(Faults()):
+        for rows in source.batches(Errors()):
             table.write([write_as(rows.batch.column(0), None)])
     text = pa.BufferOutputStream()
     with pq.ParquetFile(folder / "kept") as file:

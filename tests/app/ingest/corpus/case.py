@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Refused:
-    """The table is refused; of the faults told, the first is this one."""
+    """The table is refused; of the errors told, the first is this one."""
 
     detail: str
     line: int | None = None

@@ -52,7 +52,7 @@ def quotes() -> Iterator[Case]:
         "a header with a quote", "csv grammar", b'"a""b",y\n1,0\n2,1\n', Table({'a"b': A, "y": Y})
     )
     yield Case(
-        "the line of a fault after a quoted line break",
+        "the line of an error after a quoted line break",
         "rows as wide as the header",
         b'a,b,y\n1,"p\nq",0\n2,"r\r\ns",1\n3,t\n',
         Refused("2 values where the header has 3", 6),

@@ -80,19 +80,19 @@ def shares() -> Iterator[Case]:
     for count in (10, 19, 40):
         body = column_of([*digits[:count], "x"])
         refusal = Refused(detail, count + 2, "a")
-        yield Case(f"{count} numbers and a text", "slips are faults", body, refusal)
+        yield Case(f"{count} numbers and a text", "slips are errors", body, refusal)
     for count in (10, 28):
         body = column_of([*days[:count], "x"])
         refusal = Refused(no_date, count + 2, "a")
-        yield Case(f"{count} dates and a text", "slips are faults", body, refusal)
+        yield Case(f"{count} dates and a text", "slips are errors", body, refusal)
     cells = [*digits[:10], *["?", ""] * 5, "x"]
     refusal = Refused(detail, 22, "a")
-    yield Case("missing values have no say", "slips are faults", column_of(cells), refusal)
+    yield Case("missing values have no say", "slips are errors", column_of(cells), refusal)
     cells = [*["1", "2"] * 9, "x", "z"]
     yield mixed("18 numbers and two texts", cells[:-1], "z", "categorical", list(cells))
     cells = [*digits[:19], "x", "z"]
     refusal = Refused(detail, 21, "a", total=2)
-    yield Case("19 numbers and two texts", "slips are faults", column_of(cells), refusal)
+    yield Case("19 numbers and two texts", "slips are errors", column_of(cells), refusal)
     cells = [*(["250.83", "428", "0401"] * 11), "V58", "V58", "V58"]
     yield Case(
         "codes of which some look like numbers",
@@ -115,10 +115,10 @@ def shares() -> Iterator[Case]:
         yield Case(name, "slips are no codes", column_of(cells), expected)
     cells = [*digits[:11], "2026-01-31"]
     refusal = Refused("'2026-01-31' is not a number", 13, "a")
-    yield Case("a date among numbers", "slips are faults", column_of(cells), refusal)
+    yield Case("a date among numbers", "slips are errors", column_of(cells), refusal)
     cells = [*days[:11], "5"]
     refusal = Refused("'5' is not an ISO 8601 date", 13, "a")
-    yield Case("a number among dates", "slips are faults", column_of(cells), refusal)
+    yield Case("a number among dates", "slips are errors", column_of(cells), refusal)
     cells = [*days[:3], *digits[:3]]
     yield mixed("dates and numbers", cells[:-1], cells[-1], "categorical", list(cells))
 
@@ -143,7 +143,7 @@ def booleans() -> Iterator[Case]:
     cells = [*map(str, range(30)), "true"]
     yield Case("true after numbers", "rare slips are missing", column_of(cells), expected)
     refusal = Refused("'true' is not a number, as nearly all values are", 32, "a")
-    yield Case("true after numbers, strictly", "slips are faults", column_of(cells), refusal)
+    yield Case("true after numbers, strictly", "slips are errors", column_of(cells), refusal)
 
 
 def missing_values() -> Iterator[Case]:

@@ -206,7 +206,7 @@ def unsupported() -> Iterator[Case]:
 
 
 def roles() -> Iterator[Case]:
-    """Labels, groups and faults of typed columns, told by row."""
+    """Labels, groups and errors of typed columns, told by row."""
     labels: list[tuple[str, pa.Array, str, str]] = [
         ("integers", pa.array([0, 1]), "0", "1"),
         ("floats", pa.array([-0.5, 1.0]), "-0.5", "1"),
