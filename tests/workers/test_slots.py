@@ -97,11 +97,9 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     workers = {f"wrk_{number}": make_slots(shop) for number in range(2)}
     neighbour = shop.train(small, ENDLESS)
     beside = workers[shop.fitting(neighbour).worker_id or ""]._slots[0]._process
-    assert beside is not None
     os.kill(beside.pid, signal.SIGSTOP)  # the longer it fits the more it takes
     job = shop.ends(shop.train(big, ENDLESS))
     assert job.state == "failed"
-    assert job.error is not None
     assert job.error["code"] == "memory_limit"
     assert f"the limit of {limit} bytes, a job's share of this" in job.error["detail"]
     assert "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another" in job.error["detail"]

@@ -94,7 +94,6 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
     usable = functools.partial(find_usable, sha256=hashlib.sha256(secret.encode()).hexdigest())
     with db.read() as session:
         key = usable(session)
-        assert key is not None
         assert (key.id, key.owner, set(key.scopes)) == (key_id, "team", {"read", "score"})
 
     listed = run("keys", "list", "--owner", "team", database_url=database_url).stdout

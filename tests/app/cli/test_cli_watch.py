@@ -151,7 +151,6 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stderr is not None
         line = process.stderr.readline()
         assert "fitting logitboost · trial 4 of 9" in line
         assert line.rstrip().endswith("; best AUC 0.8765 (rankboost)")
@@ -201,10 +200,8 @@ def test_long_parameters_leave_room_for_the_rest() -> None:
 
 def test_parameters_that_all_rows_share_are_not_repeated() -> None:
     table = leaderboard(shown(leaderboard=TOLD["leaderboard"]))
-    assert table is not None
     assert table.columns[0].header == "pAUC[0, 0.05]"
     assert [str(cell) for cell in table.columns[-1].cells] == ["max_bins=4", "max_bins=2"]
     alone = leaderboard(shown(leaderboard=[ROW]))
-    assert alone is not None
     assert [str(cell) for cell in alone.columns[-1].cells] == ["max_bins=4 push=1"]
     assert leaderboard(shown(leaderboard=[])) is None

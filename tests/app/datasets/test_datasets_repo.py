@@ -45,7 +45,6 @@ def test_ready_once(db: Database) -> None:
         assert datasets.mark_ready(session, OWNER, dataset.id, **FOUND)
     with db.read() as session:
         found = datasets.find(session, OWNER, dataset.id)
-    assert found is not None
     assert found.status == DatasetStatus.READY
     assert {name: getattr(found, name) for name in FOUND} == FOUND
     with db.write() as session:

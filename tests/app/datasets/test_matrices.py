@@ -106,7 +106,6 @@ def test_kinds_of_nothing_are_one() -> None:
 
 def test_groups_stay_together_though_their_classes_mix() -> None:
     table = make(rows=3000, groups=150)
-    assert table.group is not None
     train, validation = split(table, 0.25, SEED)
     assert not np.intersect1d(table.group[train], table.group[validation]).size
     assert len(validation) / 3000 == pytest.approx(0.25, abs=0.03)
@@ -176,7 +175,6 @@ def test_table_is_read_in_the_models_order(tmp_path: Path) -> None:
     assert np.array_equal(table.y, (index % 4 == 0).astype(np.int8))
     assert table.weight is not None
     assert np.array_equal(table.weight, index % 3)
-    assert table.group is not None
     assert [len(np.unique(table.group[index % 5 == k])) for k in range(5)] == [1] * 5
     assert len(np.unique(table.group)) == 5
 

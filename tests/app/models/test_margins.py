@@ -85,7 +85,6 @@ def test_bounds_say_where_they_do_not_apply(bench: Workbench) -> None:
     assert held_out.applies
     with bench.db.read() as session:
         found = margins.rows.find_metrics(session, bench.model(job).id, "validation")
-    assert found is not None
     assert held_out.margin_fraction == pytest.approx(1 - found[0].auc + found[0].ties / 2)
     assert held_out.terms["m"] == 50
 
@@ -145,7 +144,6 @@ def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench) -> None:
     assert found.row.weak_rankers == (2**5 - 2) + 3 * 6
     assert found.row.depends_on_data == "the categories are those of the training rows"
     assert [bound.name for bound in found.bounds if bound.applies] == ["held_out"]
-    assert found.best is not None
     assert found.spread.least <= found.best["rho"] + 1e-9
 
 
@@ -155,7 +153,6 @@ def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench, name: 
     algorithm = {"name": name, "weak_ranker": "column", "n_rounds": 10}
     found = read(bench, bench.work_on(dataset, algorithm=algorithm))
     assert (found.row.weak_rankers, found.row.depends_on_data) == (4, None)
-    assert found.best is not None
     assert found.spread.least <= found.best["rho"] + 1e-9
 
 
@@ -231,7 +228,6 @@ def test_only_weights_that_differ_within_a_class_matter(
 def test_the_best_margin_where_the_programme_is_small(bench: Workbench) -> None:
     dataset = bench.ready(rows(40, 4))
     found = read(bench, bench.work_on(dataset))
-    assert found.best is not None
     assert found.spread.least <= found.best["rho"] + 1e-9
     assert found.best["margin"] == pytest.approx(found.best["edge"], abs=1e-9)
     assert found.best["short_by"] == found.best["rho"] - found.spread.least

@@ -221,7 +221,6 @@ class TestOnSqlite:
             add_dataset(db, upload_key=put(BlobStore(well.blob_dir), "uploads", b"a")[0])
         db.close()  # the last to go takes the write-ahead log with it
         file = well.database_file
-        assert file is not None
         content = bytearray(file.read_bytes())
         content[-3000:] = b"\xff" * 3000
         file.write_bytes(content)

@@ -37,7 +37,6 @@ def start(*command: str) -> tuple[subprocess.Popen[str], int]:
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, *command], stdout=subprocess.PIPE, text=True
     )
-    assert parent.stdout is not None
     return parent, int(parent.stdout.readline())
 
 
@@ -59,7 +58,6 @@ def test_a_command_under_the_rule_dies_with_its_parent() -> None:
 def test_a_guardian_kills_the_group_of_a_dead_parents_child() -> None:
     parent, pid = start(sys.executable, "-c", BY_GUARDIAN, "{pipe}")
     with parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == "guarded\n"
         parent.kill()
         eventually(lambda: not is_running(pid))

@@ -63,7 +63,6 @@ def test_every_curve_can_be_drawn(window: tuple[float, float]) -> None:
             check(plot)
             low, high = plot.view
             assert (low, high) == (0.0, 1.0) if kind == "roc" else low <= window[0]
-            assert plot.window is not None
             assert (plot.window.fpr_min, plot.window.fpr_max) == window
 
 
@@ -101,7 +100,6 @@ def test_the_cut_of_the_objective_is_marked_alone() -> None:
     found, metrics = judged(y, scores, (0.1, 0.2), "tpr")
     plot = plot_of(found, metrics, "pauc", "pointwise")
     assert [mark.rate for mark in plot.marks] == [0.2]
-    assert plot.window is not None
     assert (plot.window.fpr_min, plot.window.fpr_max) == (0.1, 0.2)
     assert "best cut with FPR ≤ 0.2<" in to_svg(plot)
     plain = plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)

@@ -67,7 +67,6 @@ def test_rows_that_judge_teach_no_category(bench: Workbench) -> None:
     )
     train, validation = split(table, 0.25, 2)
     towns = table.categories[1]
-    assert towns is not None
     learnt = {towns[int(k)] for k in table.X[train, 1]}
     judged = {towns[int(k)] for k in table.X[validation, 1]}
     assert judged - learnt

@@ -153,7 +153,6 @@ def test_a_label_too_rare_to_judge_by_has_no_figure(bench: Workbench) -> None:
         labels="u,v",
     )
     job = bench.work_on(alone, algorithm={"name": "adaboost_mh", "n_rounds": 5})
-    assert job.error is not None
     assert job.error["code"] == "too_few_rows"
 
 

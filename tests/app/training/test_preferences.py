@@ -27,7 +27,6 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
     job = bench.compare(dataset, pairs_csv(pairs, weights.tolist()))
     assert job.state == JobState.SUCCEEDED, job.error
     ready = bench.db.reading(datasets.find, OWNER, dataset.id)
-    assert ready.pairs is not None
     assert (ready.pairs.status, ready.pairs.pairs, ready.pairs.weighted) == ("ready", 3000, True)
     job = bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}, name="films")
     model = bench.model(job)
@@ -51,7 +50,6 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
         },
     }
     split_data = PreferenceSplitData(payload, ["a", "b", "c"])
-    assert split_data._validation is not None
     seen, unseen = set(split_data._train.rows.ravel()), set(split_data._validation.rows.ravel())
     assert not seen & unseen
     assert abs(len(unseen) / 120 - 0.25) < 0.03
@@ -89,7 +87,6 @@ def test_a_split_by_pairs_keeps_both_directions_together(bench: Workbench) -> No
     pairs = draw_pairs(worth, 60)
     bench.compare(dataset, pairs_csv(pairs + [(k, i) for i, k in pairs]))
     ready = bench.db.reading(datasets.find, OWNER, dataset.id)
-    assert ready.pairs is not None
     payload = {
         "spec": {"validation": {"method": "holdout", "fraction": 0.25}, "seed": 3},
         "table": {
@@ -128,7 +125,6 @@ def test_groups_stay_together(bench: Workbench) -> None:
     few = bench.ready(items_csv(X, groups=1), kind="preferences", group="query")
     bench.compare(few, pairs_csv(draw_pairs(worth, 300)))
     job = bench.work_on(few)
-    assert job.error is not None
     assert job.error["code"] == "too_few_rows"
     assert "a split by groups must leave at least 30 pairs in each part" in job.error["detail"]
 

@@ -169,7 +169,6 @@ def test_pairs_choose_by_their_order(bench: Workbench) -> None:
     split_data = PreferenceSplitData(payload, ["a", "b", "c"])
     inner = split_data.inner(InnerSplits(1, 0.25), 0, 2 + 2**32)
     held, learnt = inner._validation, inner._train
-    assert held is not None
     assert not set(held.rows.ravel()) & set(learnt.rows.ravel())
     assert {*map(tuple, held.rows)} | {*map(tuple, learnt.rows)} <= {
         *map(tuple, split_data._train.rows)

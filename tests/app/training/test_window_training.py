@@ -56,7 +56,6 @@ def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
     model = bench.model(job)
     assert model.optimised_for == {"metric": "auc"}
     point = bench.db.reading(models.point_of_objective, model)
-    assert point is not None
     assert 0.0 < point.fpr.value <= 0.1
     assert point.tpr.low < point.tpr.value <= point.tpr.high
     curve = bench.db.reading(models.roc, OWNER, model.id, "validation").curve
