@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_cross_validation import CONTROLS, kept, noisy, payload, table_of
+from training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, table_of
 from workbench import quiet
 
 from app.datasets.matrices import Table
@@ -24,7 +24,6 @@ from core.selection import HeldOut
 
 BUDGET = {"name": "auto", "parameters": {"budget_seconds": 4.0}}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
-HOLDOUT = {"method": "holdout", "fraction": 0.25}
 
 
 def served(found: dict[str, Any]) -> Ranker:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_cross_validation import CONTROLS, noisy, payload
+from training_jobs import CONTROLS, HOLDOUT, noisy, payload
 
 from app.training import baselines as controls
 from app.training import fitting
@@ -17,7 +17,6 @@ from app.training import tasks as training
 from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, BaselineTry, next_rows
 from app.training.plan import BASELINE, FIT, Fold, Plan, Scope
 
-HOLDOUT = {"method": "holdout", "fraction": 0.25}
 FOLDS = {"method": "cross_validation", "folds": 3}
 Json = dict[str, Any]
 

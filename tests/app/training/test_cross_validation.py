@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from training_jobs import CONTROLS, FOLDS, kept, noisy, payload, table_of
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
-from app.datasets.matrices import Columns, Table, read_table
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import curve_of
@@ -23,57 +23,6 @@ from app.training.splits import divide, split_rows
 from core import artifact
 from core.metrics import auc, cross_validated_areas, roc_curve
 from core.registry import ALGORITHMS
-
-FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
-CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
-
-
-def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    """Write a typed table with the label `y`, and describe a job on it as `training.prepare` does."""
-    path = folder / "table.parquet"
-    pq.write_table(pa.table(columns), path)
-    names = [name for name in columns if name not in {"y", "w"}]
-    work = folder / f"work{len(list(folder.iterdir()))}"
-    work.mkdir()
-    asked = {
-        "algorithm": {"name": "rankboost", "parameters": {"n_rounds": 10}},
-        "objective": {"metric": "auc"},
-        "validation": FOLDS,
-        "search": None,
-        "controls": {"algorithms": [], "skipped": None},
-        "seed": 3,
-    }
-    weight = "w" if "w" in columns else None
-    described = {"path": str(path), "label": "y", "weight": weight, "group": None}
-    return {
-        "spec": asked | spec,
-        "table": described | {"features": [{"name": n, "type": "numeric"} for n in names]},
-        "dataset_kind": "bipartite",
-        "pair": ["0", "1"],
-        "labels": None,
-        "workdir": str(work),
-    }
-
-
-def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:
-    """Numbers, some missing, a category of rare values and weights; one of the numbers says something."""
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=(2, rows))
-    b[::7] = np.nan
-    places = pa.array([f"p{k}" for k in rng.integers(0, rows // 3, rows)]).dictionary_encode()
-    y = (a + rng.normal(size=rows) > 0.4).astype(np.int8)
-    return {"a": a, "b": b, "place": places, "y": y, "w": rng.integers(1, 4, rows).astype(float)}
-
-
-def table_of(job: dict[str, Any]) -> Table:
-    table = job["table"]
-    names = [feature["name"] for feature in table["features"]]
-    return read_table(Path(table["path"]), Columns(names, "y", table["weight"], None))
-
-
-def kept(job: dict[str, Any]) -> dict[str, np.ndarray]:
-    read = pq.read_table(Path(job["workdir"]) / out_of_fold.OUT_OF_FOLD_FILE)
-    return {name: read.column(name).to_numpy() for name in read.column_names}
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from mortal_worker import work
 from queue_steps import hear_nothing
 from sqlalchemy import func, select, update
+from training_jobs import sharing, table
 from workbench import OWNER, Workbench
 
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
-from app.platform.settings import Settings
 from app.platform.tables import Base, Job, Model
 from app.training.plan import MOST_SHARDS, divide_fit
 
@@ -46,26 +45,11 @@ SEAMS = [
 """What kills one worker after the other, on the way of one job from its first claim to its end."""
 
 
-def table(rows: int = 120) -> str:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(rows, 3)).round(3)
-    y = X[:, 0] + rng.normal(size=rows) > 0
-    lines = (",".join([*map(str, x), str(int(label))]) for x, label in zip(X, y, strict=True))
-    return "\n".join(["a,b,c,y", *lines, ""])
-
-
 @pytest.fixture
 def bench(db: Database, tmp_path: Path) -> Workbench:
     bench = Workbench(db, tmp_path)
     bench.settings = bench.settings.model_copy(update={"job_max_attempts": 99})
     return bench
-
-
-def sharing(bench: Workbench, cells: int = 0) -> Settings:
-    """The settings of workers that share every job of so many cells."""
-    url = bench.db.url.render_as_string(hide_password=False)
-    given = bench.settings.model_dump() | {"database_url": url, "fan_out_cells": cells}
-    return Settings.model_validate(given)
 
 
 def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:

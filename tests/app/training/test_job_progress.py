@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cross_validation import noisy, payload
-from test_fan_out import sharing, table
+from training_jobs import HOLDOUT, noisy, payload, sharing, table
 from workbench import OWNER, Workbench, on_both, quiet
 
 from app.jobs import child_jobs as parts
@@ -23,7 +22,6 @@ from app.platform.tables import Job, JobState
 from app.training import tasks as training
 from app.training.progress import MOST_CHARACTERS, SHOWN_PARAMETERS, SHOWN_ROWS, Leaderboard
 
-HOLDOUT = {"method": "holdout", "fraction": 0.25}
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}
 HALVING = {
     "method": "halving",

@@ -22,7 +22,6 @@ from app.training.splits import split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
 
-HOLDOUT = {"method": "holdout", "fraction": 0.25}
 PARTS = ("train", "validation")
 
 

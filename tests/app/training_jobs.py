@@ -1,0 +1,82 @@
+"""Training jobs that several tests run: as their payload alone, or by workers that share them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from workbench import Workbench
+
+from app.datasets.matrices import Columns, Table, read_table
+from app.platform.settings import Settings
+from app.training import out_of_fold
+
+HOLDOUT = {"method": "holdout", "fraction": 0.25}
+FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
+CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
+
+
+def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """Write a typed table with the label `y`, and describe a job on it as `training.prepare` does."""
+    path = folder / "table.parquet"
+    pq.write_table(pa.table(columns), path)
+    names = [name for name in columns if name not in {"y", "w"}]
+    work = folder / f"work{len(list(folder.iterdir()))}"
+    work.mkdir()
+    asked = {
+        "algorithm": {"name": "rankboost", "parameters": {"n_rounds": 10}},
+        "objective": {"metric": "auc"},
+        "validation": FOLDS,
+        "search": None,
+        "controls": {"algorithms": [], "skipped": None},
+        "seed": 3,
+    }
+    weight = "w" if "w" in columns else None
+    described = {"path": str(path), "label": "y", "weight": weight, "group": None}
+    return {
+        "spec": asked | spec,
+        "table": described | {"features": [{"name": n, "type": "numeric"} for n in names]},
+        "dataset_kind": "bipartite",
+        "pair": ["0", "1"],
+        "labels": None,
+        "workdir": str(work),
+    }
+
+
+def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:
+    """Numbers, some missing, a category of rare values and weights; one of the numbers says something."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, rows))
+    b[::7] = np.nan
+    places = pa.array([f"p{k}" for k in rng.integers(0, rows // 3, rows)]).dictionary_encode()
+    y = (a + rng.normal(size=rows) > 0.4).astype(np.int8)
+    return {"a": a, "b": b, "place": places, "y": y, "w": rng.integers(1, 4, rows).astype(float)}
+
+
+def table_of(job: dict[str, Any]) -> Table:
+    table = job["table"]
+    names = [feature["name"] for feature in table["features"]]
+    return read_table(Path(table["path"]), Columns(names, "y", table["weight"], None))
+
+
+def kept(job: dict[str, Any]) -> dict[str, np.ndarray]:
+    read = pq.read_table(Path(job["workdir"]) / out_of_fold.OUT_OF_FOLD_FILE)
+    return {name: read.column(name).to_numpy() for name in read.column_names}
+
+
+def table(rows: int = 120) -> str:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(rows, 3)).round(3)
+    y = X[:, 0] + rng.normal(size=rows) > 0
+    lines = (",".join([*map(str, x), str(int(label))]) for x, label in zip(X, y, strict=True))
+    return "\n".join(["a,b,c,y", *lines, ""])
+
+
+def sharing(bench: Workbench, cells: int = 0) -> Settings:
+    """The settings of workers that share every job of so many cells."""
+    url = bench.db.url.render_as_string(hide_password=False)
+    given = bench.settings.model_dump() | {"database_url": url, "fan_out_cells": cells}
+    return Settings.model_validate(given)
