@@ -148,9 +148,7 @@ def open_context(settings: Settings) -> Context:
 
 def _preload_if_used(db: Database) -> None:
     """Import the science where there is a model to score with: its callers will come."""
-    with db.read() as session:
-        used = model_rows.has_any(session)
-    if used:
+    if db.reading(model_rows.has_any):
         preload()
 
 
