@@ -139,9 +139,11 @@ def run_jobs(context: Context) -> None:
     """Do what a worker does, until nothing is queued."""
     db, blobs, settings = context.db, context.blobs, context.settings
     while (claim := db.writing(queue.claim, settings, "bench")) is not None:
-        payload = execution.prepare(db, blobs, settings, claim)
+        workdir = blobs.staging_dir()
+        payload = db.reading(execution.prepare, blobs, settings, claim, workdir)
         result = execution.run(payload, lambda step, of, info: None)
-        execution.complete(db, blobs, claim, result)
+        published = execution.publish(blobs, claim, result)
+        db.writing(execution.complete, claim, result, published)
 
 
 class Client(asyncio.Protocol):

@@ -162,10 +162,12 @@ class Shop:
         dataset_id = self.upload(table)
         claim = self.db.writing(queue.claim, self.settings, "wrk_here")
         assert claim is not None
-        payload = execution.prepare(self.db, self.blobs, self.settings, claim)
+        workdir = self.blobs.staging_dir()
+        payload = self.db.reading(execution.prepare, self.blobs, self.settings, claim, workdir)
         result = execution.run(payload, lambda step, of, info: None)
-        execution.complete(self.db, self.blobs, claim, result)
-        shutil.rmtree(payload["workdir"])
+        published = execution.publish(self.blobs, claim, result)
+        self.db.writing(execution.complete, claim, result, published)
+        shutil.rmtree(workdir)
         assert self.db.reading(datasets.find, OWNER, dataset_id).status == "ready"
         return dataset_id
 

@@ -16,7 +16,7 @@ from app.jobs.progress import COMPILING, clocked
 from app.jobs.queue_repository import Requests
 from app.operations import repository as blob_rows
 from app.platform import failpoints
-from app.platform.blobs import BlobStore, publish
+from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
 from app.platform.settings import Settings
@@ -69,11 +69,14 @@ class Attempt:
 
     def run(self) -> None:
         """Run the attempt. A lost lease is no error: another attempt owns the job, and this one's work is dropped."""
-        payload: dict[str, Any] = {}
+        workdir: Path | None = None
         failpoints.reach("claimed")
         try:
             try:
-                payload = handlers.prepare(self._db, self._blobs, self._settings, self._claim)
+                workdir = self._blobs.staging_dir()
+                payload = self._db.reading(
+                    handlers.prepare, self._blobs, self._settings, self._claim, workdir
+                )
                 ending = self._fit(payload | {"checkpoint": self._checkpoint_options()})
             except LeaseLost:
                 raise
@@ -84,7 +87,7 @@ class Attempt:
         except LeaseLost:
             log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
         finally:
-            if workdir := payload.get("workdir"):
+            if workdir is not None:
                 shutil.rmtree(workdir, ignore_errors=True)
             self._drop_checkpoint(self._checkpoint_key)
 
@@ -129,9 +132,7 @@ class Attempt:
                 self._keep_checkpoint(message)
                 return None
             case "result":
-                return partial(
-                    handlers.complete, self._db, self._blobs, self._claim, message["result"]
-                )
+                return partial(self._complete, message["result"])
             case "memory" if self._memory_bytes is not None:
                 return self._over_memory(self._memory_bytes)
             case "memory":
@@ -141,6 +142,11 @@ class Attempt:
             case "error":
                 return self._retry_later(message["problem"]["detail"])
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
+
+    def _complete(self, result: dict[str, Any]) -> None:
+        """Keep what the fit process has made; tried again, all of it, when the database was away."""
+        published = handlers.publish(self._blobs, self._claim, result)
+        self._db.writing(handlers.complete, self._claim, result, published)
 
     def _reason_to_stop(self) -> Ending | None:
         asked = self._requests()
@@ -183,7 +189,7 @@ class Attempt:
         Without it the job is none the worse off: what goes wrong here ends no attempt.
         """
         try:
-            key = publish(self._blobs, Path(made["path"]), CHECKPOINTS, made["sha256"])
+            key = self._blobs.publish(Path(made["path"]), CHECKPOINTS, made["sha256"])
             self._db.writing(queue.keep_checkpoint, self._claim, key)
         except (OSError, Unavailable) as error:
             log.warning("%s: a checkpoint was not kept: %s", self._claim.job_id, error)

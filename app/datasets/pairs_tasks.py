@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.datasets import repository as rows
 from app.datasets.tasks import TABLES, hold_inputs, limits, read_again, upload_errors
 from app.jobs import queue
-from app.platform.blobs import BlobStore, publish
-from app.platform.database import Database
+from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -21,24 +20,21 @@ if TYPE_CHECKING:
 
 
 def prepare(
-    db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim
-) -> dict[str, Any]:
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather what the reader needs to know about the upload and the table of items."""
     dataset_id = claim.spec["dataset_id"]
-    with db.read() as session:
-        dataset = rows.find(session, claim.owner, dataset_id)
-        pairs = rows.find_pairs(session, dataset_id)
+    dataset = rows.find(session, claim.owner, dataset_id)
+    pairs = rows.find_pairs(session, dataset_id)
     waiting = pairs is not None and pairs.status == DatasetStatus.PROCESSING
     if dataset is None or pairs is None or dataset.table_key is None or not waiting:
         raise _not_waiting(dataset_id)
     return {
-        "kind": claim.kind,
         "path": str(blobs.path(pairs.upload_key)),
         "content_type": pairs.content_type,
         "content_encoding": pairs.content_encoding,
         "items": {"path": str(blobs.path(dataset.table_key)), "column": dataset.item},
         "limits": limits(settings),
-        "workdir": str(blobs.staging_dir()),
     }
 
 
@@ -49,19 +45,20 @@ def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     return ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Publish the pairs, then write their row and the job's end in one transaction.
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Json:
+    """Publish the pairs."""
+    key = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
+    return {"table_key": key, "table_bytes": blobs.size(key)}
 
-    May be called again with the same result when the database was away.
-    """
-    key = publish(blobs, Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Json
+) -> None:
+    """Write the pairs' row and the job's end."""
+    queue.finish(session, claim)
     values = {name: result[name] for name in ("pairs", "items", "weighted")}
-    with db.write() as session:
-        queue.finish(session, claim)
-        if not rows.mark_pairs_ready(
-            session, claim.job_id, table_key=key, table_bytes=blobs.size(key), **values
-        ):
-            raise _not_waiting(claim.spec["dataset_id"])
+    if not rows.mark_pairs_ready(session, claim.job_id, **values, **published):
+        raise _not_waiting(claim.spec["dataset_id"])
 
 
 def ended(session: Session, job: Job, error: Json | None) -> None:

@@ -10,8 +10,7 @@ import orjson
 
 from app.datasets import repository as rows
 from app.jobs import queue
-from app.platform.blobs import BlobStore, publish
-from app.platform.database import Database
+from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -29,17 +28,15 @@ _DECLARED = (
 
 
 def prepare(
-    db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim
-) -> dict[str, Any]:
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather what the reader needs to know about the upload."""
     dataset_id = claim.spec["dataset_id"]
-    with db.read() as session:
-        dataset = rows.find(session, claim.owner, dataset_id)
-        parent = _find_parent(session, blobs, claim)
+    dataset = rows.find(session, claim.owner, dataset_id)
+    parent = _find_parent(session, blobs, claim)
     if dataset is None or dataset.status != DatasetStatus.PROCESSING:
         raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
     return {
-        "kind": claim.kind,
         "path": str(blobs.path(dataset.upload_key)),
         "content_type": dataset.content_type,
         "content_encoding": dataset.content_encoding,
@@ -49,7 +46,6 @@ def prepare(
         "dialect": dataset.dialect,
         "parent": parent,
         "limits": limits(settings),
-        "workdir": str(blobs.staging_dir()),
     }
 
 
@@ -111,13 +107,18 @@ def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     return read(payload, callback) | {"workdir": payload["workdir"]}
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Publish the table, then write the dataset and the job's end in one transaction.
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Json:
+    """Publish the table, and read its profile."""
+    workdir = Path(result["workdir"])
+    profile = orjson.loads((workdir / result["profile"]).read_bytes())
+    key = blobs.publish(workdir / result["file"], TABLES, result["sha256"])
+    return {"profile": profile, "table_key": key, "table_bytes": blobs.size(key)}
 
-    May be called again with the same result when the database was away.
-    """
-    profile = orjson.loads(Path(result["workdir"], result["profile"]).read_bytes())
-    key = publish(blobs, Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Json
+) -> None:
+    """Write the dataset and the job's end."""
     found = (
         "rows",
         "positives",
@@ -131,16 +132,12 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
         "warnings",
     )
     dataset_id = claim.spec["dataset_id"]
-    with db.write() as session:
-        queue.finish(session, claim)
-        values = {name: result[name] for name in found}
-        if not rows.mark_ready(
-            session, claim.owner, dataset_id, table_key=key, table_bytes=blobs.size(key), **values
-        ):
-            raise Conflict(
-                f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted"
-            )
-        rows.add_profile(session, dataset_id, profile)
+    queue.finish(session, claim)
+    values = {name: result[name] for name in found}
+    values |= {name: published[name] for name in ("table_key", "table_bytes")}
+    if not rows.mark_ready(session, claim.owner, dataset_id, **values):
+        raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
+    rows.add_profile(session, dataset_id, published["profile"])
 
 
 def ended(session: Session, job: Job, error: Json | None) -> None:

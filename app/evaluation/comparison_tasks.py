@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from app.evaluation.metrics import Overlap
 from app.evaluation.service import COMPARISONS
 from app.jobs import queue
 from app.platform.blobs import BlobStore
-from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Job
@@ -27,28 +27,26 @@ Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
 
 
-def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather where the artifacts and the table lie."""
     comparison_id = claim.spec["comparison_id"]
-    with db.read() as session:
-        comparison = COMPARISONS.find_to_make(session, claim, comparison_id)
-        dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
-        models = [
-            tables.find_model(session, claim.owner, compared.model_id)
-            for compared in comparison.models
-        ]
-        described = [
-            {"model_id": model.id, **tables.model_of(session, model, dataset, blobs)}
-            for model in models
-        ]
+    comparison = COMPARISONS.find_to_make(session, claim, comparison_id)
+    dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+    models = [
+        tables.find_model(session, claim.owner, compared.model_id) for compared in comparison.models
+    ]
+    described = [
+        {"model_id": model.id, **tables.model_of(session, model, dataset, blobs)}
+        for model in models
+    ]
     return {
-        "kind": claim.kind,
         "table": tables.table_of(dataset, blobs),
         "models": described,
         "windows": [[window["fpr_min"], window["fpr_max"]] for window in comparison.windows],
         "level": comparison.level,
         "warnings": comparison.warnings,
-        "workdir": str(blobs.staging_dir()),
     }
 
 
@@ -106,13 +104,17 @@ def _window(window: metrics.WindowComparison, names: list[str]) -> Json:
     }
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Write what was found, and the job's end, in one transaction."""
-    comparison_id = claim.spec["comparison_id"]
-    with db.write() as session:
-        queue.finish(session, claim, messages=result["warnings"])
-        found = {name: result[name] for name in ("result", "warnings")}
-        COMPARISONS.write(session, claim, comparison_id, **found)
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    """Nothing: all that was found is in the result."""
+
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: None
+) -> None:
+    """Write what was found, and the job's end."""
+    queue.finish(session, claim, messages=result["warnings"])
+    found = {name: result[name] for name in ("result", "warnings")}
+    COMPARISONS.write(session, claim, claim.spec["comparison_id"], **found)
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from app.jobs import queue
 from app.models import service as models
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
-from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import EvaluationCurve, Job
@@ -29,26 +27,21 @@ Json = dict[str, Any]
 _CURVE_FILE = "evaluation.curve"
 
 
-def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather where artifact and table lie, and what the model's validation has said."""
     evaluation_id = claim.spec["evaluation_id"]
-    workdir = blobs.staging_dir()
-    try:
-        with db.read() as session:
-            evaluation = EVALUATIONS.find_to_make(session, claim, evaluation_id)
-            model = tables.find_model(session, claim.owner, evaluation.model_id)
-            dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
-            described = tables.model_of(session, model, dataset, blobs)
-            remembered: Json | None = None
-            notes: list[str] = []
-            if claim.spec["independent"]:
-                remembered, notes = metrics.remember_validation(session, model, workdir)
-            point = models.point_of_objective(session, model)
-    except BaseException:
-        shutil.rmtree(workdir)
-        raise
+    evaluation = EVALUATIONS.find_to_make(session, claim, evaluation_id)
+    model = tables.find_model(session, claim.owner, evaluation.model_id)
+    dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+    described = tables.model_of(session, model, dataset, blobs)
+    remembered: Json | None = None
+    notes: list[str] = []
+    if claim.spec["independent"]:
+        remembered, notes = metrics.remember_validation(session, model, workdir)
+    point = models.point_of_objective(session, model)
     return {
-        "kind": claim.kind,
         "dataset_kind": dataset.kind,
         "table": tables.table_of(dataset, blobs),
         "model": described,
@@ -57,7 +50,6 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
         "threshold": None if point is None else point.threshold,
         "validation": remembered,
         "warnings": [*evaluation.warnings, *notes],
-        "workdir": str(workdir),
     }
 
 
@@ -101,15 +93,27 @@ def _windows_of(before: Mapping[str, Any]) -> list[Window]:
     return sorted(set(found))
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Write what was found, and the job's end, in one transaction."""
-    evaluation_id = claim.spec["evaluation_id"]
-    with db.write() as session:
-        queue.finish(session, claim, messages=result["warnings"])
-        found = {name: result[name] for name in ("metrics", "drift", "warnings")}
-        EVALUATIONS.write(session, claim, evaluation_id, **found)
-        if result["curve"]:
-            session.add(_curve_row(evaluation_id, Path(result["workdir"]) / result["curve"]))
+def publish(
+    blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]
+) -> list[EvaluationCurve]:
+    """Pack the curve, where there is one."""
+    if not result["curve"]:
+        return []
+    path = Path(result["workdir"]) / result["curve"]
+    return [_curve_row(claim.spec["evaluation_id"], path)]
+
+
+def complete(
+    session: Session,
+    claim: queue.Claim,
+    result: Mapping[str, Any],
+    published: list[EvaluationCurve],
+) -> None:
+    """Write what was found, and the job's end."""
+    queue.finish(session, claim, messages=result["warnings"])
+    found = {name: result[name] for name in ("metrics", "drift", "warnings")}
+    EVALUATIONS.write(session, claim, claim.spec["evaluation_id"], **found)
+    session.add_all(published)
 
 
 def _curve_row(evaluation_id: str, path: Path) -> EvaluationCurve:

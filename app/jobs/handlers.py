@@ -1,4 +1,4 @@
-"""What each kind of job does: the three steps that a worker runs, hooks for the queue, and what an exception means to
+"""What each kind of job does: the four steps that a worker runs, hooks for the queue, and what an exception means to
 the job's owner.
 """
 
@@ -13,9 +13,10 @@ from app.platform.errors import Invalid, ServiceError, Unavailable
 from core.errors import CoreError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from app.jobs import queue
     from app.platform.blobs import BlobStore
-    from app.platform.database import Database
     from app.platform.settings import Settings
     from app.platform.sql import Session
     from app.platform.tables import Job
@@ -27,24 +28,36 @@ Json = dict[str, Any]
 class Handler(Protocol):
     """The steps of a kind of job, each a function of its module.
 
-    `prepare` runs beside the database and returns a JSON payload with a fresh `workdir`, which the caller removes
-    in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
-    `complete` writes what was made and the job's end in one transaction. A result `{"fan_out": …}` asks for child jobs
-    instead, with the fields of `child_jobs.FanOut`; once they are done the three steps begin anew.
+    `prepare` reads, in one transaction, and returns a JSON payload; `workdir` is a fresh folder, which the caller
+    removes in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
+    `publish` puts what was made where the transaction can name it, and computes what is to be written: no transaction
+    waits for a disk or for the packing of a curve. `complete` writes that and the job's end in one transaction. The
+    last two may be called again with the same result when the database was away, and `complete` after a deadlock with
+    what `publish` returned.
+    A result `{"fan_out": …}` asks for child jobs instead, with the fields of `child_jobs.FanOut`; once they are done
+    the steps begin anew.
 
-    The science is imported by `run` itself: the worker, which calls the other two, never holds it.
+    The science is imported by `run` itself: the worker, which calls the others, never holds it.
     """
 
     def prepare(
-        self, db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim
+        self,
+        session: Session,
+        blobs: BlobStore,
+        settings: Settings,
+        claim: queue.Claim,
+        workdir: Path,
     ) -> Json:
         """Gather what `run` needs."""
 
     def run(self, payload: Mapping[str, Any], callback: Callback) -> Json:
         """Compute."""
 
+    def publish(self, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Any:
+        """Bring what was made to where it stays; returns what `complete` needs of it."""
+
     def complete(
-        self, db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]
+        self, session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Any
     ) -> None:
         """Write what was made."""
 
@@ -92,9 +105,12 @@ def may_skip(kind: str, spec: Mapping[str, Any]) -> bool:
     return hook is not None and bool(hook(spec))
 
 
-def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather what the fit process needs; see `Handler`."""
-    return _handler(claim.kind).prepare(db, blobs, settings, claim)
+    payload = _handler(claim.kind).prepare(session, blobs, settings, claim, workdir)
+    return payload | {"kind": claim.kind, "workdir": str(workdir)}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
@@ -102,14 +118,21 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     return _handler(payload["kind"]).run(payload, callback)
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Any:
+    """Bring what was made to where it stays, and return what `complete` needs of it; see `Handler`."""
+    return None if "fan_out" in result else _handler(claim.kind).publish(blobs, claim, result)
+
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Any
+) -> None:
     """Write what was made and end the job, or have it wait for child jobs; see `Handler`. Raises as `queue.finish`."""
     if "fan_out" in result:
         from app.jobs import child_jobs
 
-        db.writing(child_jobs.fan_out, claim, child_jobs.FanOut(**result["fan_out"]))
+        child_jobs.fan_out(session, claim, child_jobs.FanOut(**result["fan_out"]))
         return
-    _handler(claim.kind).complete(db, blobs, claim, result)
+    _handler(claim.kind).complete(session, claim, result, published)
 
 
 def problem_of(error: BaseException) -> tuple[Json, bool]:

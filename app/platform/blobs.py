@@ -83,6 +83,17 @@ class BlobStore:
         path.mkdir()
         return path
 
+    def publish(self, file: Path, kind: str, sha256: str) -> str:
+        """Move a finished file into the store and return its key; called again, find it there already.
+
+        The transaction that names the blob may have to be tried again when the database was away.
+        """
+        key = _key(kind, sha256)
+        if not file.exists() and self.path(key).exists():
+            os.utime(self.path(key))  # its grace begins anew, as if it had been published now
+            return key
+        return self.adopt(file, kind, sha256)
+
     def adopt(self, file: Path, kind: str, sha256: str) -> str:
         """Publish a finished file of a staging folder under its hash; durable on return. Returns the key."""
         descriptor = os.open(file, os.O_RDONLY)
@@ -268,15 +279,3 @@ def _newest(path: Path) -> float:
         with contextlib.suppress(FileNotFoundError):
             newest = max(newest, each.stat().st_mtime)
     return newest
-
-
-def publish(blobs: BlobStore, file: Path, kind: str, sha256: str) -> str:
-    """Move a finished file into the store and return its key; called again, find it there already.
-
-    The transaction that names the blob may have to be tried again when the database was away.
-    """
-    key = _key(kind, sha256)
-    if not file.exists() and blobs.path(key).exists():
-        os.utime(blobs.path(key))  # its grace begins anew, as if it had been published now
-        return key
-    return blobs.adopt(file, kind, sha256)

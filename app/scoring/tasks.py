@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,8 +17,7 @@ from app.jobs.handlers import Callback
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import artifact_key
-from app.platform.blobs import BlobStore, publish
-from app.platform.database import Database
+from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Job, Model
@@ -39,24 +37,18 @@ _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
 
 
-def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather where artifact, curve and rows lie, and how the rows are to be read."""
     batch_id = claim.spec["batch_score_id"]
-    workdir = blobs.staging_dir()
-    try:
-        with db.read() as session:
-            batch = BATCH_SCORES.find_to_make(session, claim, batch_id)
-            model = find_model(session, claim.owner, batch.model_id)
-            described = _model(session, model, blobs, workdir)
-            table, forms = _table(session, batch, model, blobs)
-    except BaseException:
-        shutil.rmtree(workdir)
-        raise
+    batch = BATCH_SCORES.find_to_make(session, claim, batch_id)
+    model = find_model(session, claim.owner, batch.model_id)
+    described = _model(session, model, blobs, workdir)
+    table, forms = _table(session, batch, model, blobs)
     return {
-        "kind": claim.kind,
         "model": described,
         "limits": limits(settings),
-        "workdir": str(workdir),
         "keep": forms,
         **table,
     }
@@ -187,19 +179,20 @@ def _places(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array
     return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Publish the scores, then write their row and the job's end in one transaction.
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> str:
+    """Publish the scores; returns their key."""
+    return blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
 
-    May be called again with the same result when the database was away.
-    """
-    key = publish(blobs, Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
-    batch_id = claim.spec["batch_score_id"]
-    with db.write() as session:
-        queue.finish(session, claim)
-        found = {"rows": result["rows"], "columns": result["columns"]}
-        found |= {"result_key": key, "result_bytes": result["bytes"]}
-        found |= {"upload_key": None, "upload_bytes": None}  # an upload goes once it is scored
-        BATCH_SCORES.write(session, claim, batch_id, **found)
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: str
+) -> None:
+    """Write the scores' row and the job's end."""
+    queue.finish(session, claim)
+    found = {"rows": result["rows"], "columns": result["columns"]}
+    found |= {"result_key": published, "result_bytes": result["bytes"]}
+    found |= {"upload_key": None, "upload_bytes": None}  # an upload goes once it is scored
+    BATCH_SCORES.write(session, claim, claim.spec["batch_score_id"], **found)
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:

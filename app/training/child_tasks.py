@@ -12,10 +12,9 @@ from typing import Any
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs.handlers import Callback
-from app.platform.blobs import BlobStore, publish
-from app.platform.database import Database
+from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
-from app.platform.sql import Json
+from app.platform.sql import Json, Session
 from app.training import tasks as training
 from app.training.plan import name_file
 from app.training.progress import Leaderboard, Reporter
@@ -24,11 +23,13 @@ TRAIN_PART = "train_part"
 PARTS = "parts"
 
 
-def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather what the fits need to know: the parent's payload, and which of its fits these are."""
     parent = replace(claim, spec=claim.spec["parent"])
-    payload = training.prepare(db, blobs, settings, parent)
-    return payload | {"kind": claim.kind, "fits": claim.spec["part"]["fits"]}
+    payload = training.prepare(session, blobs, settings, parent, workdir)
+    return payload | {"fits": claim.spec["part"]["fits"]}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
@@ -64,15 +65,18 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Publish the files, then end the child job; its parent goes on if it was the last.
-
-    May be called again with the same result when the database was away.
-    """
-    keys = {
-        name: publish(blobs, Path(file["path"]), PARTS, file["sha256"])
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> dict[str, str]:
+    """Publish the files; returns the key of each by its name."""
+    return {
+        name: blobs.publish(Path(file["path"]), PARTS, file["sha256"])
         for name, file in result["files"].items()
     }
+
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: dict[str, str]
+) -> None:
+    """End the child job; its parent goes on if it was the last."""
 
     def learnt(progress: Json) -> Json:
         board = Leaderboard(claim.spec["parent"], progress)
@@ -80,8 +84,7 @@ def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping
             board.add(fit, found)
         return progress | board.state()
 
-    with db.write() as session:
-        parts.finish(session, claim, {"results": result["results"]}, keys, learnt)
+    parts.finish(session, claim, {"results": result["results"]}, published, learnt)
 
 
 def may_skip(part: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.datasets import repository as dataset_rows
 from app.datasets.service import (
@@ -27,8 +27,7 @@ from app.jobs.handlers import Callback
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import ARTIFACTS
-from app.platform.blobs import BlobStore, publish
-from app.platform.database import Database
+from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -46,27 +45,27 @@ if TYPE_CHECKING:
 OUT_OF_FOLD = "out-of-fold"
 
 
-def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Claim) -> Json:
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+) -> Json:
     """Gather what the fit needs to know: where the tables lie and which column is what."""
     validation = claim.spec["validation"]
-    with db.read() as session:
-        dataset = _ready(
-            dataset_rows.find(session, claim.owner, claim.dataset_id or ""), claim.dataset_id
-        )
-        judge = None
-        if validation["method"] == "dataset":
-            other = validation["dataset_id"]
-            judge = _ready(dataset_rows.find(session, claim.owner, other), other)
+    dataset = _ready(
+        dataset_rows.find(session, claim.owner, claim.dataset_id or ""), claim.dataset_id
+    )
+    judge = None
+    if validation["method"] == "dataset":
+        other = validation["dataset_id"]
+        judge = _ready(dataset_rows.find(session, claim.owner, other), other)
     cells = (dataset.rows or 0) * count_features(dataset)
     payload: Json = {
-        "kind": claim.kind,
         "spec": claim.spec,
         "table": _table_of(dataset, blobs, validation.get("time_column")),
         "validation_table": None,
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": dataset.labels,
-        "finished": unpack(db.reading(parts.finished, blobs, claim.job_id)),
+        "finished": unpack(parts.finished(session, blobs, claim.job_id)),
         "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
@@ -74,7 +73,7 @@ def prepare(db: Database, blobs: BlobStore, settings: Settings, claim: queue.Cla
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
         _check_judge(dataset, judge)
-    return payload | {"workdir": str(blobs.staging_dir())}
+    return payload
 
 
 def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
@@ -232,59 +231,69 @@ class _Clock:
         return finished
 
 
-def complete(db: Database, blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Publish the artifact, then write model, metrics, curves and the job's end in one transaction.
+class Published(NamedTuple):
+    """What there is to write of a model: its id, and its rows beside the first."""
 
-    May be called again with the same result when the database was away.
-    """
+    model_id: str
+    rows: list[Base]
+
+
+def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Published:
+    """Publish the artifact, and pack what is kept in rows: curves may have many points."""
     workdir, made = Path(result["workdir"]), result["artifact"]
-    publish(blobs, workdir / made["file"], ARTIFACTS, made["sha256"])
-    spec, model_id = claim.spec, new_id("mdl")
-    kind = result["dataset_kind"]
+    blobs.publish(workdir / made["file"], ARTIFACTS, made["sha256"])
+    model_id = new_id("mdl")
     rows: list[Base] = [
         row
         for part, metrics in result["parts"].items()
-        for row in KINDS[kind].rows_of(model_id, part, metrics, workdir)
+        for row in KINDS[result["dataset_kind"]].rows_of(model_id, part, metrics, workdir)
     ]
     rows += _rows_to_interpret(claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
-    with db.write() as session:
-        dataset = dataset_rows.find(session, claim.owner, claim.dataset_id or "")
-        warnings = [*result["warnings"], *notes_on(spec, dataset)]
-        queue.finish(session, claim, model_id=model_id, messages=warnings)
-        job = job_rows.find(session, claim.owner, claim.job_id)
-        model_rows.insert(
-            session,
-            id=model_id,
-            owner=claim.owner,
-            name=spec["model_name"],
-            job_id=claim.job_id,
-            dataset_id=claim.dataset_id,
-            dataset=spec.get("dataset"),
-            validation_dataset=spec.get("validation_dataset"),
-            kind=kind,
-            algorithm=spec["algorithm"]["name"],
-            parameters=result["parameters"],
-            objective=spec["objective"],
-            validation=spec["validation"],
-            optimised_for=_optimised_for(spec),
-            selected_by=spec["objective"] if search.searches(spec) else None,
-            search=result["search"],
-            beats_controls=(result["controls"] or {}).get("beats"),
-            features=result["features"],
-            label=result["label"],
-            negative=result["pair"][0],
-            positive=result["pair"][1],
-            labels=result["labels"],
-            spelling=table_dialect_of(dataset),
-            seed=spec["seed"],
-            tags=job.tags if job else {},
-            warnings=warnings,
-            fit_seconds=result["fit_seconds"],
-            artifact_sha256=made["sha256"],
-            artifact_bytes=made["bytes"],
-        )
-        session.add_all(rows)
+    return Published(model_id, rows)
+
+
+def complete(
+    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Published
+) -> None:
+    """Write model, metrics, curves and the job's end."""
+    spec, made = claim.spec, result["artifact"]
+    dataset = dataset_rows.find(session, claim.owner, claim.dataset_id or "")
+    warnings = [*result["warnings"], *notes_on(spec, dataset)]
+    queue.finish(session, claim, model_id=published.model_id, messages=warnings)
+    job = job_rows.find(session, claim.owner, claim.job_id)
+    model_rows.insert(
+        session,
+        id=published.model_id,
+        owner=claim.owner,
+        name=spec["model_name"],
+        job_id=claim.job_id,
+        dataset_id=claim.dataset_id,
+        dataset=spec.get("dataset"),
+        validation_dataset=spec.get("validation_dataset"),
+        kind=result["dataset_kind"],
+        algorithm=spec["algorithm"]["name"],
+        parameters=result["parameters"],
+        objective=spec["objective"],
+        validation=spec["validation"],
+        optimised_for=_optimised_for(spec),
+        selected_by=spec["objective"] if search.searches(spec) else None,
+        search=result["search"],
+        beats_controls=(result["controls"] or {}).get("beats"),
+        features=result["features"],
+        label=result["label"],
+        negative=result["pair"][0],
+        positive=result["pair"][1],
+        labels=result["labels"],
+        spelling=table_dialect_of(dataset),
+        seed=spec["seed"],
+        tags=job.tags if job else {},
+        warnings=warnings,
+        fit_seconds=result["fit_seconds"],
+        artifact_sha256=made["sha256"],
+        artifact_bytes=made["bytes"],
+    )
+    session.add_all(published.rows)
 
 
 def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
@@ -308,7 +317,7 @@ def _rows_of_validation(
     """What is kept of how the model was judged; publishes the out-of-fold scores."""
     rows: list[Base] = []
     if (kept := result["out_of_fold"]) is not None:
-        key = publish(blobs, Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
+        key = blobs.publish(Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
         rows.append(out_of_fold.row_of(model_id, claim.dataset_id or "", key, kept))
     if result["leaderboard"] is not None:
         rows.append(search.row_of(model_id, result["leaderboard"]))

@@ -67,9 +67,11 @@ class Service:
         while (claim := db.writing(queue.claim, settings, "test-worker")) is not None:
             count += 1
             try:
-                payload = execution.prepare(db, blobs, settings, claim)
+                workdir = blobs.staging_dir()
+                payload = db.reading(execution.prepare, blobs, settings, claim, workdir)
                 result = execution.run(payload, lambda step, of, info: None)
-                execution.complete(db, blobs, claim, result)
+                published = execution.publish(blobs, claim, result)
+                db.writing(execution.complete, claim, result, published)
             except Exception as error:
                 problem, at_fault = execution.problem_of(error)
                 db.writing(queue.fail, claim, problem)  # or who follows the job would wait for good

@@ -138,11 +138,17 @@ class Workbench:
 
     def prepare(self, claim: queue.Claim) -> dict[str, Any]:
         """Do the first step."""
-        return execution.prepare(self.db, self.blobs, self.settings, claim)
+        workdir = self.blobs.staging_dir()
+        try:
+            return self.db.reading(execution.prepare, self.blobs, self.settings, claim, workdir)
+        except BaseException:
+            shutil.rmtree(workdir)
+            raise
 
     def complete(self, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-        """Do the last step."""
-        execution.complete(self.db, self.blobs, claim, result)
+        """Do the last two steps."""
+        published = execution.publish(self.blobs, claim, result)
+        self.db.writing(execution.complete, claim, result, published)
 
     def work(self) -> Job:
         """Run the next job to its end as a worker does, and return it."""

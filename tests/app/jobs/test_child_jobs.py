@@ -112,7 +112,9 @@ class TestFanOut:
     def test_a_result_that_asks_for_parts_has_them(self, db: Database, tmp_path: Path) -> None:
         job = submit(db)
         asked = {"fan_out": {"stage": 0, "parts": [{"fold": 0}, {"fold": 1}]}}
-        execution.complete(db, BlobStore(tmp_path), claimed(db), asked)
+        claim = claimed(db)
+        published = execution.publish(BlobStore(tmp_path), claim, asked)
+        db.writing(execution.complete, claim, asked, published)
         assert states(db, job) == ("waiting", ["queued"] * 2)
 
 

@@ -1,4 +1,4 @@
-"""The three steps of a job: ingest from upload to ready or invalid, and what an exception means."""
+"""The steps of a job: ingest from upload to ready or invalid, and what an exception means."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from importlib import import_module
 
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import select
 from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.datasets import service as datasets
@@ -16,8 +17,9 @@ from app.ingest.errors import BadTable
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.jobs.service import INGEST, INGEST_PAIRS, TRAIN
-from app.platform.errors import Conflict, Invalid, LeaseLost, Unavailable
-from app.platform.tables import Dataset, DatasetStatus, JobState
+from app.platform.errors import Conflict, Deadlock, Invalid, LeaseLost, Unavailable
+from app.platform.sql import Session
+from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Model, ModelCurve
 from app.scoring.batch import BATCH_SCORE
 from app.training.child_tasks import TRAIN_PART
 from core.errors import InvalidData, InvalidParameter
@@ -166,12 +168,40 @@ def test_unknown_errors_keep_their_text_to_the_log() -> None:
     assert "secret" not in str(problem)
 
 
-def test_every_kind_of_job_has_a_handler_with_its_three_steps() -> None:
+@on_both
+def test_a_deadlock_as_a_job_ends_writes_everything_once(bench: Workbench) -> None:
+    bench.submit(bench.ready(breast_cancer()).id)
+    claim = bench.claim()
+    payload = bench.prepare(claim)
+    result = execution.run(payload, quiet)
+    published = execution.publish(bench.blobs, claim, result)
+    states: list[str] = []
+
+    def complete(session: Session) -> None:
+        execution.complete(session, claim, result, published)
+        session.flush()
+        states.append(session.get_one(Job, claim.job_id).state)
+        if len(states) == 1:
+            raise Deadlock("another transaction wanted the same rows: ask again")
+
+    bench.db.writing(complete)
+    shutil.rmtree(payload["workdir"])
+    assert states == ["succeeded"] * 2
+    with bench.db.read() as session:
+        (model,) = session.scalars(select(Model))
+        assert model.job_id == claim.job_id
+        curves = session.scalars(select(ModelCurve)).all()
+    assert {curve.part for curve in curves} == {"train", "validation"}
+    assert all(curve.points > 0 for curve in curves)
+
+
+def test_every_kind_of_job_has_a_handler_with_its_steps() -> None:
     """The kinds stand in the table as text, so that a worker imports none of their modules before it needs it."""
     kinds = {INGEST, INGEST_PAIRS, TRAIN, TRAIN_PART, EVALUATE, COMPARE, BATCH_SCORE}
     assert set(execution.HANDLERS) == kinds
     for module in map(import_module, execution.HANDLERS.values()):
-        assert all(callable(getattr(module, step)) for step in ("prepare", "run", "complete"))
+        steps = ("prepare", "run", "publish", "complete")
+        assert all(callable(getattr(module, step)) for step in steps)
 
 
 def test_every_hook_that_is_named_is_there_and_every_hook_that_is_there_is_named() -> None:
