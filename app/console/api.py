@@ -6,7 +6,7 @@ So a page sees and does what that key may over HTTP, no more: the same scopes, l
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -136,6 +136,12 @@ class Api:
         """A response that hands the browser's body to the API and the API's answer to the browser, as they come."""
         return _PassedOn(self, self._scope_of(method, path, query, dict(headers or {})))
 
+    def download(
+        self, path: str, refused: Callable[[ApiError], Response], **query: object
+    ) -> Response:
+        """A response with the file at a path, as it comes; or what `refused` makes of the API's error."""
+        return _PassedOn(self, self._scope_of("GET", path, query, {}), refused)
+
     def _scope_of(
         self, method: str, path: str, query: Query | None, headers: Mapping[str, str]
     ) -> Scope:
@@ -179,11 +185,28 @@ class Api:
 
 
 class _PassedOn(Response):
-    def __init__(self, api: Api, scope: Scope) -> None:
+    def __init__(
+        self, api: Api, scope: Scope, refused: Callable[[ApiError], Response] | None = None
+    ) -> None:
         super().__init__()
         self._api = api
         self._inner = scope
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the API's route on the browser's connection."""
-        await self._api._run(self._inner, receive, send)
+        status, error = 200, bytearray()
+
+        async def pass_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            if self._refused is None or status < 400:
+                await send(message)
+            else:
+                error.extend(message.get("body", b""))
+
+        await self._api._run(self._inner, receive, pass_on)
+        if error and self._refused is not None:
+            response = self._refused(ApiError(status, json.loads(error)))
+            await response(scope, receive, send)

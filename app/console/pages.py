@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from app.console import rendering, session, start
+from app.console import admin, evaluation, rendering, scoring, session, start
 
 ROUTERS: tuple[APIRouter, ...] = (
     rendering.STATIC.router,
     session.open_router,
     session.router,
     start.router,
+    evaluation.router,
+    scoring.router,
+    admin.router,
 )

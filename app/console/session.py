@@ -64,6 +64,12 @@ class Page:
             **values,
         )
 
+    def download(self, path: str, **query: object) -> Response:
+        """The API's file at a path; its error as a page."""
+        return self.api.download(
+            path, lambda error: self.show("error.html", error.status, error=error.body), **query
+        )
+
     def go(self, path: str, **query: str) -> Response:
         """Send the browser to another page, after a change."""
         return RedirectResponse(path + ("?" + urlencode(query) if query else ""), 303)

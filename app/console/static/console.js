@@ -29,6 +29,17 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => { busy.textContent = "The service does not answer. Trying again …"; });
 
+// What scrolls sideways can be reached by keyboard.
+const reach = () => {
+  for (const part of document.querySelectorAll(".scroll")) {
+    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+    else part.removeAttribute("tabindex");
+  }
+};
+reach();
+window.addEventListener("resize", reach);
+document.addEventListener("htmx:afterSettle", reach);
+
 // A part of a page that follows a job: each event has its fragment loaded anew.
 for (const part of document.querySelectorAll("[data-events]")) follow(part);
 

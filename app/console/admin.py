@@ -1,0 +1,117 @@
+"""Keys, the audit log, and how the service is: health, queue and workers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from app.console.api import ApiError
+from app.console.session import ConsoleRoute, Page, PageDep
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+SCOPES = {
+    "read": "see datasets, jobs and models",
+    "train": "upload, train, move aliases, delete",
+    "score": "score rows and tables",
+    "admin": "make and revoke keys, read the audit log",
+    "operator": "read figures of the whole service",
+}
+STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "timed_out")
+
+
+@router.get("/keys")
+async def list_keys(page: PageDep) -> Response:
+    """The owner's keys, and the form for another."""
+    return await _keys(page)
+
+
+async def _keys(
+    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+) -> Response:
+    found = await page.api.get("/v1/keys", limit=50, after=page.asked("after"))
+    return page.show(
+        "keys.html",
+        200 if error is None else error["status"],
+        found=found,
+        error=error,
+        given=given or {},
+        chosen=given.getlist("scopes") if given else ["read"],
+        scopes=SCOPES,
+    )
+
+
+@router.post("/keys")
+async def create_key(page: PageDep) -> Response:
+    """Make a key, and show its secret once."""
+    form = await page.form()
+    body: dict[str, Any] = {"name": form.get("name", ""), "scopes": form.getlist("scopes")}
+    if days := str(form.get("days", "")).strip():
+        try:
+            body["expires_in_seconds"] = float(days) * 86_400
+        except ValueError:
+            body["expires_in_seconds"] = days
+    try:
+        made = await page.api.post("/v1/keys", body)
+    except ApiError as error:
+        if error.status == 403:
+            raise
+        return await _keys(page, error.body, form)
+    return page.show("key_made.html", made=made)
+
+
+@router.post("/keys/{key_id}/rotate")
+async def rotate_key(key_id: str, page: PageDep) -> Response:
+    """Make the key's successor; the key itself is good for a day more."""
+    made = await page.api.post(f"/v1/keys/{key_id}/rotate", {"grace_seconds": 86_400})
+    return page.show("key_made.html", made=made)
+
+
+@router.post("/keys/{key_id}/revoke")
+async def revoke_key(key_id: str, page: PageDep) -> Response:
+    """Revoke a key: also that behind the session, which then ends."""
+    await page.api.delete(f"/v1/keys/{key_id}")
+    return page.go("/console/keys")
+
+
+@router.get("/audit")
+async def list_audit(page: PageDep) -> Response:
+    """Every change that the owner's keys have made."""
+    found = await page.api.get("/v1/audit", limit=100, after=page.asked("after"))
+    return page.show("audit.html", found=found)
+
+
+@router.get("/health")
+async def read_health(page: PageDep) -> Response:
+    """Whether each part is well; with the scope for it the queue and the workers."""
+    try:
+        parts = (await page.api.get("/health/ready"))["parts"]
+    except ApiError as error:  # 503: a part is away; the body is the same
+        parts = error.body["parts"]
+    try:
+        metrics = (await page.api.call("GET", "/metrics")).content.decode()
+    except ApiError:
+        return page.show("health.html", parts=parts, figures=None)
+    return page.show("health.html", parts=parts, figures=_figures(metrics), states=STATES)
+
+
+def _figures(exposition: str) -> dict[str, Any]:
+    """What the page shows of the service's metrics."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    jobs: dict[str, dict[str, float]] = defaultdict(dict)
+    disks: dict[str, float] = {}
+    found: dict[str, Any] = {"jobs": jobs, "disks": disks}
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            if sample.name == "rankwright_jobs":
+                jobs[sample.labels["kind"]][sample.labels["state"]] = sample.value
+            elif sample.name == "rankwright_disk_free_bytes":
+                disks[sample.labels["disk"]] = sample.value
+            elif not sample.labels:
+                found[sample.name.removeprefix("rankwright_")] = sample.value
+    return found

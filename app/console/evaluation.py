@@ -1,0 +1,257 @@
+"""Comparisons of models on a dataset, and evaluations of a model on data that came later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from app.console import charts
+from app.console.api import ApiError
+from app.console.charts import Estimate
+from app.console.rendering import number, when
+from app.console.session import ConsoleRoute, Page, PageDep
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+CURVE_POINTS = 300
+MOST_LISTED = 200
+"""So many models, datasets or evaluations are offered or drawn on one page."""
+
+
+async def choices(page: Page) -> dict[str, Any]:
+    """The models and datasets that a form offers, the newest first."""
+    models = await page.api.get("/v1/models", limit=MOST_LISTED)
+    datasets = await page.api.get("/v1/datasets", limit=MOST_LISTED)
+    ready = [each for each in datasets["data"] if each["status"] == "ready"]
+    return {"models": models["data"], "datasets": ready}
+
+
+@router.get("/comparisons")
+async def list_comparisons(page: PageDep) -> Response:
+    """The comparisons, and the form for another."""
+    return await _comparisons(page)
+
+
+async def _comparisons(
+    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+) -> Response:
+    found = await page.api.get("/v1/comparisons", limit=50, after=page.asked("after"))
+    offered = await choices(page) if page.can("train") else {}
+    asked = page.request.query_params
+    chosen = given.getlist("models") if given else asked.getlist("models")
+    return page.show(
+        "comparisons.html",
+        200 if error is None else error["status"],
+        found=found,
+        error=error,
+        given=given or asked,
+        chosen=chosen,
+        **offered,
+    )
+
+
+@router.post("/comparisons")
+async def create_comparison(page: PageDep) -> Response:
+    """Hand a comparison in."""
+    form = await page.form()
+    body: dict[str, Any] = {
+        "models": form.getlist("models"),
+        "dataset_id": form.get("dataset_id", ""),
+    }
+    if window := _window(form):
+        body["windows"] = [{"fpr_min": 0.0, "fpr_max": 1.0}, window]
+    try:
+        made = await page.api.post("/v1/comparisons", body)
+    except ApiError as error:
+        if error.status == 403:
+            raise
+        return await _comparisons(page, error.body, form)
+    return page.go(f"/console/comparisons/{made['id']}")
+
+
+@router.get("/comparisons/{comparison_id}")
+async def read_comparison(comparison_id: str, page: PageDep) -> Response:
+    """Areas, curves and paired differences."""
+    found = await page.api.get(f"/v1/comparisons/{comparison_id}")
+    names = {each["model_id"]: f"{each['name']}:{each['version']}" for each in found["models"]}
+    windows = [_drawn(window, names) for window in (found["result"] or {}).get("windows", ())]
+    drawn = await _curves(page, names) if windows else []
+    return page.show(
+        "comparison.html",
+        found=found,
+        names=names,
+        windows=windows,
+        curves=charts.curves(drawn, "ROC curves of the models, each on its own held-out rows")
+        if drawn
+        else None,
+        drawn=[name for name, _ in drawn],
+    )
+
+
+@router.post("/comparisons/{comparison_id}/delete")
+async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
+    """Delete a comparison."""
+    await page.api.delete(f"/v1/comparisons/{comparison_id}")
+    return page.go("/console/comparisons")
+
+
+def _drawn(window: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """A window's figures with its two charts."""
+    areas = [
+        Estimate(names[each["model_id"]], each["value"], each["low"], each["high"])
+        for each in window["values"]
+        if each["value"] is not None
+    ]
+    differences = [
+        Estimate(
+            f"{names[each['first']]} − {names[each['second']]}",
+            each["value"],
+            each["low"],
+            each["high"],
+        )
+        for each in window["differences"]
+        if each["value"] is not None
+    ]
+    return {
+        **window,
+        "title": _title(window),
+        "areas": charts.forest(areas, "Areas with their intervals"),
+        "forest": charts.forest(differences, "Differences with their intervals", zero=0.0),
+    }
+
+
+def _title(window: dict[str, Any]) -> str:
+    if (window["fpr_min"], window["fpr_max"]) == (0, 1):
+        return "AUC"
+    return f"Partial AUC, FPR {window['fpr_min']:g} to {window['fpr_max']:g}"
+
+
+async def _curves(page: Page, names: dict[str, str]) -> list[tuple[str, list[tuple[float, float]]]]:
+    """The curve of each model on the rows held out from its training; one that is gone or has none is left out."""
+    drawn = []
+    for model_id, name in list(names.items())[:8]:
+        try:
+            roc = await page.api.get(f"/v1/models/{model_id}/roc", max_points=CURVE_POINTS)
+        except ApiError:
+            continue
+        drawn.append((name, [(point["fpr"], point["tpr"]) for point in roc["points"]]))
+    return drawn
+
+
+def _window(form: FormData) -> dict[str, Any] | None:
+    """The window that was asked for. What is no number goes to the API as it is: it says what is wrong."""
+    given = str(form.get("fpr_max", "")).strip()
+    if not given:
+        return None
+    try:
+        return {"fpr_min": 0.0, "fpr_max": float(given)}
+    except ValueError:
+        return {"fpr_min": 0.0, "fpr_max": given}
+
+
+@router.get("/evaluations")
+async def list_evaluations(page: PageDep) -> Response:
+    """The evaluations, of one model with their areas over time, and the form for another."""
+    return await _evaluations(page)
+
+
+async def _evaluations(
+    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+) -> Response:
+    model_id = page.asked("model_id")
+    limit = MOST_LISTED if model_id else 50
+    found = await page.api.get(
+        "/v1/evaluations", limit=limit, after=page.asked("after"), model_id=model_id
+    )
+    offered = await choices(page) if page.can("train") else {}
+    drawn = None
+    if model_id and (estimates := _areas(found["data"])):
+        metrics = await page.api.get(f"/v1/models/{model_id}/metrics")
+        own = metrics.get("auc") or {}
+        drawn = charts.over_time(estimates, "Area over time", reference=own.get("value"))
+    return page.show(
+        "evaluations.html",
+        200 if error is None else error["status"],
+        found=found,
+        error=error,
+        given=given or page.request.query_params,
+        model_id=model_id,
+        chart=drawn,
+        area=area,
+        **offered,
+    )
+
+
+def area(evaluation: dict[str, Any]) -> dict[str, Any] | None:
+    """The one area that a list shows: the AUC, or the share of pairs in order."""
+    metrics = evaluation["metrics"] or {}
+    found: dict[str, Any] | None = metrics.get("auc") or metrics.get("pair_order")
+    return found
+
+
+def _areas(newest_first: list[dict[str, Any]]) -> list[Estimate]:
+    return [
+        Estimate(when(each["created_at"]), found["value"], found["low"], found["high"])
+        for each in reversed(newest_first)
+        if (found := area(each)) and found["value"] is not None and found["low"] is not None
+    ]
+
+
+@router.post("/evaluations")
+async def create_evaluation(page: PageDep) -> Response:
+    """Hand an evaluation in."""
+    form = await page.form()
+    body: dict[str, Any] = {
+        "model": form.get("model", ""),
+        "dataset_id": form.get("dataset_id", ""),
+    }
+    if window := _window(form):
+        body["windows"] = [window]
+    try:
+        made = await page.api.post("/v1/evaluations", body)
+    except ApiError as error:
+        if error.status == 403:
+            raise
+        return await _evaluations(page, error.body, form)
+    return page.go(f"/console/evaluations/{made['id']}")
+
+
+@router.get("/evaluations/{evaluation_id}")
+async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
+    """The figures on the dataset, and what has changed since validation."""
+    found = await page.api.get(f"/v1/evaluations/{evaluation_id}")
+    drawn = None
+    if found["kind"] == "bipartite" and found["status"] == "ready":
+        roc = await page.api.get(f"/v1/evaluations/{evaluation_id}/roc", max_points=CURVE_POINTS)
+        points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
+        drawn = charts.curves([(found["dataset_name"], points)], "ROC curve on this dataset")
+    return page.show("evaluation.html", found=found, figures=_figures(found), curve=drawn)
+
+
+def _figures(evaluation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The evaluation's figures with their intervals, each with its name."""
+    metrics = evaluation["metrics"] or {}
+    found = [
+        (name, metrics[key])
+        for key, name in (("auc", "AUC"), ("pair_order", "Pairs in order"))
+        if metrics.get(key)
+    ]
+    found += [(_title(each), each) for each in metrics.get("pauc") or ()]
+    found += [
+        (f"TPR at FPR {number(each['fpr'])}", {**each, "value": each["tpr"]})
+        for each in metrics.get("tpr_at_fpr") or ()
+    ]
+    for label in metrics.get("labels") or ():
+        if label.get("auc"):
+            found.append((f"AUC of {label.get('label') or label.get('name')}", label["auc"]))
+    return found
+
+
+@router.post("/evaluations/{evaluation_id}/delete")
+async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
+    """Delete an evaluation."""
+    await page.api.delete(f"/v1/evaluations/{evaluation_id}")
+    return page.go("/console/evaluations")

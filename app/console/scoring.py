@@ -1,0 +1,77 @@
+"""Batch scores: a table and what a model gives its rows, made by a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from app.console.api import ApiError
+from app.console.evaluation import choices
+from app.console.session import ConsoleRoute, Page, PageDep
+
+router = APIRouter(
+    prefix="/console/batch-scores", include_in_schema=False, route_class=ConsoleRoute
+)
+
+
+@router.get("")
+async def list_batch_scores(page: PageDep) -> Response:
+    """The batch scores, and the form for others."""
+    return await _list(page)
+
+
+async def _list(
+    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+) -> Response:
+    found = await page.api.get("/v1/batch-scores", limit=50, after=page.asked("after"))
+    offered = await choices(page) if page.can("read") else {"models": [], "datasets": []}
+    return page.show(
+        "batch_scores.html",
+        200 if error is None else error["status"],
+        found=found,
+        error=error,
+        given=given or page.request.query_params,
+        **offered,
+    )
+
+
+@router.post("")
+async def score_dataset(page: PageDep) -> Response:
+    """Have a dataset's rows scored."""
+    form = await page.form()
+    body: dict[str, Any] = {
+        "model": form.get("model", ""),
+        "dataset_id": form.get("dataset_id", ""),
+    }
+    if keep := [name.strip() for name in str(form.get("keep", "")).split(",") if name.strip()]:
+        body["keep"] = keep
+    try:
+        made = await page.api.post("/v1/batch-scores", body)
+    except ApiError as error:
+        if error.status == 403:
+            raise
+        return await _list(page, error.body, form)
+    return page.go(f"/console/batch-scores/{made['id']}")
+
+
+@router.get("/{batch_id}")
+async def read_batch_score(batch_id: str, page: PageDep) -> Response:
+    """State, columns and downloads."""
+    found = await page.api.get(f"/v1/batch-scores/{batch_id}")
+    return page.show("batch_score.html", found=found)
+
+
+@router.get("/{batch_id}/result.{kind}")
+async def download(batch_id: str, kind: str, page: PageDep) -> Response:
+    """The scores as a file."""
+    return page.download(f"/v1/batch-scores/{batch_id}/result", format=kind)
+
+
+@router.post("/{batch_id}/delete")
+async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
+    """Delete batch scores."""
+    await page.api.delete(f"/v1/batch-scores/{batch_id}")
+    return page.go("/console/batch-scores")

@@ -1,0 +1,259 @@
+"""Pages of comparisons, evaluations, batch scores, keys, audit and health; and the first page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from live_service import Service
+
+HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
+
+
+class World:
+    """A service with two models, and browsers that are signed in with keys of any scopes."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.client = service.client(service.key())
+        self.dataset_id = service.upload(self.client)
+        self.models = [
+            service.train(self.client, self.dataset_id, seed=seed)["model_id"] for seed in (1, 2)
+        ]
+
+    def browser(self, *scopes: str, owner: str = "ours") -> Browser:
+        return Browser(
+            self.service, self.service.key(owner, scopes) if scopes else self.service.key()
+        )
+
+
+class Browser:
+    """A browser without scripts: a client that keeps cookies and sends forms as the pages have them."""
+
+    def __init__(self, service: Service, secret: str) -> None:
+        self.client: httpx.Client = service.client()
+        self.client.post("/console/sign-in", data={"key": secret})
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.read("/console"))
+        assert found is not None
+        self.csrf = found[1]
+
+    def read(self, path: str, status: int = 200) -> str:
+        answer = self.client.get(path)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def send(self, path: str, **fields: Any) -> httpx.Response:
+        return self.client.post(path, data={"csrf": self.csrf, **fields})
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
+    browser = world.browser()
+    sent = browser.send(
+        "/console/comparisons", models=world.models, dataset_id=world.dataset_id, fpr_max="0.2"
+    )
+    assert sent.status_code == 303
+    place = sent.headers["location"]
+    assert "hx-trigger" in browser.read(place)  # it is followed as long as it is made
+    world.service.work()
+    page = browser.read(place)
+    assert "hx-trigger" not in page
+    made = world.client.get(place.replace("/console", "/v1")).json()
+    (difference,) = made["result"]["windows"][0]["differences"]
+    for figure in (difference["value"], difference["low"], difference["high"]):
+        assert f"{figure:.4f}" in page
+    assert "Partial AUC, FPR 0 to 0.2" in page
+    assert page.count("<svg") == 5
+    assert place in browser.read("/console/comparisons")
+    assert browser.send(f"{place}/delete").status_code == 303
+    browser.read(place, 404)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"models": ["x"], "dataset_id": "ds_x"}, "models"),
+        ({"models": ["x", "y"], "dataset_id": "ds_x", "fpr_max": "half"}, "fpr_max"),
+        ({}, "models"),
+    ],
+)
+def test_a_bad_comparison_is_refused_in_the_apis_words(
+    world: World, fields: dict[str, Any], words: str
+) -> None:
+    answer = world.browser().send("/console/comparisons", **fields)
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert 'role="alert"' in answer.text
+    if "fpr_max" in fields:
+        assert 'value="half"' in answer.text
+
+
+def test_an_evaluation_and_its_place_over_time(world: World) -> None:
+    browser = world.browser()
+    other = world.service.upload(world.client, name="later")
+    sent = browser.send("/console/evaluations", model=world.models[0], dataset_id=other)
+    place = sent.headers["location"]
+    world.service.work()
+    page = browser.read(place)
+    made = world.client.get(place.replace("/console", "/v1")).json()
+    assert f"{made['metrics']['auc']['value']:.3f}" in page
+    over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
+    assert "Area over time" in over_time
+    bad = browser.send("/console/evaluations", model="nothing", dataset_id=other)
+    assert (bad.status_code, "nothing" in bad.text) == (404, True)
+
+
+def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
+    browser = world.browser()
+    sent = browser.send(
+        "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="age"
+    )
+    place = sent.headers["location"]
+    early = browser.client.get(f"{place}/result.csv")
+    assert early.status_code == 409
+    assert 'role="alert"' in early.text  # a page, not a file
+    world.service.work()
+    assert "Download CSV" in browser.read(place)
+    csv = browser.client.get(f"{place}/result.csv")
+    assert csv.text.splitlines()[0].replace('"', "") == "age,score,fpr,tpr"
+    assert browser.client.get(f"{place}/result.parquet").content[:4] == b"PAR1"
+    bad = browser.send(
+        "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="nope"
+    )
+    assert (bad.status_code, "nope" in bad.text) == (422, True)
+
+
+def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
+    browser = world.browser()
+    page = browser.send("/console/keys", name=HOSTILE, scopes=["read"], days="1")
+    secret = re.search(r'value="(rw_[^"]+)"', page.text)
+    assert secret is not None
+    assert world.service.client(secret[1]).get("/v1/jobs").status_code == 200
+    listed = browser.read("/console/keys")
+    assert secret[1] not in listed
+    assert "<script>alert" not in listed
+    assert "{{7*7}}" in listed
+    key_id = world.client.get("/v1/keys").json()["data"][0]["id"]
+    assert "rw_" in browser.send(f"/console/keys/{key_id}/rotate").text
+    assert browser.send(f"/console/keys/{key_id}/revoke").status_code == 303
+    assert world.service.client(secret[1]).get("/v1/jobs").status_code == 401
+    for fields in (
+        {"name": "", "scopes": ["read"]},
+        {"name": "x"},
+        {"name": "x", "scopes": ["all"]},
+        {"name": "x", "scopes": ["read"], "days": "soon"},
+    ):
+        assert browser.send("/console/keys", **fields).status_code == 422
+
+
+def test_the_audit_log_names_what_the_console_did(world: World) -> None:
+    browser = world.browser()
+    browser.send("/console/keys", name="audited", scopes=["read"])
+    assert "POST /v1/keys" in browser.read("/console/audit")
+
+
+def test_health_shows_the_queue_to_who_may_see_it(world: World) -> None:
+    assert "Workers heard from" in world.browser().read("/console/health")
+    world.service.key("theirs")  # now there are other owners
+    plain = world.browser("read").read("/console/health")
+    assert "Parts" in plain
+    assert "Workers heard from" not in plain
+
+
+PAGES = ("/console", "/console/comparisons", "/console/evaluations", "/console/batch-scores")
+
+
+def test_a_key_sees_only_what_it_may_do(world: World) -> None:
+    reader = world.browser("read")
+    for path in PAGES[:3]:
+        assert 'method="post" action="/console/comparisons"' not in reader.read(path)
+        assert 'action="/console/evaluations"' not in reader.read(path)
+    home = reader.read("/console")
+    for hidden in ("/console/keys", "/console/audit", "/console/train", "/console/batch-scores"):
+        assert f'href="{hidden}"' not in home
+    for path, fields in {
+        "/console/comparisons": {"models": world.models, "dataset_id": world.dataset_id},
+        "/console/evaluations": {"model": world.models[0], "dataset_id": world.dataset_id},
+        "/console/keys": {"name": "x", "scopes": ["admin"]},
+    }.items():
+        answer = reader.send(path, **fields)
+        assert answer.status_code == 403, path
+        assert "scope" in answer.text
+    scorer = world.browser("score")
+    assert "lacks the scope" in scorer.read("/console")
+    assert scorer.client.get("/console/comparisons").status_code == 403
+
+
+def test_anothers_things_are_not_there(world: World) -> None:
+    made = world.client.post(
+        "/v1/comparisons", json={"models": world.models, "dataset_id": world.dataset_id}
+    ).json()
+    world.service.work()
+    stranger = world.browser("read", "train", "score", "admin", owner="theirs")
+    stranger.read(f"/console/comparisons/{made['id']}", 404)
+    assert stranger.send(f"/console/comparisons/{made['id']}/delete").status_code == 404
+    assert made["id"] not in stranger.read("/console/comparisons")
+    assert world.dataset_id not in stranger.read("/console")
+
+
+def test_names_are_text_and_nothing_else(start: Callable[..., Service]) -> None:
+    service = start()
+    world = World.__new__(World)
+    world.service, world.client = service, service.client(service.key("named"))
+    world.dataset_id = service.upload(world.client, name=HOSTILE)
+    first = service.train(world.client, world.dataset_id, name="plain")["model_id"]
+    second = service.train(world.client, world.dataset_id, name="plain", seed=3)["model_id"]
+    browser = Browser(service, service.key("named"))
+    sent = browser.send("/console/comparisons", models=[first, second], dataset_id=world.dataset_id)
+    service.work()
+    for path in (*PAGES, sent.headers["location"]):
+        page = browser.read(path)
+        assert "<script>alert" not in page
+        assert "alert(1)" not in page or "&lt;script&gt;alert(1)" in page
+
+
+def test_the_first_page_of_an_empty_service_and_of_a_used_one(
+    world: World, start: Callable[..., Service]
+) -> None:
+    empty = Browser(world.service, world.service.key("newcomer"))
+    assert "Upload a table" in empty.read("/console")
+    used = world.browser().read("/console")
+    assert world.models[0] in used
+    world.client.put(
+        "/v1/models/churn/aliases/live",
+        json={"model_id": world.models[0]},
+        headers={"If-None-Match": "*"},
+    )
+    assert "churn@live" in world.browser().read("/console")  # there is a newer version
+
+
+def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any]) -> None:
+    made = world.client.post(
+        "/v1/comparisons", json={"models": world.models, "dataset_id": world.dataset_id}
+    ).json()
+    world.service.work()
+    secret = world.service.key()
+    for width, dark in ((1280, False), (390, True)):
+        window = visit(world.service, width=width, dark=dark)
+        window.sign_in(secret)
+        for path in (
+            *PAGES,
+            f"/console/comparisons/{made['id']}",
+            "/console/keys",
+            "/console/audit",
+            "/console/health",
+        ):
+            window.open(path)
+            window.check()
+    window.open("/docs").wait_for_selector("h2")  # drawn by its script
+    window.check()
+    plain = visit(world.service, script=False)
+    plain.sign_in(secret)
+    assert "churn:1" in plain.open(f"/console/comparisons/{made['id']}").inner_text("main")
