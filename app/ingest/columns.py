@@ -285,14 +285,13 @@ class TextColumn:
         self, rows: Rows, coded: pa.DictionaryArray, unfit: npt.NDArray[np.bool_], slips: Errors
     ) -> None:
         codes = coded.indices.fill_null(len(unfit)).to_numpy()
-        at = np.flatnonzero(np.append(unfit, False)[codes])
-        described = []
-        for row in at[: slips.wanted(self._name)].tolist():
+
+        def detail(row: int) -> str:
             value = coded.dictionary[int(codes[row])].as_py()
             rule = f"at most {self._limits.length} characters without NUL"
-            detail = f"a category must have {rule}, got {len(value)}: {show(value)}"
-            described.append(rows.error(row, self._name, detail))
-        slips.add_many(self._name, len(at), described)
+            return f"a category must have {rule}, got {len(value)}: {show(value)}"
+
+        rows.report(slips, self._name, np.append(unfit, False)[codes], detail)
 
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         self._waiting.append((words, counts))
@@ -522,9 +521,7 @@ class Converter:
         if not text.null_count:
             return rows
         without = to_mask(pc.is_null(text))
-        first = np.flatnonzero(without)[: self.unlabelled.wanted(label)].tolist()
-        described = [rows.error(row, label, "the label is missing") for row in first]
-        self.unlabelled.add_many(label, int(np.count_nonzero(without)), described)
+        rows.report(self.unlabelled, label, without, lambda _row: "the label is missing")
         return rows.keep(~without)
 
     def _feature(self, rows: Rows, name: str) -> Floats:
@@ -548,7 +545,7 @@ class Converter:
 
     def _slip(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
         """Count values that do not fit their column, and remember what they look like."""
-        self._report(rows, name, bad, detail, self.slips)
+        rows.report(self.slips, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())
         found = pc.value_counts(texts)
@@ -577,7 +574,7 @@ class Converter:
                     return "the label is missing"
                 return f"{show(value)} is a third value of the label, beside {beside}"
 
-            self._report(rows, name, bad, detail)
+            rows.report(self.errors, name, bad, detail)
         labels = codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int8)
         for value, count in enumerate(np.bincount(labels, minlength=2).tolist()):
             self.class_counts[name][value] += count
@@ -595,8 +592,8 @@ class Converter:
     def _weight(self, rows: Rows, name: str) -> pa.Array:
         column = rows.batch.column(name)
         values, reported = read_column(column, NUMERIC, self._missing, self._decimal)
-        self._report(
-            rows,
+        rows.report(
+            self.errors,
             name,
             reported,
             lambda row: _what_is_wrong(column[row].as_py(), False, "", self._decimal),
@@ -613,7 +610,7 @@ class Converter:
                     else f"a weight must be {WEIGHT_RULE}, got {values[row]:g}"
                 )
 
-            self._report(rows, name, bad, detail)
+            rows.report(self.errors, name, bad, detail)
         self.weight_sum += float(values[~bad].sum())
         return pa.array(values)
 
@@ -625,12 +622,10 @@ class Converter:
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
         text = as_text(rows.batch.column(name), self._missing)
         bad = to_mask(pc.is_null(text))
-        if bad.any():
-            self._report(rows, name, bad, lambda _row: f"the {role} must not be missing")
+        rows.report(self.errors, name, bad, lambda _row: f"the {role} must not be missing")
         unfit = find_unfit(text, MAX_NAME)
-        if unfit.any():
-            rule = f"the {role} must have at most {MAX_NAME} characters without NUL"
-            self._report(rows, name, unfit, lambda row: f"{rule}, got {show(text[row].as_py())}")
+        rule = f"the {role} must have at most {MAX_NAME} characters without NUL"
+        rows.report(self.errors, name, unfit, lambda row: f"{rule}, got {show(text[row].as_py())}")
         return text
 
     def _group(self, rows: Rows, name: str) -> pa.Array:
@@ -640,20 +635,6 @@ class Converter:
             dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
         )
         return text
-
-    def _report(
-        self,
-        rows: Rows,
-        name: str,
-        bad: Mask,
-        detail: Callable[[int], str],
-        errors: Errors | None = None,
-    ) -> None:
-        errors = self.errors if errors is None else errors
-        first = np.flatnonzero(bad)[: errors.wanted(name)]
-        described = [rows.error(int(row), name, detail(int(row))) for row in first]
-        if count := int(np.count_nonzero(bad)):
-            errors.add_many(name, count, described)
 
 
 def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ _MISSING = MissingTokens()
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
-_Detail = Callable[[str], str]
 
 
 def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
@@ -130,12 +129,12 @@ class _Build:
         texts = [as_text(rows.batch.column(name), _MISSING) for name in (BETTER, WORSE)]
         better, worse = self._find(rows, BETTER, texts[0]), self._find(rows, WORSE, texts[1])
         same = (better == worse) & (better >= 0)
-        if same.any():
-
-            def detail(value: str) -> str:
-                return f"item {show(value)} cannot be better than itself"
-
-            self._report(rows, WORSE, texts[1], same, detail)
+        rows.report(
+            self._errors,
+            WORSE,
+            same,
+            lambda row: f"item {show(texts[1][row].as_py())} cannot be better than itself",
+        )
         columns: list[npt.NDArray[Any]] = [better, worse]
         if self._weighted:
             columns.append(self._weight(rows))
@@ -146,38 +145,28 @@ class _Build:
         found = pc.index_in(text.cast(pa.large_string()), value_set=self._names, skip_nulls=True)
         number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         bad = number < 0
-        if bad.any():
-            self._report(rows, column, text, bad, _what_is_wrong)
+
+        def detail(row: int) -> str:
+            item = text[row].as_py()
+            if item is None:
+                return "the item must not be missing"
+            return f"the dataset has no item {show(item)}"
+
+        rows.report(self._errors, column, bad, detail)
         self._occurs[number[~bad]] = True
         return number
 
     def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
-        values, wrong = read_column(rows.batch.column(WEIGHT), NUMERIC, _MISSING)
+        column = rows.batch.column(WEIGHT)
+        values, wrong = read_column(column, NUMERIC, _MISSING)
         bad = wrong | ~are_weights(values)
-        if bad.any():
-            self._report(
-                rows,
-                WEIGHT,
-                rows.batch.column(WEIGHT),
-                bad,
-                lambda value: f"a weight must be {WEIGHT_RULE}, got {show(value)}",
+
+        def detail(row: int) -> str:
+            value = column[row].as_py()
+            return (
+                f"a weight must be {WEIGHT_RULE}, got {show('' if value is None else str(value))}"
             )
+
+        rows.report(self._errors, WEIGHT, bad, detail)
         self._weight_sum += float(values[~bad].sum())
         return values
-
-    def _report(
-        self, rows: Rows, column: str, values: pa.Array, bad: Mask, detail: _Detail
-    ) -> None:
-        first = np.flatnonzero(bad)[: self._errors.wanted(column)].tolist()
-        described = [rows.error(row, column, detail(_text(values[row].as_py()))) for row in first]
-        self._errors.add_many(column, int(np.count_nonzero(bad)), described)
-
-
-def _what_is_wrong(value: str) -> str:
-    if not value:
-        return "the item must not be missing"
-    return f"the dataset has no item {show(value)}"
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)

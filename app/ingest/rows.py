@@ -56,6 +56,18 @@ class Rows:
         number = self.first + (row if self.chosen is None else int(self.chosen[row])) + 1
         return RowError(f"row {number}: {detail}", None, column, number)
 
+    def report(
+        self,
+        errors: Errors,
+        column: str,
+        bad: npt.NDArray[np.bool_],
+        detail: Callable[[int], str],
+    ) -> None:
+        """Count an error of the column for each row of the mask, and describe as many as are kept."""
+        if count := int(np.count_nonzero(bad)):
+            first = np.flatnonzero(bad)[: errors.wanted(column)].tolist()
+            errors.add_many(column, count, [self.error(row, column, detail(row)) for row in first])
+
 
 class Source(Protocol):
     """A table that can be read any number of times, in batches."""

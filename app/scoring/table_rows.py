@@ -271,13 +271,9 @@ class RowReader:
             return np.asarray(places[coded.indices.fill_null(len(texts)).to_numpy()])
         kind = self._features.types[i]
         values, bad = read_column(column, kind, self._missing, source.decimal, numbers=True)
-        if bad.any():
-            first = np.flatnonzero(bad)[: errors.wanted(name)].tolist()
-            described = [
-                rows.error(row, name, self._features.wrong_type(i, column[row].as_py()))
-                for row in first
-            ]
-            errors.add_many(name, int(np.count_nonzero(bad)), described)
+        rows.report(
+            errors, name, bad, lambda row: self._features.wrong_type(i, column[row].as_py())
+        )
         return values
 
 
