@@ -155,6 +155,7 @@ class FeatureIndex:
                 if wrong:
                     errors.append(_error("parameter", name, wrong, "invalid_feature_value"))
         self._fill(row, lenient, "parameter", "", errors)
+        refuse_all(errors)
         return np.array([row], dtype=np.float64)
 
     def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
@@ -208,7 +209,7 @@ class FeatureIndex:
                 errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
             row = [given.get(name, _ABSENT) for name in self.names]
             if _ABSENT in row:
-                self._fill(row, lenient, "pointer", pointer, errors, refuse=False)
+                self._fill(row, lenient, "pointer", pointer, errors)
             table.append(row)
             if len(errors) >= MOST_ERRORS:
                 break
@@ -230,7 +231,7 @@ class FeatureIndex:
         if not errors:
             given = set(columns)
             row = [0.0 if name in given else _ABSENT for name in self.names]
-            self._fill(row, lenient, "pointer", "/columns", errors, refuse=False)
+            self._fill(row, lenient, "pointer", "/columns", errors)
         for number, values in enumerate(data):
             if not isinstance(values, list) or len(values) != len(columns):
                 got = f"{len(values)} values" if isinstance(values, list) else shown(values)
@@ -302,12 +303,9 @@ class FeatureIndex:
         lenient: bool,
         key: str,
         place: str,
-        errors: list[dict[str, str]] | None = None,
-        *,
-        refuse: bool = True,
+        errors: list[dict[str, str]],
     ) -> None:
         """Take what is absent as missing where it may be: it was in training, or the caller is lenient."""
-        errors = [] if errors is None else errors
         for i, value in enumerate(row):
             if value is not _ABSENT:
                 continue
@@ -316,8 +314,6 @@ class FeatureIndex:
             else:
                 name = self.names[i]
                 errors.append(_error(key, place or name, self.absent(i), "absent_feature"))
-        if refuse:
-            refuse_all(errors)
 
     def absent(self, i: int) -> str:
         """Say that a feature should be there."""

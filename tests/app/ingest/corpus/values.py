@@ -52,7 +52,22 @@ NO_NUMBERS = [
     "0x1p3", "1.#INF", "infinit", "#N/A",
 ]  # fmt: skip
 NOT_FINITE = ["inf", "-inf", "Infinity", "+INF", "1e400", "-1e400", "1e999999999", "9" * 400]
-TOKENS = ["NA", "n/a", "null", "NaN", "?", " NULL ", "na\t"]
+TOKENS = [
+    "NA",
+    "na",
+    "Na",
+    "N/A",
+    "n/a",
+    "null",
+    "NULL",
+    "Null",
+    "NaN",
+    "nan",
+    "NAN",
+    "?",
+    " NULL ",
+    "na\t",
+]
 
 NOON = 1769860800.0  # 2026-01-31T12:00:00Z
 DATES: list[tuple[str, float]] = [
