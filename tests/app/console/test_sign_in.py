@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,7 +14,10 @@ from starlette.routing import Route
 
 from app.access import service as keys
 from app.access import sessions
+from app.console import rendering
 from app.platform.tables import BrowserSession
+
+STATIC = Path(rendering.__file__).parent / "static"
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +217,15 @@ def test_no_page_opens_without_a_session(service: Service) -> None:
         answer = client.request(method, re.sub(r"\{[^}]+\}", "x", path))
         assert answer.status_code == 303, (method, path)
         assert answer.headers["location"].startswith("/console/sign-in")
+
+
+def test_what_is_vendored_is_as_it_came() -> None:
+    listed = (STATIC / "VENDORED.md").read_text()
+    found = [path for path in STATIC.glob("*.min.js")]
+    assert found
+    for path in found:
+        assert path.name in listed
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in listed
 
 
 def test_the_root_leads_to_the_console(service: Service) -> None:
