@@ -221,7 +221,7 @@ def test_no_page_opens_without_a_session(service: Service) -> None:
 
 def test_what_is_vendored_is_as_it_came() -> None:
     listed = (STATIC / "VENDORED.md").read_text()
-    found = [path for path in STATIC.glob("*.min.js")]
+    found = list(STATIC.glob("*.min.js"))
     assert found
     for path in found:
         assert path.name in listed
