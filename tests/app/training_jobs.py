@@ -12,6 +12,7 @@ from workbench import Workbench
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.platform.settings import Settings
+from app.platform.tables import Dataset
 from app.training import out_of_fold
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
@@ -44,6 +45,21 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any
         "labels": None,
         "workdir": str(work),
     }
+
+
+def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> dict[str, Any]:
+    """What the fit process gets of a dataset, for a job that never runs."""
+    asked = {"seed": 0, "validation": {"method": "holdout", "fraction": 0.25}} | spec
+    features = [{"name": c["name"]} for c in dataset.columns if c["role"] == "feature"]
+    pairs = dataset.pairs.table_key if dataset.pairs else None
+    table = {
+        "path": str(bench.blobs.path(dataset.table_key or "")),
+        "pairs": None if pairs is None else str(bench.blobs.path(pairs)),
+        "features": features,
+        "weight": None,
+        "group": None,
+    }
+    return {"spec": asked, "table": table, "labels": dataset.labels}
 
 
 def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:

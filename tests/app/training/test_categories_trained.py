@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from raw_table import raw_table
+from training_jobs import payload_of
 from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
 from app.datasets.description import describe
 from app.datasets.matrices import Columns, read_table
 from app.platform.errors import Invalid
-from app.platform.tables import Dataset, JobState
+from app.platform.tables import JobState
 from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split
@@ -186,21 +184,6 @@ def items(rows: int = 80) -> tuple[str, str]:
     return table, "better,worse\n" + "\n".join(pairs) + "\n"
 
 
-def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> dict[str, Any]:
-    """What the fit process gets, for a job that never runs."""
-    asked = {"seed": 0, "validation": {"method": "holdout", "fraction": 0.25}} | spec
-    features = [{"name": c["name"]} for c in dataset.columns if c["role"] == "feature"]
-    pairs = dataset.pairs.table_key if dataset.pairs else None
-    table = {
-        "path": str(bench.blobs.path(dataset.table_key or "")),
-        "pairs": None if pairs is None else str(bench.blobs.path(pairs)),
-        "features": features,
-        "weight": None,
-        "group": None,
-    }
-    return {"spec": asked, "table": table, "labels": dataset.labels}
-
-
 def test_items_that_teach_teach_categories(bench: Workbench) -> None:
     table, pairs = items()
     dataset = bench.ready(table, kind="preferences")
@@ -258,15 +241,3 @@ def test_several_labels_of_coloured_rows(bench: Workbench, name: str) -> None:
     scores = served.score(X)[0]
     assert scores[0, 0] > scores[1, 0]
     assert min(scores[0, 1], scores[1, 1]) > scores[2, 1]
-
-
-def test_categories_of_a_parquet_table(bench: Workbench) -> None:
-    colours = pa.array(["red", "green", None] * 20).dictionary_encode()
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"x": range(60), "colour": colours, "y": [0, 1, 0] * 20}), sink)
-    dataset = bench.ready(sink.getvalue(), content_type="application/vnd.apache.parquet")
-    table = read_table(
-        bench.blobs.path(dataset.table_key or ""), Columns(["colour", "x"], "y", None, None)
-    )
-    assert table.categories == (("green", "red"), None)
-    assert np.array_equal(table.X[:3, 0], [1.0, 0.0, np.nan], equal_nan=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from preference_data import draw_pairs, items_csv, metrics_of, pairs_csv, upload_items, worths
+from training_jobs import payload_of
 from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
@@ -39,17 +40,7 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
     scores = ranker.decision_function(pa.table({name: X[:, i] for i, name in enumerate("abc")}))
     train, validation = metrics_of(bench, model, "train"), metrics_of(bench, model)
     # The parts, found again: items of the two never meet in a pair.
-    table = bench.blobs.path(ready.table_key or "")
-    payload = {
-        "spec": {"validation": {"method": "holdout", "fraction": 0.25}, "seed": 0},
-        "table": {
-            "path": table,
-            "pairs": bench.blobs.path(ready.pairs.table_key or ""),
-            "group": None,
-            "features": [],
-        },
-    }
-    split_data = PreferenceSplitData(payload, ["a", "b", "c"])
+    split_data = PreferenceSplitData(payload_of(bench, ready), ["a", "b", "c"])
     seen, unseen = set(split_data._train.rows.ravel()), set(split_data._validation.rows.ravel())
     assert not seen & unseen
     assert abs(len(unseen) / 120 - 0.25) < 0.03
@@ -87,16 +78,7 @@ def test_a_split_by_pairs_keeps_both_directions_together(bench: Workbench) -> No
     pairs = draw_pairs(worth, 60)
     bench.compare(dataset, pairs_csv(pairs + [(k, i) for i, k in pairs]))
     ready = bench.db.reading(datasets.find, OWNER, dataset.id)
-    payload = {
-        "spec": {"validation": {"method": "holdout", "fraction": 0.25}, "seed": 3},
-        "table": {
-            "path": bench.blobs.path(ready.table_key or ""),
-            "pairs": bench.blobs.path(ready.pairs.table_key or ""),
-            "group": None,
-            "features": [],
-        },
-    }
-    split_data = PreferenceSplitData(payload, ["a", "b", "c"])
+    split_data = PreferenceSplitData(payload_of(bench, ready, seed=3), ["a", "b", "c"])
     assert split_data._validation is not None
     parts = [
         {frozenset(pair) for pair in part.rows.tolist()}
