@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from live_service import STRANGER, Service, running
-from pydantic import SecretStr
 from refusals import refused
 from servers import eventually
 from sqlalchemy import event
@@ -139,10 +137,9 @@ def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
         assert len(pace._buckets) <= 5
 
 
-def test_unknown_keys_cost_little_and_their_address_alone(tmp_path: Path, sqlite_url: str) -> None:
+def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) -> None:
     """The limit is the address's: keys that are good, or were, and other addresses do not feel it."""
-    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_unknown_keys=3)
-    with running(settings) as service:
+    with running(settings.model_copy(update={"max_unknown_keys": 3})) as service:
         known, new = (service.client(service.key()) for _ in range(2))
         assert known.get("/v1/jobs").status_code == 200
         lookups: list[object] = []
@@ -184,12 +181,9 @@ def test_unknown_keys_cost_little_and_their_address_alone(tmp_path: Path, sqlite
         )
 
 
-def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
-    tmp_path: Path, sqlite_url: str
-) -> None:
+def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(settings: Settings) -> None:
     """Not even where so many keys were met meanwhile that its own is forgotten."""
-    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url), max_unknown_keys=1)
-    with running(settings) as service:
+    with running(settings.model_copy(update={"max_unknown_keys": 1})) as service:
         context = service.context
         ring = service.app.state.authenticator.keys
 
@@ -209,14 +203,9 @@ def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
         assert answer.status_code == 202, answer.text
 
 
-def test_a_paced_service_says_when_to_come_back(tmp_path: Path, sqlite_url: str) -> None:
-    settings = Settings(
-        state_dir=tmp_path,
-        database_url=SecretStr(sqlite_url),
-        rate_per_second=0.01,
-        rate_burst=2,
-    )
-    with running(settings) as service:
+def test_a_paced_service_says_when_to_come_back(settings: Settings) -> None:
+    paced = {"rate_per_second": 0.01, "rate_burst": 2}
+    with running(settings.model_copy(update=paced)) as service:
         client, other = (service.client(service.key()) for _ in range(2))
         assert [client.get("/v1/jobs").status_code for _ in range(2)] == [200, 200]
         answer = client.get("/v1/jobs")

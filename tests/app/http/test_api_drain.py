@@ -6,39 +6,34 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
 from live_service import Service, running, table
-from pydantic import SecretStr
+from refusals import job
 from servers import eventually
 
 from app.platform.settings import Settings
 
 
 @pytest.fixture
-def lingering(tmp_path: Path, sqlite_url: str) -> Iterator[Service]:
+def lingering(settings: Settings) -> Iterator[Service]:
     """A service that goes on answering until it is told a second time to end."""
-    settings = Settings(
-        state_dir=tmp_path, database_url=SecretStr(sqlite_url), drain_seconds=1000.0
-    )
-    with running(settings) as service:
+    with running(settings.model_copy(update={"drain_seconds": 1000.0})) as service:
         yield service
 
 
 def accept_job(service: Service, client: httpx.Client) -> str:
     """Hand in a job that nobody works on; returns its address."""
     dataset_id = service.upload(client)
-    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
-    answer = client.post("/v1/jobs", json=body)
+    answer = client.post("/v1/jobs", json=job(dataset_id))
     assert answer.status_code == 202
     return answer.headers["Location"]
 
 
 def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None:
     client = lingering.client(lingering.key())
-    job = accept_job(lingering, client)
+    address = accept_job(lingering, client)
     waiters = lingering.context.waiters
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(
@@ -49,7 +44,7 @@ def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None
             headers={"Content-Type": "text/csv", "Prefer": "wait=60"},
         )
         following = threads.submit(
-            lambda: client.get(f"{job}/events", headers={"Accept": "text/event-stream"}).text
+            lambda: client.get(f"{address}/events", headers={"Accept": "text/event-stream"}).text
         )
         eventually(lambda: waiters.taken == 2)
         lingering.server.end()
@@ -59,7 +54,7 @@ def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None
     ready = client.get("/health/ready")
     assert ready.status_code == 503
     assert ready.json()["parts"]["api"] == {"ok": False, "detail": "this process was told to end"}
-    shown = client.get(job, headers={"Prefer": "wait=60"})
+    shown = client.get(address, headers={"Prefer": "wait=60"})
     assert (shown.status_code, shown.json()["state"]) == (200, "queued")
     assert shown.headers["Connection"] == "close"
     again = client.post(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,14 +27,10 @@ def body(dataset_id: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_wake_up_is_sent_once_the_job_is_committed(
-    tmp_path: Path, sqlite_url: str, valkey: ValkeyServer
+    settings: Settings, valkey: ValkeyServer
 ) -> None:
-    settings = Settings(
-        state_dir=tmp_path,
-        database_url=SecretStr(sqlite_url),
-        broker_url=SecretStr(valkey.broker_url),
-    )
-    with running(settings) as service:
+    broker = {"broker_url": SecretStr(valkey.broker_url)}
+    with running(settings.model_copy(update=broker)) as service:
         client = service.client(service.key())
         dataset_id = service.upload(client)
         eventually(lambda: valkey.client.llen("rankwright") == 1)
