@@ -91,10 +91,14 @@ class Api:
         *,
         query: Query | None = None,
         body: object = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask, and gather the answer. Raises ApiError where its status is 400 or more."""
-        content = b"" if body is None else json.dumps(body).encode()
+        """Ask, and gather the answer. `content` is a body that is not JSON. Raises ApiError where the status is 400 or
+        more.
+        """
+        if content is None:
+            content = b"" if body is None else json.dumps(body).encode()
         given = {
             **({} if body is None else {"content-type": "application/json"}),
             **(headers or {}),

@@ -186,3 +186,35 @@ def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: s
 def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
     x = scale(tick)
     return line(x, top, x, bottom, "grid-line") + text(x, bottom + 18, f"{tick:g}", "middle")
+
+
+def columns(counts: Sequence[float], title: str) -> Markup:
+    """A small histogram: a column for each count, without axes."""
+    width, height = 6.0 * len(counts), 32.0
+    scale = Scale(0, max(counts, default=1) or 1, 0, height - 2)
+    bars = [
+        element(
+            "rect",
+            x=6.0 * index + 0.5,
+            y=height - 1 - scale(value),
+            width=5.0,
+            height=scale(value) + (1 if value else 0),
+            class_="bar",
+        )
+        for index, value in enumerate(counts)
+    ]
+    return picture(width, height, title, *bars)
+
+
+def placed(value: float, low: float, high: float, title: str, *, middle: float = 0.5) -> Markup:
+    """A small line from 0 to 1 with an estimate and its interval on it, and a mark in the middle."""
+    scale = Scale(0, 1, 4, 116)
+    return picture(
+        120,
+        20,
+        title,
+        line(scale(0), 10, scale(1), 10, "axis"),
+        line(scale(middle), 3, scale(middle), 17, "axis"),
+        line(scale(low), 10, scale(high), 10, "whisker"),
+        element("circle", cx=scale(value), cy=10, r=3, class_="dot"),
+    )

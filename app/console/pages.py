@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from app.console import admin, evaluation, rendering, scoring, session, start
+from app.console import (
+    admin,
+    datasets,
+    evaluation,
+    jobs,
+    rendering,
+    scoring,
+    session,
+    start,
+    uploads,
+)
 
 ROUTERS: tuple[APIRouter, ...] = (
     rendering.STATIC.router,
@@ -14,4 +24,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     evaluation.router,
     scoring.router,
     admin.router,
+    datasets.router,
+    uploads.router,
+    jobs.router,
 )

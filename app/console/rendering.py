@@ -37,6 +37,7 @@ def _environment() -> Environment:
         when=when,
         size=size,
         duration=duration,
+        plain=plain,
         segment=lambda text: quote(str(text), safe=""),
     )
     environment.globals["static"] = STATIC.url
@@ -65,6 +66,13 @@ def count(value: float | None) -> str:
 def percent(share: float | None, digits: int = 1) -> str:
     """A share of one as a percentage."""
     return DASH if share is None else f"{100 * share:.{digits}f} %"
+
+
+def plain(value: object) -> str:
+    """A value of a table as it stands: whole numbers without a decimal point."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def when(moment: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -20,6 +22,7 @@ from app.access import sessions
 from app.access.authentication import authenticator_of
 from app.console.api import Api, ApiError
 from app.console.rendering import render
+from app.http import problems
 from app.http.dependencies import ContextDep, context_of
 from app.http.static import POLICY
 from app.platform.errors import Forbidden, ServiceError, Unauthenticated
@@ -114,6 +117,13 @@ class ConsoleRoute(APIRoute):
                 return page.show(
                     "error.html", error.status, error={"title": error.title, "detail": error.detail}
                 )
+            except HTTPException as error:  # a body that is too large or too slow, or no form
+                refused = problems.of_http_exception(request, error)
+                shown = page.show(
+                    "error.html", error.status_code, error=json.loads(bytes(refused.body))
+                )
+                shown.headers.update(error.headers or {})
+                return shown
 
         return guarded
 

@@ -192,7 +192,10 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-UPLOADS = re.compile(r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)")
+UPLOADS = re.compile(
+    r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
+    r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
+)
 LONGEST_ADDRESS = 60_000
 MOST_HEADERS, LONGEST_HEADERS = 100, 1 << 16
 SLOWEST_BODY = 1024  # bytes a second that a small body must keep

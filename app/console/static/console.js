@@ -12,6 +12,7 @@ const rest = () => { clearTimeout(waiting); busy.textContent = ""; };
 document.addEventListener("submit", (event) => {
   const asked = event.target.dataset.confirm;
   if (asked && !window.confirm(asked)) { event.preventDefault(); return; }
+  if (event.defaultPrevented) return;  // another script sends it
   if (event.target.dataset.sending) { event.preventDefault(); return; }  // twice is once
   event.target.dataset.sending = "yes";
   wait();

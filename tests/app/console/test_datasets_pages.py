@@ -1,0 +1,281 @@
+"""Datasets in the console: the list, the upload with and without scripts, one dataset, its versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from live_service import OWNER, STRANGER, Service, table
+
+NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
+
+
+@pytest.fixture(scope="module")
+def service(start: Callable[..., Service]) -> Service:
+    return start(max_body_bytes=100_000)
+
+
+class Browser:
+    """A browser without scripts that is signed in."""
+
+    def __init__(self, service: Service, owner: str = OWNER, **scopes: Any) -> None:
+        self.client: httpx.Client = service.client()
+        answer = self.client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
+        assert answer.status_code == 303
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.get("/console").text)
+        assert found is not None
+        self.csrf = found[1]
+
+    def get(self, path: str, **query: Any) -> httpx.Response:
+        return self.client.get(path, params=query or None)
+
+    def post(self, path: str, file: tuple[str, str] | None = None, **fields: str) -> httpx.Response:
+        files = None if file is None else {"file": (file[0], file[1].encode())}
+        return self.client.post(path, data={"csrf": self.csrf, **fields}, files=files)
+
+
+@pytest.fixture(scope="module")
+def browser_of(service: Service) -> Callable[..., Browser]:
+    return lambda *given, **scopes: Browser(service, *given, **scopes)
+
+
+@pytest.fixture(scope="module")
+def ours(service: Service) -> Browser:
+    return Browser(service)
+
+
+@pytest.fixture(scope="module")
+def dataset_id(service: Service) -> str:
+    return service.upload(service.client(service.key()))
+
+
+def test_a_table_is_uploaded_by_a_plain_form(service: Service, ours: Browser) -> None:
+    fields = {"name": "by hand", "label": "left", "positive": "", "weight": "", "kind": ""}
+    answer = ours.post("/console/datasets", ("people.csv", table()), **fields)
+    assert answer.status_code == 303, answer.text
+    page = answer.headers["location"]
+    assert "A worker is reading the table" in ours.get(page).text
+    service.work()
+    text = ours.get(page).text
+    for words in ("by hand", "ready", "score 1", "Train on this", "First rows", "AUC alone"):
+        assert words in text
+    assert "by hand" in ours.get("/console/datasets").text
+
+
+def test_what_is_wrong_with_the_fields_is_said_and_they_are_kept(ours: Browser) -> None:
+    answer = ours.post(
+        "/console/datasets", ("a.csv", table()), name=NASTY, kind="preferences", label="left"
+    )
+    assert answer.status_code == 422
+    assert "label cannot be given with kind=preferences" in answer.text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;{{ 7 * 7 }}" in answer.text
+    assert "<script>alert" not in answer.text
+    assert "<option selected>preferences</option>" in answer.text
+
+
+def test_a_form_without_a_file_is_told_so(ours: Browser) -> None:
+    answer = ours.post("/console/datasets", name="empty")
+    assert answer.status_code == 422
+    assert "it is empty" in answer.text
+
+
+def test_a_plain_form_has_the_bound_of_a_body_and_a_streamed_one_that_of_an_upload(
+    service: Service, ours: Browser
+) -> None:
+    large = ("large.csv", table(6000))
+    assert len(large[1]) > 100_000
+    answer = ours.post("/console/datasets", large, label="left")
+    assert answer.status_code == 413
+    assert "the body may have at most 100000 bytes here" in answer.text
+    assert answer.headers["content-type"].startswith("text/html")
+    streamed = ours.client.post(
+        "/console/uploads/datasets",
+        data={"label": "left", "name": "large"},
+        files={"file": ("large.csv", large[1].encode())},
+        headers={"X-CSRF-Token": ours.csrf},
+    )
+    assert streamed.status_code == 202
+    assert streamed.json()["name"] == "large"
+    service.work()
+
+
+def test_a_streamed_upload_needs_the_sessions_token(ours: Browser) -> None:
+    for headers in ({}, {"X-CSRF-Token": "0" * 64}):
+        answer = ours.client.post(
+            "/console/uploads/datasets", files={"file": ("a.csv", b"a,b\n")}, headers=headers
+        )
+        assert answer.status_code == 403
+
+
+def test_the_api_says_what_is_wrong_with_a_streamed_upload(ours: Browser) -> None:
+    answer = ours.client.post(
+        "/console/uploads/datasets?validate=true",
+        files={"file": ("a.csv", b"a,left\n1,yes\n2\n")},
+        headers={"X-CSRF-Token": ours.csrf},
+    )
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["line"] == 3
+
+
+def test_faults_are_a_table_of_lines_and_columns(service: Service, ours: Browser) -> None:
+    text = "a,left\n1,yes\n2,no\nx y,maybe\n"
+    answer = ours.post("/console/datasets", ("a.csv", text), label="left", name="three values")
+    service.work()
+    page = ours.get(answer.headers["location"]).text
+    assert "The table cannot be used as it is" in page
+    assert "left" in page
+    assert "Upload another file" in page
+    assert "positive=" in page  # the suggestion leads to the form, filled in
+
+
+def test_names_and_values_are_text(service: Service, ours: Browser) -> None:
+    rows = "".join(f'"{NASTY.replace(chr(34), chr(34) * 2)} {n % 3}",{n % 2}\n' for n in range(40))
+    text = '"' + NASTY.replace('"', '""') + '",left\n' + rows
+    answer = ours.post("/console/datasets", ("a.csv", text), label="left", name=NASTY)
+    service.work()
+    for path in (answer.headers["location"], "/console/datasets"):
+        page = ours.get(path).text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert "<script>alert" not in page
+        assert "{{ 7 * 7 }}" in page
+        assert 'data-confirm="Delete version 1 of “&lt;script' in page or path.endswith("datasets")
+
+
+def test_a_sample_is_there_to_try(service: Service, ours: Browser) -> None:
+    answer = ours.post("/console/datasets/sample")
+    assert answer.status_code == 303
+    service.work()
+    text = ours.get(answer.headers["location"]).text
+    assert "sample-customers" in text
+    assert "month to month" in text
+    assert "ready" in text
+
+
+def test_rows_are_added_and_another_table_takes_their_place(
+    service: Service, ours: Browser, dataset_id: str
+) -> None:
+    page = f"/console/datasets/{dataset_id}"
+    for mode, version in (("append", 2), ("replace", 3)):
+        answer = ours.post(f"{page}/versions", ("more.csv", table(60, seed=version)), mode=mode)
+        assert answer.status_code == 303, answer.text
+        service.work()
+        assert f"version {version}" in ours.get(answer.headers["location"]).text
+    refused = ours.post(f"{page}/versions", ("more.csv", table(60)), mode="append")
+    assert refused.status_code == 409
+    assert "newest" in refused.text
+    assert f">{3}</a>" in ours.get(page).text  # it lists all three
+
+
+def test_pairs_are_uploaded(service: Service, ours: Browser) -> None:
+    items = "item,size\n" + "".join(f"i{n},{n}\n" for n in range(20))
+    answer = ours.post("/console/datasets", ("i.csv", items), kind="preferences", item="item")
+    service.work()
+    page = answer.headers["location"]
+    assert "There are no pairs yet" in ours.get(page).text
+    pairs = "better,worse\n" + "".join(f"i{n + 1},i{n}\n" for n in range(19))
+    assert ours.post(f"{page}/pairs", ("p.csv", pairs)).status_code == 303
+    service.work()
+    assert "19 pairs of 20 items" in ours.get(page).text
+    assert ours.post(f"{page}/pairs", ("p.csv", "better,worse\nx,y\n")).status_code == 303
+    service.work()
+    assert "What is wrong" in ours.get(page).text
+
+
+def test_a_dataset_is_deleted_but_not_while_a_job_uses_it(service: Service, ours: Browser) -> None:
+    client = service.client(service.key())
+    dataset_id = service.upload(client, name="short-lived")
+    page = f"/console/datasets/{dataset_id}"
+    job = client.post(
+        "/v1/jobs", json={"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+    ).json()
+    refused = ours.post(f"{page}/delete")
+    assert refused.status_code == 409
+    assert "short-lived" in refused.text
+    client.post(f"/v1/jobs/{job['id']}/cancel")
+    assert ours.post(f"{page}/delete").headers["location"] == "/console/datasets"
+    assert ours.get(page).status_code == 404
+    assert ours.post(f"{page}/delete").status_code == 404
+
+
+def test_a_key_that_reads_sees_no_buttons(
+    browser_of: Callable[..., Browser], dataset_id: str
+) -> None:
+    reader = browser_of(scopes=["read"])
+    page = f"/console/datasets/{dataset_id}"
+    for path in ("/console/datasets", "/console/datasets/new", page):
+        text = reader.get(path).text
+        for words in ("Try a sample", "Upload</button>", "Train on this", "Delete</button>"):
+            assert words not in text, (path, words)
+    for path in ("/console/datasets", "/console/datasets/sample", f"{page}/versions"):
+        answer = reader.post(path, ("a.csv", table()), label="left")
+        assert answer.status_code == 403
+        assert "train" in answer.text
+    assert reader.post(f"{page}/delete").status_code == 403
+
+
+def test_another_owners_dataset_is_not_there(
+    browser_of: Callable[..., Browser], dataset_id: str
+) -> None:
+    stranger = browser_of(STRANGER)
+    page = f"/console/datasets/{dataset_id}"
+    for path in (page, f"{page}/now", f"{page}/profile"):
+        assert stranger.get(path).status_code == 404
+    assert stranger.post(f"{page}/delete").status_code == 404
+    assert stranger.post(f"{page}/versions", ("a.csv", table())).status_code == 404
+    assert dataset_id not in stranger.get("/console/datasets").text
+
+
+def test_the_list_pages_and_filters(service: Service, browser_of: Callable[..., Browser]) -> None:
+    client = service.client(service.key("many"))
+    for n in range(51):
+        client.post(
+            "/v1/datasets",
+            params={"name": f"t{n}", "label": "left"},
+            content=table(3),
+            headers={"Content-Type": "text/csv"},
+        )
+    browser = browser_of("many")
+    first = browser.get("/console/datasets").text
+    assert "t50" in first
+    assert ">t0<" not in first
+    older = re.search(r'rel="next" href="([^"]+)"', first)
+    assert older is not None
+    assert ">t0<" in browser.get(older[1].replace("&amp;", "&")).text
+    assert re.findall(r">(t\d+)</a>", browser.get("/console/datasets", name="t7").text) == ["t7"]
+    assert "There is no dataset of this name" in browser.get("/console/datasets", name=NASTY).text
+    assert browser.get("/console/datasets", after="x").status_code == 422
+
+
+def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
+    service: Service, visit: Callable[..., Any], tmp_path: Any
+) -> None:
+    bad, good = tmp_path / "bad.csv", tmp_path / "my people.csv"
+    bad.write_text("age,left\n1,yes\n2\n")
+    good.write_text(table())
+    window = visit(service, width=390, dark=True)
+    window.expect("status of 422")
+    page = window.sign_in(service.key())
+    window.open("/console/datasets/new")
+    page.set_input_files("#file", bad)
+    page.get_by_role("button", name="Check without keeping").click()
+    page.get_by_role("cell", name="1 value where the header has 2").wait_for()
+    window.check()
+    page.set_input_files("#file", good)
+    page.get_by_label("Use income as").select_option("leave out")
+    assert page.get_by_label("Name", exact=True).input_value() == "my people"
+    assert page.get_by_label("Label", exact=True).input_value() == "left"
+    assert page.get_by_label("Positive value").input_value() == "yes"
+    window.check()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_text("A worker is reading the table").wait_for()
+    with service.at_work():  # the page follows by itself
+        page.get_by_role("link", name="Train on this").wait_for()
+    window.check()
+    assert "dropped" in page.get_by_role("row", name="income").inner_text()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    page.wait_for_url(re.compile("/console/datasets$"))
+    window.check()
