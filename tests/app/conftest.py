@@ -109,10 +109,14 @@ def service(_running: Service) -> Service:
     return _running
 
 
-@pytest.fixture
-def service_on_both(tmp_path: Path, database_url: str) -> Iterator[Service]:
-    """A running service; the test runs on SQLite and on PostgreSQL."""
-    with running(Settings(state_dir=tmp_path, database_url=SecretStr(database_url))) as service:
+@pytest.fixture(params=["sqlite", "postgres"])
+def service_on_both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    """A running service with nothing in it; the test runs on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("service")
+        return
+    url = SecretStr(request.getfixturevalue("postgres_url"))
+    with running(Settings(state_dir=tmp_path, database_url=url)) as service:
         yield service
 
 
