@@ -21,18 +21,21 @@ from app.models import margins
 from app.models import service as models
 from app.models.schemas import (
     Alias,
+    AliasSummary,
     AliasTarget,
     AnyMetrics,
     BandKind,
     Model,
     ModelSummary,
     OperatingPoint,
+    OperatingPoints,
     Part,
     Roc,
     WindowBounds,
     alias_of,
     bounds_of,
     cut_of,
+    cuts_of,
     finite,
     metrics_of,
     model_of,
@@ -131,6 +134,22 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
         headers=headers | {"X-Content-SHA256": model.artifact_sha256},
         media_type="application/octet-stream",
         filename=f"{model.name}-{model.version}.safetensors",
+    )
+
+
+@router.get("/{name}/aliases", summary="List the aliases of a name")
+@needs("read")
+def list_aliases(
+    name: str, context: ContextDep, caller: CallerDep, paging: PagingDep
+) -> PageOf[AliasSummary]:
+    """Where each points, the last moved first."""
+    page = context.db.reading(
+        models.list_aliases, caller.owner, name, limit=paging.limit, after=paging.after
+    )
+    return PageOf[AliasSummary](
+        data=[AliasSummary.model_validate(row) for row in page.data],
+        has_more=page.has_more,
+        next=page.next,
     )
 
 
@@ -284,6 +303,39 @@ def read_roc(
     return answer_curve(of, measured.curve, measured.totals, measured.level, form)
 
 
+@dataclass(frozen=True)
+class CostTerms:
+    """What the errors of a cut cost, and the share of positives among rows to come."""
+
+    false_positive: float | None
+    false_negative: float | None
+    prevalence: float | None
+
+    def costs(self) -> Costs | None:
+        """Both costs; Invalid, if one of them is missing."""
+        return _costs(self.false_positive, self.false_negative)
+
+
+def _terms(
+    cost_false_positive: Annotated[
+        float | None, Query(ge=0, allow_inf_nan=False, description="Of a negative that is flagged.")
+    ] = None,
+    cost_false_negative: Annotated[
+        float | None, Query(ge=0, allow_inf_nan=False, description="Of a positive that is not.")
+    ] = None,
+    prevalence: Annotated[
+        float | None,
+        Query(
+            gt=0, lt=1, description="Share of positives among rows to come; the data's by default."
+        ),
+    ] = None,
+) -> CostTerms:
+    return CostTerms(cost_false_positive, cost_false_negative, prevalence)
+
+
+CostTermsDep = Annotated[CostTerms, Depends(_terms)]
+
+
 @router.get("/{ref}/operating-point", summary="One cut of the ranking")
 @needs("read")
 def read_operating_point(
@@ -301,18 +353,7 @@ def read_operating_point(
     threshold: Annotated[
         float | None, Query(allow_inf_nan=False, description="The cut at this score.")
     ] = None,
-    cost_false_positive: Annotated[
-        float | None, Query(ge=0, allow_inf_nan=False, description="Of a negative that is flagged.")
-    ] = None,
-    cost_false_negative: Annotated[
-        float | None, Query(ge=0, allow_inf_nan=False, description="Of a positive that is not.")
-    ] = None,
-    prevalence: Annotated[
-        float | None,
-        Query(
-            gt=0, lt=1, description="Share of positives among rows to come; the data's by default."
-        ),
-    ] = None,
+    terms: CostTermsDep,
 ) -> OperatingPoint:
     """Give one of `fpr`, `tpr` and `threshold`; or both costs alone for the cut that costs least. With costs, any cut
     says what a row costs. Rates, precision, lift and cost come with intervals.
@@ -325,11 +366,37 @@ def read_operating_point(
         fpr=fpr,
         tpr=tpr,
         threshold=threshold,
-        costs=_costs(cost_false_positive, cost_false_negative),
-        prevalence=prevalence,
+        costs=terms.costs(),
+        prevalence=terms.prevalence,
     )
     approximate = models.is_approximate(model, on)
     return OperatingPoint(model_id=model.id, on=on, approximate=approximate, **dict(cut_of(point)))
+
+
+@router.get("/{ref}/operating-points", summary="Cuts along the curve")
+@needs("read")
+def read_operating_points(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    terms: CostTermsDep,
+    on: On = "validation",
+    points: Annotated[int, Query(ge=10, le=1000, description="Most cuts.")] = 200,
+) -> OperatingPoints:
+    """Many cuts at once, each as `…/operating-point` has it of its threshold: for a slider, or a table to choose from.
+    Half of them are spread evenly along the curve, half by the logarithm of the FPR, for the top of the list.
+    """
+    found = context.db.reading(
+        models.operating_points,
+        caller.owner,
+        ref,
+        on,
+        max_points=points,
+        costs=terms.costs(),
+        prevalence=terms.prevalence,
+    )
+    return cuts_of(found, on)
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:

@@ -180,6 +180,16 @@ def find_alias(
     return session.scalars(statement).one_or_none()
 
 
+def list_aliases(
+    session: Session, owner: str, name: str, *, limit: int, after: str | None
+) -> Page[ModelAlias]:
+    """The aliases of a name, the last moved first."""
+    statement = select(ModelAlias).where(ModelAlias.owner == owner, ModelAlias.name == name)
+    return fetch_page(
+        session, statement, ModelAlias.updated_at, ModelAlias.alias, limit=limit, after=after
+    )
+
+
 def history(
     session: Session, owner: str, name: str, alias: str, limit: int
 ) -> Sequence[ModelAliasHistory]:

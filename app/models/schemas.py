@@ -11,7 +11,8 @@ from pydantic import Field
 from app.http.schemas import Body, DatasetVersion, Interval, Resource, Text, Timestamp
 from app.models.margins import WindowBound as Found
 from app.models.margins import WindowBounds as FoundBounds
-from app.models.service import AliasState
+from app.models.service import AliasState, is_approximate
+from app.models.service import CutsAlong as FoundCuts
 from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ class Cut(Resource):
     tpr: Interval = Field(description="Share of the positives that it flags.")
     precision: Interval
     lift: Interval
+    flagged: Interval = Field(
+        description="Share of all rows that it flags, at the same share of positives as the precision."
+    )
     threshold_low: float | None = Field(
         description="Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the "
         "least cost asked for. Null where the data set no end."
@@ -111,6 +115,40 @@ class OperatingPoint(Cut):
     approximate: bool = Field(description=APPROXIMATE)
 
 
+class OperatingPoints(Resource):
+    """Cuts along the curve of one part of the data, from the one that flags nothing to the one that flags all."""
+
+    model_id: str
+    on: Part
+    approximate: bool = Field(description=APPROXIMATE)
+    level: float = Field(description="Of each interval by itself.")
+    exact: bool = Field(description="False where points of the curve were left out.")
+    total_points: int = Field(description="Of the curve.")
+    least_cost: int | None = Field(
+        description="Which of `points`, from 0, costs least, if costs were given."
+    )
+    of_objective: int | None = Field(
+        description="Which of `points` is the best cut at the FPR of the objective `tpr`."
+    )
+    points: list[Cut]
+
+
+def cuts_of(found: FoundCuts, on: Part) -> OperatingPoints:
+    """Show cuts along a curve."""
+    of = found.of
+    return OperatingPoints(
+        model_id=of.model.id,
+        on=on,
+        approximate=is_approximate(of.model, on),
+        level=of.level,
+        exact=len(found.points) == len(of.curve),
+        total_points=len(of.curve),
+        least_cost=found.least_cost,
+        of_objective=found.of_objective,
+        points=[cut_of(point) for point in found.points],
+    )
+
+
 def cut_of(point: metrics.OperatingPoint) -> Cut:
     """Show a cut; what is not finite becomes null."""
     cost = None
@@ -130,6 +168,7 @@ def cut_of(point: metrics.OperatingPoint) -> Cut:
         tpr=_shown(point.tpr),
         precision=_shown(point.precision),
         lift=_shown(point.lift),
+        flagged=_shown(point.flagged),
         prevalence=point.prevalence,
         tpr_at_fpr=None if point.tpr_at_fpr is None else _shown(point.tpr_at_fpr),
         fpr_at_tpr=None if point.fpr_at_tpr is None else _shown(point.fpr_at_tpr),
@@ -431,7 +470,7 @@ class AliasStep(Resource):
     at: Timestamp
 
 
-class Alias(Resource):
+class AliasSummary(Resource):
     """A name that moves. `revision` is also its ETag."""
 
     name: str
@@ -439,6 +478,11 @@ class Alias(Resource):
     revision: int
     model_id: str
     updated_at: Timestamp
+
+
+class Alias(AliasSummary):
+    """An alias with where it pointed before."""
+
     history: list[AliasStep]
 
 

@@ -131,6 +131,15 @@ def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState
     return AliasState(current, list(rows.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
+def list_aliases(
+    session: Session, owner: str, name: str, *, limit: int, after: str | None
+) -> Page[ModelAlias]:
+    """The aliases of a name, the last moved first. NotFound, if no model has the name."""
+    if not re.fullmatch(_NAME, name) or rows.find_latest(session, owner, name) is None:
+        raise NotFound(f"there is no model {name[:200]!r}")
+    return rows.list_aliases(session, owner, name, limit=limit, after=after)
+
+
 def set_alias(
     session: Session,
     owner: str,
@@ -369,6 +378,45 @@ def operating_point(
     """
     measured = roc(session, owner, ref, part)
     return measured.model, _cut(measured, **asked)
+
+
+@dataclass(frozen=True)
+class CutsAlong:
+    """Cuts along a curve, those that flag fewest first."""
+
+    of: PartCurve
+    points: list[core_metrics.OperatingPoint]
+    least_cost: int | None
+    of_objective: int | None
+
+
+def operating_points(
+    session: Session,
+    owner: str,
+    ref: str,
+    part: str,
+    *,
+    max_points: int,
+    costs: core_metrics.Costs | None,
+    prevalence: float | None,
+) -> CutsAlong:
+    """Cuts along the curve of a part. That of the objective `tpr`, and the one that costs least, are among them."""
+    measured = roc(session, owner, ref, part)
+    curve, totals = measured.curve, measured.totals
+    kept: dict[str, int] = {}
+    if costs is not None:
+        share = totals.prevalence if prevalence is None else prevalence
+        kept["least_cost"] = core_metrics.least_costly(curve, costs, share)
+    chosen = point_of_objective(session, measured.model, part)
+    if chosen is not None:
+        above = np.searchsorted(-curve.thresholds, -chosen.threshold, side="right")
+        kept["of_objective"] = int(above) - 1
+    indices = core_metrics.cuts_along(curve, max_points, list(kept.values()))
+    found = core_metrics.operating_points_on_curve(
+        curve, totals, indices, costs=costs, prevalence=prevalence, level=measured.level
+    )
+    places = {name: int(np.searchsorted(indices, index)) for name, index in kept.items()}
+    return CutsAlong(measured, found, places.get("least_cost"), places.get("of_objective"))
 
 
 def point_of_objective(

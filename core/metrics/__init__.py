@@ -49,8 +49,11 @@ if TYPE_CHECKING:
         Costs,
         ExpectedCost,
         OperatingPoint,
+        cuts_along,
+        least_costly,
         operating_point,
         operating_point_on_curve,
+        operating_points_on_curve,
     )
     from .pairs import (
         PairSummary,

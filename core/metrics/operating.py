@@ -20,7 +20,8 @@ Zou & Donner, "Construction of confidence limits about effect measures: a genera
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -103,6 +104,8 @@ class OperatingPoint:
     """Positive share of what is flagged; the value is NaN, the interval [0, 1], when nothing is."""
     lift: Interval
     """Precision divided by the positive share of all rows, which is taken as known."""
+    flagged: Interval
+    """Share of all rows that this threshold flags, at that prevalence: the two rates joined by MOVER."""
     prevalence: float
     """That share: the sample's unless another was given. In (0, 1)."""
     tpr_at_fpr: Interval | None = None
@@ -219,26 +222,115 @@ def operating_point_on_curve(
             ends = _next_below(curve, int(near[-1])), float(curve.thresholds[near[0]])
         cut = float(curve.thresholds[index])
         place = float(curve.fpr[index]), float(curve.tpr[index])
-    flagged = wilson_interval(place[0], totals.negative_effective, level)
-    caught = wilson_interval(place[1], totals.positive_effective, level)
+    point = _cut_at(cut, place, totals, costs, prevalence, level)
+    return replace(
+        point,
+        threshold_low=min(ends[0], cut),
+        threshold_high=max(ends[1], cut),
+        tpr_at_fpr=None if fpr is None else tpr_at_fpr_interval(curve, totals, fpr, level),
+        fpr_at_tpr=None if tpr is None else fpr_at_tpr_interval(curve, totals, tpr, level),
+    )
+
+
+def operating_points_on_curve(
+    curve: RocCurve,
+    totals: ClassTotals,
+    points: ArrayLike,
+    *,
+    costs: Costs | None = None,
+    prevalence: float | None = None,
+    level: float = 0.95,
+) -> list[OperatingPoint]:
+    """The cuts at some points of a curve, each as `operating_point_on_curve` has it of that point's threshold.
+
+    InvalidParameter: as there, or if a point is none of the curve's.
+
+    Parameters
+    ----------
+    points : array_like of int, shape (n,)
+        Indices of the curve's points, such as those of `cuts_along`.
+
+    Notes
+    -----
+    O(n).
+    """
+    level = check_level(level)
+    if prevalence is not None:
+        prevalence = _check_prevalence(prevalence)
+    indices = np.asarray(points)
+    whole = indices.ndim == 1 and (indices.size == 0 or np.issubdtype(indices.dtype, np.integer))
+    if not whole or np.any((indices < 0) | (indices >= len(curve))):
+        raise InvalidParameter(f"points must be indices from 0 to {len(curve) - 1}")
+    columns = (each[indices].tolist() for each in (curve.thresholds, curve.fpr, curve.tpr))
+    return [
+        _cut_at(threshold, (fpr, tpr), totals, costs, prevalence, level)
+        for threshold, fpr, tpr in zip(*columns, strict=True)
+    ]
+
+
+def cuts_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> NDArray[np.intp]:
+    """Indices, increasing, of at most `max_points` points of a curve, for one who walks along it from cut to cut.
+
+    Both ends are among them, and the points in `kept`. Of the others half are spread evenly along the curve, by
+    FPR + TPR, and half evenly by the logarithm of the FPR: the top of the list has its share however short it is. Where
+    the curve has no more points than that, all are taken. O(n_points).
+
+    InvalidParameter, if `max_points` has no room for the ends and what is kept.
+    """
+    fixed = np.union1d([0, len(curve) - 1], np.asarray(kept, dtype=np.intp)).astype(np.intp)
+    if max_points < fixed.size:
+        raise InvalidParameter(f"max_points must be at least {fixed.size}, got {max_points}")
+    if len(curve) <= max_points:
+        return np.arange(len(curve))
+    room = max_points - fixed.size
+    beyond_0 = min(int(np.searchsorted(curve.fpr, 0.0, side="right")), len(curve) - 1)
+    first = float(curve.fpr[beyond_0]) or 1.0
+    marks = np.geomspace(first, 1.0, room - room // 2 + 2)[1:-1]
+    # The best cut of at most each rate: the top of a vertical step.
+    at_rates = np.searchsorted(curve.fpr, marks, side="right") - 1
+    along = np.linspace(0.0, 2.0, room // 2 + 2)[1:-1]
+    at_lengths = np.searchsorted(curve.fpr + curve.tpr, along, side="left")
+    return np.union1d(fixed, np.union1d(at_rates, np.minimum(at_lengths, len(curve) - 1)))
+
+
+def _cut_at(
+    threshold: float,
+    place: tuple[float, float],
+    totals: ClassTotals,
+    costs: Costs | None,
+    prevalence: float | None,
+    level: float,
+) -> OperatingPoint:
+    """The cut at a threshold whose rates are known. O(1)."""
+    share = totals.prevalence if prevalence is None else prevalence
+    fpr = wilson_interval(place[0], totals.negative_effective, level)
+    tpr = wilson_interval(place[1], totals.positive_effective, level)
     precision = (
         _precision(*place, totals, level)
         if prevalence is None
-        else _precision_at(flagged, caught, share)
+        else _precision_at(fpr, tpr, prevalence)
     )
     return OperatingPoint(
-        threshold=cut,
-        threshold_low=min(ends[0], cut),
-        threshold_high=max(ends[1], cut),
-        fpr=flagged,
-        tpr=caught,
+        threshold=threshold,
+        threshold_low=threshold,
+        threshold_high=threshold,
+        fpr=fpr,
+        tpr=tpr,
         precision=precision,
         lift=Interval(*(value / share for value in precision)),
+        flagged=_flagged(fpr, tpr, share),
         prevalence=share,
-        tpr_at_fpr=None if fpr is None else tpr_at_fpr_interval(curve, totals, fpr, level),
-        fpr_at_tpr=None if tpr is None else fpr_at_tpr_interval(curve, totals, tpr, level),
-        cost=None if costs is None else expected_cost(flagged, caught, costs, share),
+        cost=None if costs is None else expected_cost(fpr, tpr, costs, share),
     )
+
+
+def _flagged(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
+    """Share of all rows, from those of the two classes."""
+    of_negatives, of_positives = 1.0 - prevalence, prevalence
+    value = of_negatives * fpr.value + of_positives * tpr.value
+    below = math.hypot(of_negatives * (fpr.value - fpr.low), of_positives * (tpr.value - tpr.low))
+    above = math.hypot(of_negatives * (fpr.high - fpr.value), of_positives * (tpr.high - tpr.value))
+    return Interval(value, max(0.0, value - below), min(1.0, value + above))
 
 
 def _index_at_fpr(curve: RocCurve, fpr: float) -> int:

@@ -125,7 +125,13 @@ def test_nul_in_an_address(client: httpx.Client) -> None:
     ],
 )
 def test_pages(client: httpx.Client, query: str, code: str) -> None:
-    for path in ("/v1/datasets", "/v1/jobs", "/v1/models", "/v1/keys"):
+    for path in (
+        "/v1/datasets",
+        "/v1/jobs",
+        "/v1/models",
+        "/v1/models/churn/aliases",
+        "/v1/keys",
+    ):
         refused(client.get(f"{path}?{query}"), 422, code)
 
 
@@ -147,6 +153,14 @@ def test_pages(client: httpx.Client, query: str, code: str) -> None:
         ("operating-point?cost_false_positive=1&cost_false_negative=-1", "invalid"),
         ("operating-point?cost_false_positive=1&cost_false_negative=1e300", "invalid_parameter"),
         ("operating-point?cost_false_positive=0&cost_false_negative=0", "invalid_parameter"),
+        ("operating-points?points=9", "invalid"),
+        ("operating-points?points=1001", "invalid"),
+        ("operating-points?points=x", "invalid"),
+        ("operating-points?on=moon", "invalid"),
+        ("operating-points?prevalence=1", "invalid"),
+        ("operating-points?cost_false_negative=1", "invalid"),
+        ("operating-points?cost_false_positive=1&cost_false_negative=nan", "invalid"),
+        ("operating-points?cost_false_positive=0&cost_false_negative=0", "invalid_parameter"),
         ("roc?band=both", "invalid"),
         ("plot?kind=pr", "invalid"),
         ("plot?format=pdf", "invalid"),

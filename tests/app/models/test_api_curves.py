@@ -45,6 +45,46 @@ def test_the_cut_that_costs_least(reader: httpx.Client, address: str) -> None:
     assert other["tpr_at_fpr"] is None
 
 
+def test_cuts_along_the_curve_are_the_single_ones(reader: httpx.Client, address: str) -> None:
+    for terms in (
+        {},
+        {"prevalence": 0.02, "cost_false_positive": 1.0, "cost_false_negative": 30.0},
+    ):
+        found = reader.get(f"{address}/operating-points", params=terms | {"points": 1000}).json()
+        curve = reader.get(f"{address}/roc").json()["points"]
+        assert found["exact"]
+        assert found["total_points"] == len(found["points"]) == len(curve)
+        assert (found["level"], found["approximate"], found["of_objective"]) == (0.95, False, None)
+        assert found["points"][0]["threshold"] is None
+        for cut in found["points"][1::7]:
+            asked = terms | {"threshold": cut["threshold"]}
+            single = reader.get(f"{address}/operating-point", params=asked).json()
+            assert cut == {name: single[name] for name in cut}
+    cheapest = found["points"][found["least_cost"]]
+    single = reader.get(f"{address}/operating-point", params=terms).json()
+    assert (cheapest["threshold"], cheapest["cost"]) == (single["threshold"], single["cost"])
+    few = reader.get(f"{address}/operating-points", params=terms | {"points": 10}).json()
+    assert len(few["points"]) <= 10
+    assert not few["exact"]
+    assert few["points"][few["least_cost"]] == cheapest
+
+
+def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str) -> None:
+    client = small.client(small.key())
+    objective = {"metric": "tpr", "fpr": 0.2}
+    job = small.train(client, dataset_id, name="cut", objective=objective)
+    address = f"/v1/models/{job['model_id']}"
+    chosen = client.get(address).json()["operating_point"]
+    for on in ("validation", "train"):
+        found = client.get(f"{address}/operating-points?points=10&on={on}").json()
+        cut = found["points"][found["of_objective"]]
+        there = client.get(f"{address}/metrics?on={on}").json()["operating_point"]
+        assert (cut["fpr"], cut["tpr"]) == (there["fpr"], there["tpr"])
+        assert found["least_cost"] is None
+        if on == "validation":
+            assert cut["threshold"] == chosen["threshold"]
+
+
 def test_bands(reader: httpx.Client, address: str) -> None:
     assert "band" not in reader.get(f"{address}/roc").json()
     narrow, wide = (
@@ -113,7 +153,13 @@ def test_what_was_not_judged_has_no_curve(small: Service, dataset_id: str) -> No
     client = small.client(small.key())
     job = small.train(client, dataset_id, name="unjudged", validation={"method": "none"})
     address = f"/v1/models/{job['model_id']}"
-    for question in ("roc", "operating-point?fpr=0.1", "plot", "plot?kind=pauc&format=vega"):
+    for question in (
+        "roc",
+        "operating-point?fpr=0.1",
+        "operating-points",
+        "plot",
+        "plot?kind=pauc&format=vega",
+    ):
         refused(client.get(f"{address}/{question}"), 404, "no_curve", "'none'")
     score = client.get(f"{address}/score?age=1&income=2").json()
     assert (score["fpr"], score["tpr"]) == (None, None)

@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as StillWaiting
 
 import httpx
 import pytest
-from live_service import OWNER, Service, table
+from live_service import OWNER, STRANGER, Service, table
 from sqlalchemy.orm import Session
 
 from app.evaluation import service as evaluations
@@ -177,6 +177,23 @@ def test_aliases(service_on_both: Service) -> None:
     ]
     back = put(alias.json()["history"][1]["model_id"], If_Match='"2"')
     assert back.json()["model_id"] == first
+    assert (
+        client.put("/v1/models/churn/aliases/canary", json={"model_id": second}).status_code == 201
+    )
+    pages = [client.get("/v1/models/churn/aliases?limit=1").json()]
+    pages.append(client.get(f"/v1/models/churn/aliases?after={pages[0]['next']}").json())
+    assert [(each["alias"], each["model_id"]) for page in pages for each in page["data"]] == [
+        ("canary", second),
+        ("champion", first),
+    ]
+    assert [page["has_more"] for page in pages] == [True, False]
+    assert pages[1]["data"][0] == {
+        name: value for name, value in client.get(address).json().items() if name != "history"
+    }
+    assert client.get("/v1/models/other/aliases").json()["data"] == []
+    stranger = service.client(service.key(STRANGER))
+    for caller, name in ((stranger, "churn"), (client, "nothing"), (client, "A!")):
+        assert caller.get(f"/v1/models/{name}/aliases").status_code == 404
     assert client.put("/v1/models/churn/aliases/A!", json={"model_id": first}).status_code == 422
 
 

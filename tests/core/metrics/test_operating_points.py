@@ -11,8 +11,11 @@ from pair_reference import rankings, repeat_rows, roc_points
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     ClassTotals,
+    Costs,
+    cuts_along,
     operating_point,
     operating_point_on_curve,
+    operating_points_on_curve,
     roc_curve,
     summarise,
     wilson_interval,
@@ -162,3 +165,68 @@ def test_bad_requests_are_refused(options, message):
 def test_totals_must_be_positive(value):
     with pytest.raises(InvalidData, match="negative must be positive and finite"):
         ClassTotals(1.0, value, 1.0, 1.0)
+
+
+@given(rankings(weighted=True), st.none() | st.floats(0.01, 0.99))
+def test_many_cuts_at_once_are_the_single_ones(ranking, prevalence):
+    y, scores, weights = ranking
+    summary = summarise(y, scores, weights)
+    terms = {"costs": Costs(1.0, 3.0), "prevalence": prevalence}
+    every = cuts_along(summary.curve, 1000)
+    assert every.tolist() == list(range(len(summary.curve)))
+    found = operating_points_on_curve(summary.curve, summary.totals, every, **terms)
+    for point, threshold in zip(found, summary.curve.thresholds.tolist(), strict=True):
+        single = operating_point_on_curve(
+            summary.curve, summary.totals, threshold=threshold, **terms
+        )
+        assert repr(point) == repr(single)
+
+
+@given(rankings(weighted=True), rates)
+def test_the_flagged_share_is_that_of_the_rows(ranking, threshold):
+    y, scores, weights = ranking
+    point = operating_point(y, scores, sample_weight=weights, threshold=threshold)
+    share = weights[scores >= threshold].sum() / weights.sum()
+    assert point.flagged.value == pytest.approx(share)
+    assert 0.0 <= point.flagged.low <= point.flagged.value <= point.flagged.high <= 1.0
+    everything = operating_point(y, scores, threshold=-math.inf, prevalence=0.2)
+    assert everything.flagged[:2] == (1.0, pytest.approx(everything.flagged.low))
+    assert everything.flagged.high == 1.0
+
+
+def test_the_flagged_share_by_hand():
+    """A tenth of rows to come is positive; MOVER joins Wilson's ends of 4 of 5 and of 1 of 5."""
+    y, scores = np.repeat([1, 0], 5), [5.0, 4.0, 3.0, 2.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+    point = operating_point(y, scores, threshold=1.0, prevalence=0.1)
+    caught, flagged = wilson_interval(0.8, 5), wilson_interval(0.2, 5)
+    assert point.flagged.value == pytest.approx(0.1 * 0.8 + 0.9 * 0.2)
+    reach = math.hypot(0.1 * (0.8 - caught.low), 0.9 * (0.2 - flagged.low))
+    assert point.flagged.low == pytest.approx(point.flagged.value - reach)
+    reach = math.hypot(0.1 * (caught.high - 0.8), 0.9 * (flagged.high - 0.2))
+    assert point.flagged.high == pytest.approx(point.flagged.value + reach)
+
+
+def test_cuts_along_a_long_curve_have_both_ends_the_top_and_what_is_kept():
+    rng = np.random.default_rng(0)
+    y = rng.random(20_000) < 0.3
+    curve = roc_curve(y, rng.normal(size=y.size) + y)
+    for most in (10, 200):
+        cuts = cuts_along(curve, most, kept=[4321])
+        assert most / 2 < cuts.size <= most
+        assert np.all(np.diff(cuts) > 0)
+        assert {0, 4321, len(curve) - 1} <= set(cuts.tolist())
+    length = curve.fpr[cuts] + curve.tpr[cuts]
+    assert np.diff(length).max() <= 2.5 / 100
+    # The top thousandth, which is a thousandth of the curve's length or little more, has many.
+    assert (curve.fpr[cuts] <= 0.001).sum() > 10
+
+
+def test_bad_points_of_a_curve():
+    summary = summarise([0, 1, 0], [1.0, 2.0, 3.0])
+    for points in ([-1], [4], [0.5], [[0]]):
+        with pytest.raises(InvalidParameter, match="indices from 0 to 3"):
+            operating_points_on_curve(summary.curve, summary.totals, points)
+    with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
+        operating_points_on_curve(summary.curve, summary.totals, [0], prevalence=1.0)
+    with pytest.raises(InvalidParameter, match="at least 3, got 2"):
+        cuts_along(summary.curve, 2, kept=[1])
