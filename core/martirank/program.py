@@ -379,7 +379,8 @@ class Program:
         O(n_rows · T²).
         """
         scores = np.empty(len(X))
-        _score(X, self.nodes, self.words, self.n_layers, output == "vote", scores)
+        if len(X):  # the kernel takes rows in blocks, of one row at least
+            _score(X, self.nodes, self.words, self.n_layers, output == "vote", scores)
         return scores
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:

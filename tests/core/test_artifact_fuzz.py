@@ -1,72 +1,33 @@
-"""Artifacts of every algorithm with something wrong in them: a ranker that scores, or `ArtifactError`.
+"""Artifacts of every form with something wrong in them: a ranker that scores, or `ArtifactError`.
 
 `make long` tries 500 of each kind.
 """
 
+import warnings
+
 import numpy as np
 import pytest
-from artifact_bytes import (
-    json_values,
-    load_or_refuse,
-    put_together,
-    table_for,
-    take_apart,
-    with_categories,
-)
+from artifact_bytes import json_values, load_or_refuse, put_together, take_apart
+from forms import FORMS, draw_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from long_form import LONG_FORM
 
-from core import Logistic, RankAverage, RankBoost, TreeRank
 from core.artifact import save
-from core.registry import ALGORITHMS
-
-VARIANTS = {
-    **{name: (name, {}) for name in ALGORITHMS},
-    "rankboost on columns": ("rankboost", {"weak_ranker": "column"}),
-    "rankboost on trees": ("rankboost", {"weak_ranker": "tree"}),
-    "adaboost_mr by example": ("adaboost_mr", {"pairs": "example"}),
-    "auc_svm on waves": ("auc_svm", {"feature_map": "fourier", "n_components": 4, "C": 1.0}),
-    "auc_svm on landmarks, on categories": (
-        "auc_svm",
-        {"feature_map": "nystroem", "n_components": 4, "C": 1.0},
-    ),
-    "pauc_svm on bins, on categories": (
-        "pauc_svm",
-        {"feature_map": "bins", "surrogate": "sigmoid", "fpr_max": 0.5, "C": 1.0},
-    ),
-    "rankboost on categories": ("rankboost", {"n_rounds": 4}),
-    "adaboost_mh on categories": ("adaboost_mh", {"n_rounds": 4}),
-    "aucboost of classifiers": ("aucboost", {"weak_ranker": "logistic"}),
-    "treerank by cubes on categories": ("treerank", {"splitter": "grid", "max_depth": 3}),
-    "treerank by lines on categories": ("treerank", {"splitter": "linear_svm", "max_depth": 2}),
-    "treerank by forests": ("treerank", {"splitter": "random_forest", "max_depth": 1}),
-    "rank_average on categories": (
-        "rank_average",
-        {"members": [RankBoost(n_rounds=3), Logistic(C=1.0), TreeRank(max_depth=3)]},
-    ),
-}
 
 fuzz = settings(
-    max_examples=500 if LONG_FORM else 20,
+    max_examples=500 if LONG_FORM else 12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(scope="module", params=FORMS)
 def small(request):
-    """The artifact of a ranker of few rounds, some of them dropped by early stopping."""
-    name, parameters = VARIANTS[request.param]
-    ranker = (RankAverage if name == "rank_average" else ALGORITHMS[name])(**parameters)
-    if "n_rounds" in ranker.get_params():
-        ranker.set_params(n_rounds=4)
-    if "early_stopping_rounds" in ranker.get_params():
-        ranker.set_params(early_stopping_rounds=2)
-    X, y = table_for(type(ranker))
-    if request.param.endswith("on categories"):
-        X = with_categories(X)
-    return save(ranker.fit(X, y))
+    """The artifact of a ranker of few rounds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return save(FORMS[request.param].fit(draw_rows(120)))
 
 
 @fuzz

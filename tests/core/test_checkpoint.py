@@ -1,11 +1,10 @@
 """A fit that was stopped goes on from its checkpoint to the same bits; one of anything else is left alone."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
+from forms import FORMS, draw_rows, numbers_of
 from llvmlite import binding
 from llvmlite.binding.targets import FeatureMap
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +14,7 @@ import core
 from core import RankBoost, TreeRank, save
 from core.checkpoint import Checkpoints, Resumable, identify_machine, offered
 from core.errors import ArtifactError
+from core.registry import ALGORITHMS
 
 N = 160
 ROUNDS = 23  # more than histograms go on without being filled anew
@@ -24,65 +24,23 @@ class Stop(BaseException):
     """What stops a fit: no Exception, as in the fit process."""
 
 
-def draw() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(3)
-    X = pd.DataFrame(rng.normal(size=(N, 3)).round(2), columns=list("abc"))
-    X.loc[rng.random(N) < 0.2, "b"] = np.nan
-    X["colour"] = rng.choice(["red", "green", "blue", "grey"], N)
-    y = X["a"] + (X["colour"] == "red") + rng.normal(size=N) > 0.3
-    return X, y.to_numpy(), rng.integers(1, 4, N).astype(float)
-
-
-X, Y, WEIGHT = draw()
-NUMBERS = X[["a", "b", "c"]]
-LABELS = np.column_stack([Y, X["c"] > 0.2, X["a"] > X["c"]]).astype(int)
-PAIRS = np.random.default_rng(5).integers(0, N, (300, 2))
-PAIRS = PAIRS[PAIRS[:, 0] != PAIRS[:, 1]]
-
-STOPS = {"early_stopping_rounds": 8, "validation_fraction": 0.3}
-TREES = {"weak_ranker": "tree", "max_leaves": 5, "min_samples_leaf": 3}
-SAMPLED = TREES | {"subsample": 0.6, "max_features": 0.5, "random_state": 4}
-
-FITS = {
-    "rankboost": ("RankBoost", {}, X),
-    "rankboost stops early": ("RankBoost", STOPS, X),
-    "rankboost columns": ("RankBoost", {"weak_ranker": "column"}, NUMBERS),
-    "rankboost trees": ("RankBoost", TREES, X),
-    "rankboost trees sampled, stop early": ("RankBoost", SAMPLED | STOPS, X),
-    "rankboost trees pushed": ("RankBoost", TREES | {"push": 2.0, "leaf": "newton"}, X),
-    "coordinate": ("CoordinateRankBoost", STOPS, X),
-    "coordinate columns": ("CoordinateRankBoost", {"weak_ranker": "column"}, NUMBERS),
-    "smooth margin": ("SmoothMarginRank", {}, X),
-    "smooth margin columns": ("SmoothMarginRank", {"weak_ranker": "column"}, NUMBERS),
-    "adaboost": ("AdaBoost", {}, X),
-    "adaboost stops early": ("AdaBoost", STOPS | {"include_constant": False}, X),
-    "aucboost": ("AUCBoost", {}, X),
-    "aucboost classifiers": ("AUCBoost", {"weak_ranker": "logistic", "n_rounds": 5}, X),
-    "aucboost forests": ("AUCBoost", {"weak_ranker": "random_forest", "n_rounds": 2}, NUMBERS),
-    "logitboost sampled": ("LogitBoost", {**SAMPLED, **STOPS}, X),
-    "splines": ("KomoriEguchiBoost", {"fpr_max": 0.5}, NUMBERS),
-    "multilabel": ("AdaBoostMH", STOPS, X),
-    "multilabel ranking": ("AdaBoostMR", {}, X),
-    "multilabel, by example": ("AdaBoostMR", {"pairs": "example"}, X),
-}
-PAIR_FITS = {
-    "pairs": ("RankBoost", {}, X),
-    "pairs stop early": ("CoordinateRankBoost", STOPS, X),
-    "pairs columns": ("SmoothMarginRank", {"weak_ranker": "column"}, NUMBERS),
-    "pairs trees": ("RankBoost", SAMPLED, X),
-}
+ROWS = draw_rows(N)
+NUMBERS = numbers_of(ROWS.table).fillna(0.0)
+X, Y = ROWS.table, ROWS.y
+WEIGHT = np.random.default_rng(3).integers(1, 4, N).astype(float)
+BOOSTED = [
+    name
+    for name, form in FORMS.items()
+    if form.algorithm in ALGORITHMS
+    and ALGORITHMS[form.algorithm].__module__.startswith("core.boosting")
+]
 
 
 def fit_of(name: str) -> Callable[..., bytes]:
     """A fit that takes a callback and returns the artifact."""
-    algorithm, parameters, table = (FITS | PAIR_FITS)[name]
-    ranker = getattr(core, algorithm)(**{"n_rounds": ROUNDS, **parameters})
-    if name in PAIR_FITS:
-        fit = partial(ranker.fit_pairs, table, PAIRS)
-    else:
-        y = LABELS if ranker.target == "multilabel" else Y
-        fit = partial(ranker.fit, table, y, WEIGHT)
-    return lambda callback: save(fit(callback=callback))
+    form = FORMS[name]
+    weight = None if form.learns == "pairs" else WEIGHT
+    return lambda callback: save(form.fit(ROWS, weight, callback, n_rounds=ROUNDS))
 
 
 def stopped(fit: Callable[..., object], at: int, resume: bytes | None = None) -> bytes | None:
@@ -107,7 +65,7 @@ def steps_of(fit: Callable[..., bytes]) -> tuple[bytes, list[int]]:
     return data, steps
 
 
-@pytest.mark.parametrize("name", FITS | PAIR_FITS)
+@pytest.mark.parametrize("name", BOOSTED)
 def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
     fit = fit_of(name)
     whole, steps = steps_of(fit)
@@ -168,7 +126,7 @@ def test_other_parameters_are_another_fit(other: core.RankBoost) -> None:
 
 def test_other_rows_are_another_fit() -> None:
     checkpoint = stopped(fit_of("rankboost"), 7)
-    moved = X.assign(a=X["a"].where(X.index != 5, 9.0))
+    moved = X.assign(size=X["size"].where(X.index != 5, 9.0))
     codes = X.assign(colour=X["colour"].astype("category").cat.codes.astype(float))
     for table, y, weight in [
         (moved, Y, WEIGHT),
@@ -234,10 +192,10 @@ def _goes_unused(checkpoint: bytes | None, fit: Callable[..., object]) -> None:
     "fit",
     [
         lambda cb: core.AUCBoost(weak_ranker=LogisticRegression(), n_rounds=3).fit(
-            NUMBERS.fillna(0.0), Y, callback=cb
+            NUMBERS, Y, callback=cb
         ),
         lambda cb: core.AUCBoost(weak_ranker=DecisionTreeClassifier(max_depth=1), n_rounds=3).fit(
-            NUMBERS.fillna(0.0), Y, callback=cb
+            NUMBERS, Y, callback=cb
         ),
         lambda cb: TreeRank(max_depth=3).fit(X, Y, callback=cb),
     ],

@@ -10,13 +10,10 @@ from threadpoolctl import threadpool_limits
 from core import AUCBoost, MartiRank, TreeRank
 from core.classifiers import (
     STACKS,
-    ForestStack,
-    LinearStack,
     count_columns,
     expand,
     fit_classifier,
 )
-from core.errors import ArtifactError
 
 NUMERIC = np.zeros(3, dtype=np.int64)
 
@@ -183,49 +180,3 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind):
     none = type(both).join([], NUMERIC)
     assert len(none) == len(type(both).read(none.arrays(), 0, NUMERIC)) == 0
     assert all(array.dtype.kind != "O" for array in both.arrays().values())
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("linear_coef", lambda a: a[:1]),
-        ("linear_coef", lambda a: a[:, :2]),
-        ("linear_coef", lambda a: a * np.nan),
-        ("linear_center", lambda a: a.astype(np.float32)),
-        ("linear_scale", lambda a: a * 0),
-        ("linear_scale", lambda a: a * np.inf),
-        ("linear_intercept", lambda a: a[:, np.newaxis]),
-    ],
-)
-def test_other_linear_states_are_refused(name, change):
-    arrays = two("linear")[2].arrays()
-    with pytest.raises(ArtifactError, match="linear_"):
-        LinearStack.read(arrays | {name: change(arrays[name])}, 2, NUMERIC)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("forest_n_trees", lambda a: a[:1]),
-        ("forest_n_trees", lambda a: a * 0),
-        ("forest_n_trees", lambda a: a + 1),
-        ("forest_n_trees", lambda a: a * 2**40),
-        ("forest_n_nodes", lambda a: a + 1),
-        ("forest_n_nodes", lambda a: -a),
-        ("forest_column", lambda a: a + 3),
-        ("forest_column", lambda a: a - 1),
-        ("forest_column", lambda a: np.where(a < 0, 0, a)),
-        ("forest_column", lambda a: a[:-1]),
-        ("forest_second", lambda a: a * 0),
-        ("forest_second", lambda a: -a),
-        ("forest_second", lambda a: a + 10_000),
-        ("forest_second", lambda a: a * 2**55),
-        ("forest_threshold", lambda a: a * np.nan),
-        ("forest_value", lambda a: a + 1),
-        ("forest_missing_first", lambda a: a.astype(np.int64)),
-    ],
-)
-def test_other_forest_states_are_refused(name, change):
-    arrays = two("forest")[2].arrays()
-    with pytest.raises(ArtifactError, match="forest_"):
-        ForestStack.read(arrays | {name: change(arrays[name])}, 2, NUMERIC)

@@ -103,11 +103,6 @@ def test_ranks(algorithm):
     assert above.mean() > 0.8
 
 
-def test_same_data_same_bits(algorithm):
-    X, y = make_table()
-    assert_same_state(algorithm().fit(X, y), algorithm().fit(X.copy(), y.copy()))
-
-
 def test_one_thread_or_two_same_bits(algorithm):
     X, y = make_table(n=350_000, d=3)  # large enough for every way that threads are used
     before = numba.get_num_threads()

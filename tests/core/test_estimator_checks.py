@@ -1,8 +1,9 @@
-"""scikit-learn's own checks of an estimator, for every registered algorithm for two classes."""
+"""scikit-learn's own checks of an estimator, for every registered algorithm for two classes, and for some forms."""
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
+from core import AUCSVM, PAUCSVM, Logistic, RankAverage, RankBoost
 from core.registry import ALGORITHMS
 
 # Checks that are known to fail, by algorithm and name, each with its reason.
@@ -13,14 +14,22 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     }
 }
 
-BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
+CHECKED = {
+    **{name: own for name, own in ALGORITHMS.items() if own.target == "binary"},
+    "average of ranks": lambda: RankAverage(members=[Logistic(), RankBoost(n_rounds=5)]),
+    "svm on landmarks": lambda: AUCSVM(feature_map="nystroem", n_components=30),
+    "svm on bins": lambda: AUCSVM(feature_map="bins", C=1.0),
+    "sigmoid svm on waves": lambda: PAUCSVM(
+        feature_map="fourier", n_components=30, surrogate="sigmoid", fpr_max=0.5, C=1.0
+    ),
+}
 
 
 # One test for all checks of an algorithm: most take less than what a test of its own costs.
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("name", CHECKED)
 @pytest.mark.filterwarnings("ignore")
 def test_check_estimator(name):
-    ranker = BINARY[name]()
+    ranker = CHECKED[name]()
     few = {"n_rounds": 20, "n_trees": 5}  # what learns enough for scikit-learn
     ranker.set_params(**{k: v for k, v in few.items() if k in ranker.get_params()})
     done = check_estimator(ranker, expected_failed_checks=EXPECTED_FAILURES.get(name, {}))

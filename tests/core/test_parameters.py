@@ -1,6 +1,6 @@
 """The schema in the signatures, and the checks drawn from it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -105,38 +105,68 @@ def test_defaults_obey_the_schema_and_pydantic_reads_it(algorithm):
             adapter.validate_python("not a value")
 
 
-BAD_PARAMETERS = [
-    {"n_rounds": 0},
-    {"n_rounds": 1.5},
-    {"n_rounds": True},
-    {"max_bins": 1},
-    {"max_bins": 65_536},
-    {"learning_rate": 0.0},
-    {"learning_rate": float("nan")},
-    {"smoothing": -0.1},
-    {"max_bins": None},
-    {"weak_ranker": "forest"},
+def beyond(annotation):
+    """Values just outside each bound that an annotation has, and some of a wrong type."""
+    kinds = [kind for kind in get_args(annotation) if get_origin(kind) is Annotated]
+    yield from (value for kind in kinds for value in beyond(kind))
+    if get_origin(annotation) is not Annotated:
+        return
+    whole = int in {get_args(annotation)[0], *get_args(get_args(annotation)[0])}
+    step = 1 if whole else 1e-7
+    for bound in get_args(annotation)[1:]:
+        match bound:
+            case Ge(least):
+                yield least - step
+            case Gt(least):
+                yield least
+            case Le(most):
+                yield most + step * max(1, abs(most)) if not whole else most + 1
+            case Lt(most):
+                yield most
+    yield from beyond(get_args(annotation)[0])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+def test_what_the_schema_forbids_is_refused_by_name_at_fit_and_in_an_artifact(algorithm):
+    X, y = [[0.0], [1.0]], [0, 1]
+    if algorithm.target == "multilabel":
+        y = [[0, 1], [1, 0]]
+    arrays, meta = algorithm().fit(X, y).get_state()
+    n_refused = 0
+    for parameter in list_parameters(algorithm):
+        for wrong in (*beyond(parameter.annotation), "not a value", float("nan"), ()):
+            with pytest.raises(InvalidParameter, match=rf"^{parameter.name} must be .*got "):
+                algorithm(**{parameter.name: wrong}).fit(X, y)
+            with pytest.raises(InvalidParameter, match=rf"^{parameter.name} must be "):
+                algorithm.from_state({parameter.name: wrong}, arrays, meta)
+            n_refused += 1
+    assert n_refused > 3 * len(algorithm().get_params(deep=False))
+    with pytest.raises(InvalidParameter, match="no parameter 'depth'"):
+        algorithm.from_state({"depth": 3}, arrays, meta)
+
+
+# Rules across parameters.
+EMPTY_WINDOW = r"fpr_max must be greater than fpr_min \(0.2\), got 0.1"
+WINDOWED = ("komori_eguchi_boost", "greedy_pairs", "pauc_svm", "pauc_svm_dc", "asymmetric_svm")
+LEVELS = {"weak_ranker": "tree", "max_depth": 11, "max_leaves": None}
+NEEDS_CV = "leafrank_pruning='cv' needs pruning='cv'"
+HOLDS_OUT = "unless pruning holds rows out"
+TOGETHER = [
+    *((name, {"fpr_min": 0.2, "fpr_max": 0.1}, EMPTY_WINDOW) for name in WINDOWED),
+    ("rankboost", LEVELS, "max_depth must be at most 10 where max_leaves is None"),
+    ("rankboost", {"push": 2.0}, "push must be 1 unless weak_ranker is 'tree', got 2"),
+    ("rankboost", {"smoothing": 2.0}, "smoothing must be at most 1 unless .*, got 2.0"),
+    ("coordinate_rankboost", {"weak_ranker": "tree"}, "must be one of 'stump', 'column'"),
+    ("treerank", {"order": "validation"}, HOLDS_OUT),
+    ("treerank", {"pruning": "structural", "order": "validation"}, HOLDS_OUT),
+    ("treerank", {"pruning": "structural", "splitter": "random_forest"}, "'random_forest'$"),
+    ("treerank", {"leafrank_pruning": "cv"}, NEEDS_CV),
+    ("treerank", {"leafrank_pruning": "cv", "pruning": "cv", "splitter": "axis"}, NEEDS_CV),
+    ("treerank", {"pruning": "cv", "leaf_penalty": 0.1}, "must be 0 unless pruning is None"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "values"),
-    [
-        pytest.param(algorithm, values, id=f"{values}-{algorithm_name}")
-        for values in BAD_PARAMETERS
-        for algorithm_name, algorithm in ALGORITHMS.items()
-        if next(iter(values)) in algorithm().get_params()
-    ],
-)
-def test_fit_and_from_state_refuse_bad_parameters(algorithm, values):
-    X, y = [[0.0], [1.0]], [0, 1]
-    name = next(iter(values))
-    if algorithm.target == "multilabel":
-        y = [[0, 1], [1, 0]]
-    with pytest.raises(InvalidParameter, match=rf"^{name} must be .*, got "):
-        algorithm(**values).fit(X, y)
-    arrays, meta = algorithm().fit(X, y).get_state()
-    with pytest.raises(InvalidParameter, match=rf"^{name} must be "):
-        algorithm.from_state(values, arrays, meta)
-    with pytest.raises(InvalidParameter, match="no parameter 'depth'"):
-        algorithm.from_state({"depth": 3}, arrays, meta)
+@pytest.mark.parametrize(("name", "values", "message"), TOGETHER)
+def test_parameters_that_do_not_go_together_are_refused(name, values, message):
+    with pytest.raises(InvalidParameter, match=message):
+        ALGORITHMS[name](**values).fit(np.eye(4), [0, 1, 0, 1])

@@ -9,7 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import core
 from core.errors import InvalidData
 from core.table import (
     MAX_CATEGORIES,
@@ -232,39 +231,3 @@ def test_names_of_mixed_types_are_refused():
     with pytest.raises(InvalidData, match=r"all text or none, got \['a', 7\]"):
         to_matrix(pd.DataFrame([[1, 2]], columns=["a", 7]))
     assert to_matrix(pd.DataFrame([[1, 2]]))[0].tolist() == [[1, 2]]
-
-
-@pytest.mark.parametrize(
-    "ranker",
-    [
-        core.TreeRank(),
-        core.TreeRank(splitter="grid", grid_resolution=1),
-        core.TreeRankForest(n_trees=3),
-        core.MartiRank(n_rounds=4),
-        core.SampledMartiRank(n_rounds=4, n_bags=1, noise_rate=0.0),
-        core.RankBoost(n_rounds=5, weak_ranker="tree"),
-        core.AUCSVM(C=1.0),
-        core.PAUCSVM(C=1.0, feature_map="fourier", n_components=8),
-        core.PAUCSVM(C=1.0, feature_map="bins"),
-        core.PAUCSVM(C=1.0, feature_map="nystroem", n_components=8),
-        core.AUCBoost(n_rounds=3, weak_ranker="logistic"),
-    ],
-    ids=lambda ranker: f"{type(ranker).__name__}-{len(repr(ranker))}",
-)
-def test_a_code_beyond_all_categories_counts_as_missing(ranker):
-    """Who scores unchecked rows may read nothing beyond what a cut, or a table, holds."""
-    rng = np.random.default_rng(0)
-    codes, x = rng.integers(0, 70, 1000), rng.normal(size=1000)
-    y = (3 * (codes % 2) + x + rng.normal(size=1000) > 1).astype(int)
-    names = tuple(f"{k:02}" for k in range(70))
-    matrix = np.column_stack([codes, x])
-    matrix[::9, 0] = np.nan
-    ranker.fit(CodedTable(matrix, ("a", "b"), (names, None)), y)
-    again = core.load(core.save(ranker))
-    beyond = np.array([70.0, 71.0, 127.0, 128.0, 1e6, 1e18, 1e300, -1.0, -1e18, np.inf, -np.inf])
-    rows = np.column_stack([beyond, np.full(len(beyond), 0.3)])
-    missing = np.array([[np.nan, 0.3]])
-    for one in (ranker, again):
-        expected = one.score_rows(missing)[0]
-        for many in (rows, np.repeat(rows, 100, axis=0)):
-            assert one.score_rows(np.ascontiguousarray(many)) == pytest.approx(expected)

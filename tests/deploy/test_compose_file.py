@@ -57,12 +57,6 @@ def test_every_variable_of_the_file_is_in_the_example() -> None:
     assert in_the_example == in_the_file
 
 
-def test_the_example_states_the_defaults_of_the_file() -> None:
-    defaults = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", FILE.read_text()))
-    stated = dict(re.findall(r"^#([A-Z_]+)=(.*)$", EXAMPLE.read_text(), flags=re.MULTILINE))
-    assert stated == defaults
-
-
 @pytest.mark.parametrize("name", OURS)
 def test_our_processes_run_as_the_user_of_the_image(
     document: compose_file.Document, name: str

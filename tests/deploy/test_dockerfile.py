@@ -38,10 +38,6 @@ def test_dependencies_come_from_the_lock_with_hashes(image: dockerfile.Image) ->
     assert "--require-hashes" in install
     lock = install[install.index("-r") + 1]
     assert [c.sources[0] for c in image.copies() if c.target == lock] == ["requirements.lock"]
-    pins = re.findall(
-        r"^(\S+==\S+)(?: ;.*)? \\\n +--hash=", (ROOT / "requirements.lock").read_text(), re.M
-    )
-    assert len(pins) == len(re.findall(r"^\S", (ROOT / "requirements.lock").read_text(), re.M))
 
 
 def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:

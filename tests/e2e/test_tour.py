@@ -226,7 +226,7 @@ def api_memory_limited_to(more: int) -> Iterator[int]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
 @pytest.mark.usefixtures("model")
 def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
-    """Raw and as a form, 200 MB pass through an API process that may take 48 MB more than it has."""
+    """Raw and as a form, 100 MB pass through an API process that may take 48 MB more than it has."""
     key = (folder / "state" / "api-key").read_text().strip()
     megabyte = b"1,0\n" * (MIB // 4)
     part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="t.csv"\r\n\r\n'
@@ -250,7 +250,7 @@ def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
 
         upload(1)  # what a first one loads is no part of it either
         with api_memory_limited_to(48 * MIB) as pid:
-            upload(200)
+            upload(100)
             assert is_running(pid)
 
 

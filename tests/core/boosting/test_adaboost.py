@@ -103,12 +103,6 @@ def test_a_perfect_stump_ends_the_run():
     assert ranker.predict(X).tolist() == [0, 0, 1, 1]
 
 
-def test_no_edge_ends_the_run():
-    ranker = AdaBoost().fit(np.zeros((4, 1)), [0, 0, 1, 1])
-    assert (ranker.stop_reason_, len(ranker.rounds_)) == ("no_edge", 0)
-    assert ranker.decision_function(np.zeros((2, 1))).tolist() == [0.0, 0.0]
-
-
 def balanced_confidence_rated_adaboost(X, positive, n_rounds):
     """Schapire & Singer 1999 on stumps, the class totals set to ½ before each round.
 

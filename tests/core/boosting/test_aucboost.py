@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from core import AUCBoost, RankBoost, load, save
+from core import AUCBoost, RankBoost, save
 from core.coding import two_sided
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
@@ -90,22 +89,6 @@ def test_foreign_estimators_are_not_saved():
         ranker.contributions(X)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_classifiers_with_names_are_saved(name):
-    X, y, weight = table()
-    X[::9, 2] = np.nan
-    colour = np.where(X[:, 1] > 0.8, "red", "blue")
-    frame = pd.DataFrame({"a": X[:, 0], "colour": colour, "c": X[:, 2]})
-    ranker = AUCBoost(n_rounds=6, weak_ranker=name).fit(frame, y, weight)
-    again = load(save(ranker))
-    scores = ranker.decision_function(frame)
-    assert again.decision_function(frame).tolist() == scores.tolist()
-    assert auc(y, scores, weight) > 0.75
-    assert ranker.structure()["estimator"] == name
-    with pytest.raises(InvalidParameter, match=f"the weak rankers are {name}"):
-        again.contributions(frame)
-
-
 def test_rounds_of_a_forest_draw_anew_and_the_same_again():
     X, y, _ = table()
     one, other = (
@@ -116,25 +99,6 @@ def test_rounds_of_a_forest_draw_anew_and_the_same_again():
     arrays = one.get_state()[0]
     half = len(arrays["forest_column"]) // 3
     assert not np.array_equal(arrays["forest_column"][:50], arrays["forest_column"][half:][:50])
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("alpha", lambda a: a * np.nan),
-        ("threshold", lambda a: a[:-1]),
-        ("linear_coef", lambda a: a[:-1]),
-        ("linear_scale", lambda a: a * 0),
-    ],
-)
-def test_nonsense_about_classifiers_is_refused(name, change):
-    X, y, _ = table()
-    ranker = AUCBoost(n_rounds=3, weak_ranker="logistic").fit(X, y)
-    arrays, meta = ranker.get_state()
-    with pytest.raises(ArtifactError, match=name):
-        AUCBoost.from_state(
-            ranker.get_params(deep=False), arrays | {name: change(arrays[name])}, meta
-        )
 
 
 class Mute(BaseEstimator):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.bounds import best_bipartite_margin, makes_progress, stump_outputs
+from core.bounds import best_bipartite_margin, stump_outputs
 from core.metrics import roc_curve
 from core.metrics.margins import log_pair_loss, margin_distribution, smooth_margin
 from core.registry import ALGORITHMS
@@ -60,33 +60,10 @@ def test_smooth_margin_below_margin_below_rho(name, seed):
     assert margin > 0  # separable, and boosted long enough
 
 
-def test_smooth_margin_ranking_keeps_the_same_margins():
-    X, y = table(0, separable=True)
-    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
-    ranker = ALGORITHMS["smooth_margin_rank"](n_rounds=40).fit(X, y, weight)
-    combination, scores = ranker.combination(), ranker.decision_function(X)
-    l1_norm = combination.weights.sum()
-    spread = margin_distribution(roc_curve(y, scores, weight), l1_norm)
-    assert ranker.margin_[-1] == pytest.approx(spread.least)
-    log_loss = log_pair_loss(y, scores, weight)
-    assert ranker.smooth_margin_[-1] == pytest.approx(smooth_margin(log_loss, l1_norm))
-    assured = makes_progress(combination.d_plus, combination.d_minus)
-    assert not (ranker.progress_assured_ & ~assured).any()
-
-
 def test_rankers_of_other_forms_combine_nothing():
     X, y = table(0)
     both = np.column_stack([y, 1 - y])
     assert ALGORITHMS["adaboost_mr"](n_rounds=3).fit(X, both).combination() is None
-
-
-def test_weighted_rows_scale_the_least_pair_to_one():
-    X, y = table(4)
-    weight = np.random.default_rng(4).integers(2, 6, len(y)).astype(float)
-    ranker = ALGORITHMS["rankboost"](n_rounds=10).fit(X, y, weight)
-    least = weight[y == 1].min() * weight[y == 0].min()
-    loss = np.exp(log_pair_loss(y, ranker.decision_function(X), weight))
-    assert loss == pytest.approx(ranker.loss_[-1] / least)
 
 
 @pytest.mark.parametrize("name", RANKING)

@@ -5,7 +5,6 @@ import pytest
 
 from core import KomoriEguchiBoost
 from core.boosting.smooth_pauc import SmoothArea
-from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc, partial_auc
 
 
@@ -111,12 +110,6 @@ def test_missing_values_have_a_step_of_their_own():
     assert (ranker.predict(X) == y).all()
 
 
-def test_nothing_to_tell_rows_apart_by():
-    ranker = KomoriEguchiBoost().fit(np.full((4, 2), [1.0, np.nan]), [0, 1, 0, 1])
-    assert (ranker.stop_reason_, len(ranker.rounds_)) == ("no_edge", 0)
-    assert (ranker.decision_function(np.zeros((3, 2))) == 0.0).all()
-
-
 def test_a_perfect_feature_ends_the_rounds():
     x = np.r_[np.arange(20.0), np.arange(100.0, 120.0)]
     ranker = KomoriEguchiBoost(penalty=0.0, weak_ranker="stump", n_rounds=500)
@@ -145,44 +138,3 @@ def test_absurd_ranges_and_weights_are_survived():
         ranker = KomoriEguchiBoost().fit(X, y, weight)
     scores = ranker.decision_function(np.r_[X, [[1.7e308, -1.7e308, 1.0]]])
     assert np.isfinite(scores).all()
-
-
-BAD = {
-    "empty window": ({"fpr_min": 0.2, "fpr_max": 0.1}, r"fpr_max must be greater than fpr_min \(0.2\)"),
-    "negative penalty": ({"penalty": -1.0}, "penalty must be at least 0, got -1.0"),
-    "no knots": ({"n_knots": 0}, "n_knots must be at least 1, got 0"),
-    "too many knots": ({"n_knots": 101}, "n_knots must be at most 100, got 101"),
-    "unknown weak ranker": ({"weak_ranker": "tree"}, "weak_ranker must be one of 'spline', 'stump'"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_parameters_are_refused_by_name(case):
-    parameters, message = BAD[case]
-    with pytest.raises(InvalidParameter, match=message):
-        KomoriEguchiBoost(**parameters).fit([[0.0], [1.0]], [0, 1])
-
-
-def test_artifacts_that_contradict_themselves_are_refused():
-    X, y, _ = make_rows()
-    ranker = KomoriEguchiBoost(n_rounds=5).fit(X, y)
-    arrays, meta = ranker.get_state()
-    starts, breaks = arrays["starts"], arrays["breaks"]
-    wrong = {
-        "starts must ascend": {"starts": starts[::-1].copy()},
-        "breaks must ascend": {"breaks": breaks[::-1].copy()},
-        "breaks must be finite": {"breaks": np.where(breaks == breaks[0], np.nan, breaks)},
-        "pieces must be at least": {"pieces": np.full_like(arrays["pieces"], np.inf)},
-        "missing must be at least": {"missing": np.full(4, np.nan)},
-        "loss must be finite": {"loss": np.full(5, np.nan)},
-        "loss must be float64 of shape": {"loss": np.zeros(6)},
-        "feature must be from 0 to 3": {"feature": np.full(5, 4)},
-    }
-    for message, changed in wrong.items():
-        with pytest.raises(ArtifactError, match=message):
-            KomoriEguchiBoost.from_state(ranker.get_params(), arrays | changed, meta)
-    with pytest.raises(ArtifactError, match="loss must hold at most 4 values, got 5"):
-        KomoriEguchiBoost.from_state(ranker.get_params() | {"n_rounds": 4}, arrays, meta)
-    for offset in (np.inf, None, 1, "0"):
-        with pytest.raises(ArtifactError, match="offset must be"):
-            KomoriEguchiBoost.from_state(ranker.get_params(), arrays, meta | {"offset": offset})

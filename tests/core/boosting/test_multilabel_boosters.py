@@ -1,15 +1,13 @@
 """AdaBoost.MH and AdaBoost.MR against their definitions over (row, label) pairs."""
 
-import json
 import math
 
 import numba
 import numpy as np
-import pandas as pd
 import pytest
 
 from core import AdaBoost, AdaBoostMH, AdaBoostMR, CoordinateRankBoost, load, save
-from core.errors import ArtifactError, InvalidData
+from core.errors import InvalidData
 from core.metrics import auc
 
 BOTH = pytest.mark.parametrize("algorithm", [AdaBoostMH, AdaBoostMR])
@@ -161,39 +159,6 @@ def test_one_label_is_the_binary_algorithm():
 
 
 @BOTH
-def test_scores_parts_and_artifact(algorithm):
-    X, y = table(missing=0.1)
-    ranker = algorithm(n_rounds=30).fit(pd.DataFrame(X, columns=list("abcd")), y)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    scores = ranker.decision_function(frame)
-    assert scores.shape == y.shape
-    assert (scores == ranker.score_rows(X)).all()
-    assert ranker.n_labels_ == 3
-    assert (ranker.predict(frame) == (scores > 0)).all()
-    assert ranker.predict(frame).shape == y.shape
-    assert ranker.offset_ == pytest.approx(scores.mean(axis=0), rel=1e-9)
-    parts = ranker.contributions(frame)
-    assert parts.shape == (len(X), 4, 3)
-    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(scores, abs=1e-9)
-    structure = json.loads(json.dumps(ranker.structure(), allow_nan=False))
-    assert [len(label["rules"]) > 0 for label in structure["labels"]] == [True] * 3
-    again = load(save(ranker))
-    assert (again.decision_function(frame) == scores).all()
-    assert save(again) == save(ranker)
-
-
-@BOTH
-def test_weight_k_is_k_rows_and_zero_is_none(algorithm):
-    X, y = table(missing=0.1)
-    weight = np.random.default_rng(0).integers(0, 4, len(X))
-    weighted = algorithm(n_rounds=20).fit(X, y, weight).decision_function(X)
-    repeated = algorithm(n_rounds=20).fit(
-        np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0)
-    )
-    assert repeated.decision_function(X) == pytest.approx(weighted, abs=1e-9)
-
-
-@BOTH
 def test_it_stops_early_by_the_validation_part(algorithm):
     X, y = table(n=400)
     seen = []
@@ -251,35 +216,6 @@ def test_weights_that_leave_one_kind_are_refused(algorithm):
     X, y = table(n_labels=1)
     with pytest.raises(InvalidData, match="every weight is zero in class 1"):
         algorithm().fit(X, y, 1 - y[:, 0])
-
-
-@BOTH
-def test_foreign_state_is_refused(algorithm):
-    X, y = table()
-    ranker = algorithm(n_rounds=5).fit(X, y)
-    arrays, meta = ranker.get_state()
-    params = ranker.get_params()
-    votes = arrays["votes"]
-    bad = {
-        "votes": [
-            np.empty((0, 10_001), np.int8),
-            votes[:-1],
-            votes[:, :0],
-            votes * 2,
-            votes.astype(float),
-            votes[0],
-        ],
-        "feature": [arrays["feature"] + 4, arrays["feature"] - 9],
-        "alpha": [arrays["alpha"] * np.inf],
-        "threshold": [arrays["threshold"] * np.nan],
-        "above": [arrays["above"] + 1, arrays["above"] * np.nan],
-        "low": [arrays["low"] + 2],
-        "high": [arrays["high"] + 1],
-    }
-    for name, values in bad.items():
-        for value in values:
-            with pytest.raises(ArtifactError):
-                algorithm.from_state(params, arrays | {name: value}, meta)
 
 
 @BOTH

@@ -140,14 +140,6 @@ def test_the_two_rules_choose_differently():
     assert (loss["d_plus"], loss["d_minus"]) == (pytest.approx(0.2), 0.0)
 
 
-def test_the_step_is_never_negative():
-    X, y, _ = random_table(1)
-    for algorithm, _ in ALGORITHMS:
-        ranker = algorithm(n_rounds=20).fit(-X, y)
-        assert (ranker.rounds_["alpha"] > 0).all()
-        assert ranker.rounds_["sign"][0] == -1
-
-
 @pytest.mark.usefixtures("histograms")
 def test_intercept_makes_both_classes_lose_alike():
     # Corollary 13: with b = ½ ln(F₊/F₋), AdaBoost's loss F = F₊e^{-b} + F₋e^{b} is 2√F̃.
@@ -173,15 +165,6 @@ def test_a_perfect_ranker_ends_the_run():
     assert ranker.stop_reason_ == "perfect_ranker"
     assert len(ranker.rounds_) == 1
     assert ranker.predict(X).tolist() == [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
-def test_no_edge_ends_the_run(algorithm, criterion):
-    X = np.array([[0.0, np.nan], [1.0, np.nan], [0.0, np.nan], [1.0, np.nan]])
-    ranker = algorithm().fit(X, [0, 0, 1, 1])
-    assert ranker.stop_reason_ == "no_edge"
-    assert len(ranker.rounds_) == len(ranker.loss_) == 0
-    assert ranker.decision_function(X).tolist() == [0.0] * 4
 
 
 @pytest.mark.usefixtures("histograms")

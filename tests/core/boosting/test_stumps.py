@@ -18,7 +18,6 @@ from core.boosting.stumps import (
     StepFunctions,
     fold,
 )
-from core.errors import ArtifactError
 
 
 @pytest.fixture
@@ -55,13 +54,6 @@ def test_scores_are_the_sum_of_the_rounds(ranker):
     assert (ranker.score_rows(X) == ranker.decision_function(X)).all()
 
 
-def test_one_row_scores_as_in_a_batch(ranker):
-    X = np.random.default_rng(2).normal(size=(50, 4))
-    batch = ranker.score_rows(X)
-    assert [ranker.score_rows(X[i : i + 1])[0] for i in range(50)] == batch.tolist()
-    assert ranker.score_rows(X[:0]).shape == (0,)
-
-
 def test_blocks_of_rows_score_as_one_by_one():
     rng = np.random.default_rng(2)
     counts = np.array([FEW_THRESHOLDS, FEW_THRESHOLDS + 6, 1])  # counted through, bisected
@@ -80,14 +72,6 @@ def test_blocks_of_rows_score_as_one_by_one():
         assert steps.score(X[:n], 0.5).tolist() == one_by_one
 
 
-def test_read_only_rows_are_scored(ranker):
-    X = np.random.default_rng(2).normal(size=(5, 4))
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    assert (ranker.score_rows(frozen) == ranker.score_rows(X)).all()
-    assert (ranker.contributions(frozen) == ranker.contributions(X)).all()
-
-
 def test_threads_share_a_ranker(ranker):
     X = np.random.default_rng(3).normal(size=(2000, 4))
     expected = ranker.score_rows(X)
@@ -102,29 +86,6 @@ def test_threads_share_a_ranker(ranker):
     for thread in threads:
         thread.join()
     assert all((result == expected).all() for result in results)
-
-
-def test_contributions_add_up(ranker):
-    X = np.random.default_rng(4).normal(size=(100, 4))
-    X[::3, 1] = np.nan
-    parts = ranker.contributions(X)
-    assert parts.shape == X.shape
-    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(
-        ranker.decision_function(X), abs=1e-12
-    )
-
-
-def test_contributions_say_how_a_row_differs_from_the_average_one():
-    rng = np.random.default_rng(7)
-    X = np.round(rng.normal(size=(300, 3)), 1)
-    y = (X[:, 0] - X[:, 2] + rng.normal(size=300) > 0).astype(int)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    weight = rng.integers(1, 4, 300)
-    ranker = RankBoost(n_rounds=40).fit(X, y, weight)
-    parts = ranker.contributions(X)
-    assert np.average(parts, axis=0, weights=weight) == pytest.approx([0.0] * 3, abs=1e-12)
-    mean_score = np.average(ranker.decision_function(X), weights=weight)
-    assert ranker.offset_ == pytest.approx(mean_score, rel=1e-12)
 
 
 def test_coverage_is_the_share_of_the_training_weight(ranker):
@@ -148,13 +109,6 @@ def test_staged_scores_are_those_of_shorter_fits(ranker):
     for n_rounds, scores in enumerate(stages, start=1):
         shorter = RankBoost(n_rounds=n_rounds).fit(X, y)
         assert scores == pytest.approx(shorter.decision_function(X), abs=1e-10)
-
-
-def test_more_rounds_than_allowed_are_refused(ranker):
-    arrays, meta = ranker.get_state()
-    parameters = ranker.get_params() | {"n_rounds": 59}
-    with pytest.raises(ArtifactError, match=r"log_f_plus must hold 1 to 60 values .* got 61"):
-        RankBoost.from_state(parameters, arrays, meta)
 
 
 def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker):

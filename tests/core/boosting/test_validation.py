@@ -250,25 +250,6 @@ def test_a_class_too_small_to_hold_out_is_refused():
         BOOSTERS["rankboost"](early_stopping_rounds=5).fit(X, one)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"early_stopping_rounds": 0},
-        {"early_stopping_rounds": 2.5},
-        {"validation_fraction": 0.0},
-        {"validation_fraction": 1.0},
-        {"random_state": -1},
-        {"random_state": 2**32},
-        {"random_state": None},
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_refused_by_name(values):
-    X, y = noisy_table()
-    with pytest.raises(InvalidParameter, match=f"^{next(iter(values))} must be "):
-        BOOSTERS["adaboost"](**values).fit(X, y)
-
-
 @pytest.mark.parametrize("scale", [1e-96, 1e99])
 def test_the_scale_of_weights_does_not_matter(scale):
     X, y = noisy_table()

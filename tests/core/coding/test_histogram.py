@@ -1,6 +1,5 @@
 """Histograms against numpy's own counting."""
 
-import numba
 import numpy as np
 import pytest
 
@@ -38,22 +37,3 @@ def test_changes_amount_to_filling_anew(n_rows):
     fill_histograms(codes, weights, n_positives, filled)
     assert changed == pytest.approx(filled, abs=1e-11)
     assert ((changed == 0) == (filled == 0)).all()
-
-
-def test_threads_do_not_change_a_bit():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 256, (5, 60_001)).astype(np.uint8)
-    weights = rng.random(60_001)
-    results = []
-    before = numba.get_num_threads()
-    try:
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            histograms = np.empty((5, 2, 256))
-            fill_histograms(codes, weights, 20_000, histograms)
-            rows = np.arange(0, 60_001, 3, dtype=np.uint32)
-            change_histograms(codes, rows, weights[rows], 6_667, histograms)
-            results.append(histograms)
-    finally:
-        numba.set_num_threads(before)
-    assert (results[0] == results[1]).all()

@@ -48,13 +48,3 @@ def test_weights_count():
     assert half[1] != permutation_importance(lambda rows: rows[:, 1], X, y)[1]
     one = permutation_importance(lambda rows: rows[:, 1], X, y, 7 * weight)
     assert half == pytest.approx(one)
-
-
-def test_the_key_names_the_deals():
-    X, y = planted(200, 4)
-    first, again, other = (
-        permutation_importance(lambda rows: rows[:, 1], X, y, random_state=seed)
-        for seed in (0, 0, 1)
-    )
-    assert first.tolist() == again.tolist()
-    assert first.tolist() != other.tolist()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from core import GreedyPairs
-from core.errors import ArtifactError, InvalidParameter
 from core.linear.greedy_pairs import _Top
 from core.metrics import partial_auc
 
@@ -122,38 +121,3 @@ def test_values_far_beyond_the_training_rows_have_finite_scores():
     X, y, _ = make_rows()
     scores = GreedyPairs().fit(1e-300 * X, y).decision_function([[1.7e308, -1.7e308, 1.7e308]])
     assert np.isfinite(scores).all()
-
-
-BAD = {
-    "empty window": ({"fpr_min": 0.2, "fpr_max": 0.1}, r"fpr_max must be greater than fpr_min \(0.2\)"),
-    "one direction": ({"coarseness": 1}, "coarseness must be at least 2, got 1"),
-    "half a direction": ({"coarseness": 2.5}, "coarseness must be an integer, got 2.5"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_parameters_are_refused_by_name(case):
-    parameters, message = BAD[case]
-    with pytest.raises(InvalidParameter, match=message):
-        GreedyPairs(**parameters).fit([[0.0], [1.0]], [0, 1])
-
-
-def test_artifacts_that_contradict_themselves_are_refused():
-    X, y, _ = make_rows()
-    ranker = GreedyPairs().fit(X, y)
-    arrays, meta = ranker.get_state()
-    wrong = {
-        "coef must be at least": {"coef": np.full(3, np.nan)},
-        "coef must be at least -1e[+]100 and at most 1e[+]100, got 1e[+]200": {
-            "coef": np.full(3, 1e200)
-        },
-        "scale must be above 0 and finite": {"scale": np.zeros(3)},
-        "mean must be finite": {"mean": np.full(3, np.inf)},
-        "pauc must be at least 0 and at most 1": {"pauc": np.full(3, 1.5)},
-    }
-    for message, changed in wrong.items():
-        with pytest.raises(ArtifactError, match=message):
-            GreedyPairs.from_state(ranker.get_params(), arrays | changed, meta)
-    for offset in (np.inf, None, 1, "0"):
-        with pytest.raises(ArtifactError, match=r"offset must be (float|at least)"):
-            GreedyPairs.from_state(ranker.get_params(), arrays, meta | {"offset": offset})

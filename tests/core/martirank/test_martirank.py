@@ -2,7 +2,6 @@
 
 from xml.etree import ElementTree
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,49 +149,6 @@ def test_a_node_of_one_class_sends_all_its_way():
     assert ranker.expected_position(X).tolist() == [0.0, 0.0, 1.0, 1.0]
     alone = ranker.nodes_[ranker.nodes_["feature"] < 0]
     assert set(alone["rise_below"]) <= {0.0, 1.0}
-
-
-def test_constant_columns_tie_all_rows():
-    scores = (
-        MartiRank(n_rounds=5).fit(np.ones((6, 2)), [0, 1] * 3).expected_position(np.ones((2, 2)))
-    )
-    assert scores == pytest.approx([0.5, 0.5])
-
-
-def test_one_row_scores_as_among_many():
-    X, y, weight = table(n=300)
-    ranker = MartiRank(n_rounds=9).fit(X, y, weight)
-    scores = ranker.decision_function(X)
-    assert [ranker.decision_function(X[i : i + 1])[0] for i in range(len(X))] == scores.tolist()
-
-
-def test_threads_change_nothing():
-    X, y, weight = table(n=70_000)
-    before = numba.get_num_threads()
-    try:
-        nodes = []
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            nodes.append(MartiRank(n_rounds=6).fit(X, y, weight).nodes_)
-    finally:
-        numba.set_num_threads(before)
-    assert nodes[0].tobytes() == nodes[1].tobytes()
-
-
-def test_progress_tells_the_error_of_each_layer():
-    X, y, _ = table()
-    reports = []
-    MartiRank(n_rounds=4).fit(X, y, callback=lambda *report: reports.append(report))
-    assert [(step, of) for step, of, _ in reports] == [(t, 4) for t in range(1, 5)]
-    assert all(0.0 <= info["loss"] <= 0.5 for _, _, info in reports)
-
-
-def test_the_structure_tells_the_rules():
-    X, y, _ = table()
-    layers = MartiRank(n_rounds=3).fit(X, y).structure()["programs"][0]
-    assert [len(nodes) for nodes in layers] == [1, 2, 3]
-    assert layers[0][0]["condition"].startswith("x0 > ")
-    assert layers[0][0]["positive"] == pytest.approx(1.0)
 
 
 def test_categories_are_cut_as_sets():

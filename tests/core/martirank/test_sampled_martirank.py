@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core import load, save
-from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.errors import ArtifactError, InvalidData
 from core.martirank import SampledMartiRank
 from core.martirank.program import Mass, split
 from core.martirank.sampled import bound_noise_rate
@@ -160,21 +160,6 @@ def test_draws_depend_on_the_seed_alone():
         for seed in (1, 1, 2)
     )
     assert one.tobytes() == same.tobytes() != other.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"noise_rate": 0.5}, "noise_rate must be less than 0.5"),
-        ({"epsilon": 0.0}, "epsilon must be greater than 0"),
-        ({"n_rounds": 0}, "n_rounds"),
-        ({"subsample": 1.5}, "subsample"),
-        ({"output": "odds"}, "output"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters, message):
-    with pytest.raises(InvalidParameter, match=message):
-        SampledMartiRank(**parameters).fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_what_was_guessed_stays_with_the_artifact():

@@ -91,21 +91,6 @@ def test_weights_are_shares_not_counts(ranking, window):
     np.testing.assert_allclose(thrice, once, atol=1e-9)
 
 
-def test_equal_weights_are_no_weights():
-    y, scores = two_classes(np.random.default_rng(1), 30, 50, 1.0, digits=1)
-    plain, weighted = (
-        auc_interval(y, scores),
-        auc_interval(y, scores, sample_weight=np.full(80, 0.7)),
-    )
-    np.testing.assert_allclose(weighted, plain)
-
-
-def test_mirrored_scores_mirror_the_auc_interval():
-    y, scores = two_classes(np.random.default_rng(2), 30, 50, 1.0)
-    value, low, high = auc_interval(y, scores)
-    np.testing.assert_allclose(auc_interval(y, -scores), (1 - value, 1 - high, 1 - low))
-
-
 # --- where the sample cannot show its variance ----------------------------------------------------
 
 
@@ -260,21 +245,6 @@ def test_a_level_lies_strictly_between_0_and_1(level):
     ):
         with pytest.raises(InvalidParameter, match="level must lie strictly between 0 and 1"):
             call()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "jackknife"}, "method must be one of .*, got 'jackknife'"),
-        ({"n_bootstrap": 1}, "n_bootstrap must be at least 2, got 1"),
-        ({"n_bootstrap": 10.5}, "n_bootstrap must be an integer, got 10.5"),
-        ({"random_state": -1}, "random_state must be at least 0, got -1"),
-        ({"random_state": None}, "random_state must be an integer, got None"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(InvalidParameter, match=message):
-        partial_auc_interval([0, 1], [0, 1], **options)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pair_reference import interpolated_pauc, rankings, windows
 from scipy.stats import chisquare
 
 from core.errors import InvalidParameter
-from core.metrics import compare, partial_auc_interval, wilson_interval
+from core.metrics import compare, partial_auc_interval
 from core.metrics.bootstrap import draw_areas, philox
 from core.metrics.groups import check_rows
 from core.metrics.intervals import bootstrap_areas, estimate_areas
@@ -145,14 +145,6 @@ def test_comparisons_agree_with_the_analytic_ones(size):
         )
         width = other.values[0].high - other.values[0].low
         assert interval == pytest.approx(other.values[0], abs=0.08 * width)
-
-
-def test_one_unit_of_a_class_shows_no_variance():
-    y, scores = np.repeat([1, 0], [1, 30]), np.arange(31.0)
-    interval = partial_auc_interval(y, scores, method="bootstrap", n_bootstrap=20)
-    assert interval == wilson_interval(0.0, 1)
-    found = compare(y, [scores, -scores], method="bootstrap", n_bootstrap=20)
-    assert found == compare(y, [scores, -scores])
 
 
 @pytest.mark.parametrize(

@@ -117,16 +117,6 @@ def test_holm_is_rs():
     np.testing.assert_array_equal(holm(np.array([[0.9, 0.8]])), [[1.0, 1.0]])
 
 
-def test_weights_and_scales_of_scores_do_not_matter():
-    y, scores, _ = make_rows()
-    plain = compare(y, scores, WINDOWS)
-    scaled = compare(y, [np.exp(column) for column in scores], WINDOWS, sample_weight=0.3 + 0.0 * y)
-    for one, other in zip(plain.windows, scaled.windows, strict=True):
-        assert one.joint_p_value == pytest.approx(other.joint_p_value)
-        for here, there in zip(one.differences, other.differences, strict=True):
-            assert (here.value, here.low) == pytest.approx((there.value, there.low))
-
-
 # --- dependent contrasts --------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pair_reference import rankings, repeat_rows, roc_points, windows
-from sklearn import metrics as sk
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import RocCurve, roc_curve, roc_hull
@@ -44,25 +43,6 @@ def test_rows_of_weight_zero_are_not_there(ranking):
     weights = np.concatenate([np.ones(len(y)), [0.0, 0.0]])
     padded = roc_curve(np.append(y, [0, 1]), np.append(scores, [99.0, -99.0]), weights)
     np.testing.assert_array_equal(padded.thresholds, roc_curve(y, scores).thresholds)
-
-
-@pytest.mark.parametrize("digits", [None, 1])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("drop", [False, True])
-def test_equals_scikit_learn(digits, weighted, drop):
-    y, scores = random_ranking(500, digits=digits)
-    weights = np.random.default_rng(1).integers(1, 5, 500) if weighted else None
-    curve = roc_curve(y, scores, weights)
-    full = sk.roc_curve(y, scores, sample_weight=weights, drop_intermediate=False)
-    np.testing.assert_allclose(curve.fpr, full[0], atol=1e-15)
-    np.testing.assert_allclose(curve.tpr, full[1], atol=1e-15)
-    np.testing.assert_array_equal(curve.thresholds, full[2])
-    if drop:
-        dropped = roc_curve(y, scores, weights, drop_collinear=True)
-        theirs = sk.roc_curve(y, scores, sample_weight=weights, drop_intermediate=True)
-        # scikit-learn drops repeated steps only; ours also drops unequal steps in one direction.
-        assert set(dropped.thresholds) <= set(theirs[2])
-        assert dropped.area() == pytest.approx(curve.area(), abs=1e-12)
 
 
 @given(rankings(weighted=True), windows)
@@ -202,26 +182,12 @@ def test_hull_of_many_points(digits):
     check_hull(curve, curve.hull())
 
 
-@pytest.mark.parametrize("power", [2.0, 0.5])
-def test_hull_of_a_curve_that_is_convex_or_concave_throughout(power):
-    x = np.linspace(0, 1, 3000)
-    curve = RocCurve(x, x**power, np.concatenate(([np.inf], -x[1:])))
-    hull = curve.hull()
-    check_hull(curve, hull)
-    assert len(hull) == (2 if power > 1 else 3000)
-
-
 def test_hull_keeps_a_corner_made_of_two_points_closer_than_rounding():
     curve = RocCurve([0, 0, 1e-30, 1], [0, 0.5, 0.5, 1], [np.inf, 3, 2, 1])
     assert float(curve.hull().tpr_at(1e-20)) == pytest.approx(0.5)
 
 
 # --- thinning -------------------------------------------------------------------------------------
-
-
-def test_thinning_to_more_points_than_there_are_changes_nothing():
-    curve = roc_curve(*random_ranking(50))
-    assert curve.thin(51) is curve
 
 
 @given(rankings(max_rows=40), st.integers(2, 40))
@@ -266,12 +232,6 @@ def test_thinning_needs_two_points(value):
         RocCurve([0, 1], [0, 1], [np.inf, 0]).thin(value)
 
 
-@pytest.mark.parametrize("value", [2.5, True, "10", None])
-def test_thinning_needs_an_integer(value):
-    with pytest.raises(InvalidParameter, match="max_points must be an integer"):
-        RocCurve([0, 1], [0, 1], [np.inf, 0]).thin(value)
-
-
 # --- a curve from storage -------------------------------------------------------------------------
 
 
@@ -302,12 +262,3 @@ def test_a_curve_is_read_only_and_leaves_the_callers_arrays_alone():
     with pytest.raises(ValueError, match="read-only"):
         curve.fpr[0] = 1.0
     assert fpr.flags.writeable
-
-
-def test_a_curve_stored_as_bytes_is_the_same_curve():
-    curve = roc_curve(*random_ranking(300))
-    again = RocCurve(
-        *(np.frombuffer(v.tobytes()) for v in (curve.fpr, curve.tpr, curve.thresholds))
-    )
-    assert again.area() == curve.area()
-    assert again.locate_one(0.25) == curve.locate_one(0.25)

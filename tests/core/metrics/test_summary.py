@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from pair_reference import pair_auc, rankings
 
-from core.errors import InvalidParameter
 from core.metrics import (
     ClassTotals,
     auc_interval,
@@ -49,15 +48,6 @@ def test_counts_are_rows_that_carry_weight_and_totals_are_weights():
     assert (summary.positives, summary.negatives) == (2, 3)
     assert summary.totals == ClassTotals(4.0, 6.0, 1.6, 3.0)
     assert summary.totals.prevalence == 0.4
-
-
-def test_no_windows_no_partial_areas():
-    assert summarise([0, 1], [0, 1], windows=[]).partial_aucs == ()
-
-
-def test_a_bad_level_is_refused():
-    with pytest.raises(InvalidParameter, match="level"):
-        summarise([0, 1], [0, 1], level=0)
 
 
 def test_rows_that_come_twice_in_one_group_tell_no_more_than_once():

@@ -5,12 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from core.errors import ArtifactError
-from core.treerank.grid import MISSING_SLICE, Grid, GridRules, GridSplitter, best_union
+from core.treerank.grid import MISSING_SLICE, Grid, GridSplitter, best_union
 from core.treerank.growth import Cell, Sample
 from core.treerank.tree import Tree
-
-KNOWN = {"rules": GridRules, "n_features": 3, "n_categories": np.array([0, 0, 3])}
 
 
 def test_the_check_value():
@@ -177,16 +174,6 @@ def test_a_cube_without_training_rows_goes_to_the_bottom():
     ]
 
 
-def test_the_state_makes_the_same_rules():
-    tree, X, leaf = grown()
-    again = Tree.from_arrays(tree.arrays(), KNOWN)
-    assert np.array_equal(again.find_leaves(X), leaf)
-    for name, array in tree.arrays().items():
-        assert np.array_equal(array, again.arrays()[name])
-    pruned = tree.collapse(np.array([False, False, True, False, False]))
-    assert np.array_equal(pruned.find_leaves(X), np.minimum(leaf, 1))
-
-
 def test_the_words_name_the_cubes():
     sample = sample_of([[0.0, 0], [4.0, 1], [np.nan, 1]], [0, 1, 1], n_categories=[0, 2])
     splitter = GridSplitter(sample, 1)
@@ -201,33 +188,3 @@ def test_the_words_name_the_cubes():
     assert many["words"].endswith("more cubes")
     assert many["words"].count(") or (") == 4
     assert "1 in [0.5, 0.75)" in many["words"]
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("grid_resolution", lambda a: np.array([0]), "at least 1 and at most 16, got 0"),
-        ("grid_resolution", lambda a: np.array([17]), "at least 1 and at most 16, got 17"),
-        ("grid_resolution", lambda a: np.array([2.0]), "must be int64"),
-        ("grid_low", lambda a: a[:2], "shape"),
-        ("grid_low", lambda a: np.array([np.nan, 0, 0]), "must be finite"),
-        ("grid_low", lambda a: a + 1e9, "must not exceed"),
-        ("grid_cubes", lambda a: a[::-1].copy(), "in order"),
-        ("grid_cubes", lambda a: np.repeat(a, 2, axis=0), "without repeats"),
-        ("grid_cubes", lambda a: a[:0], "grid_top must be from 0 to -1"),
-        ("grid_cubes", lambda a: a + np.uint32(3), "slices of the grid"),
-        ("grid_cubes", lambda a: a.astype(np.int64), "must be uint32"),
-        ("grid_start", lambda a: a[:-1], "shape"),
-        ("grid_start", lambda a: a * 0, "must rise"),
-        ("grid_start", lambda a: np.array([0, a[-1], a[-1]]), "must rise"),
-        ("grid_start", lambda a: np.array([0, -1, a[-1]]), "must rise"),
-        ("grid_top", lambda a: a[::-1].copy(), "must rise within"),
-        ("grid_top", lambda a: a - 1, "grid_top must be from 0 to"),
-        ("grid_top", lambda a: a + 1000, "grid_top must be from 0 to"),
-    ],
-)
-def test_other_states_are_refused(name, change, message):
-    tree, _, _ = grown()
-    arrays = tree.arrays()
-    with pytest.raises(ArtifactError, match=message):
-        Tree.from_arrays(arrays | {name: change(arrays[name])}, KNOWN)

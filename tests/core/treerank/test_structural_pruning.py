@@ -135,11 +135,3 @@ def test_what_has_no_penalty_is_refused(splitter, shown):
     X, y = table(50)
     with pytest.raises(InvalidParameter, match=f"got {shown}$"):
         TreeRank(splitter=splitter, pruning="structural").fit(X, y)
-
-
-def test_an_order_by_validation_needs_rows_held_out():
-    X, y = table(50)
-    with pytest.raises(InvalidParameter, match="unless pruning holds rows out"):
-        TreeRank(pruning="structural", order="validation").fit(X, y)
-    with pytest.raises(InvalidParameter, match="penalty_scale must be at most 1"):
-        TreeRank(pruning="structural", penalty_scale=2.0).fit(X, y)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from core.errors import InvalidParameter
-from core.treerank import TreeRank, TreeRankForest
+from core.treerank import TreeRank
 
 
 def table(n=600, seed=0):
@@ -15,37 +15,6 @@ def table(n=600, seed=0):
     y = frame.a + frame.b * (frame.colour == "red") + 0.5 * rng.normal(size=n) > 0
     frame.loc[::7, "b"] = np.nan
     return frame, y.to_numpy(), rng.integers(1, 4, n).astype(float)
-
-
-@pytest.mark.parametrize(
-    "ranker",
-    [
-        TreeRank(),
-        TreeRank(splitter="axis", max_depth=3, order="concave"),
-        TreeRank(pruning="structural"),
-        TreeRankForest(n_trees=7),
-    ],
-    ids=["leafrank", "axis", "pruned", "forest"],
-)
-def test_they_add_up_to_the_score(ranker):
-    X, y, weight = table()
-    ranker.fit(X, y, weight)
-    other, _, _ = table(200, seed=1)
-    parts = ranker.contributions(other)
-    assert parts.shape == (200, 4)
-    scores = ranker.decision_function(other)
-    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(scores, abs=1e-9)
-    assert np.abs(parts).mean(axis=0).argmax() == 0
-
-
-@pytest.mark.parametrize("splitter", ["axis", "leafrank"])
-def test_the_offset_is_the_mean_score_of_the_training_rows(splitter):
-    X, y, weight = table()
-    ranker = TreeRank(splitter=splitter).fit(X, y, weight)
-    mean = np.average(ranker.decision_function(X), weights=weight)
-    assert ranker.offset_ == pytest.approx(mean, abs=1e-9)
-    parts = ranker.contributions(X)
-    assert np.average(parts, axis=0, weights=weight).sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_each_cut_gives_its_feature_what_it_changes():

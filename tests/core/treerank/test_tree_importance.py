@@ -136,20 +136,6 @@ def test_merged_cuts_go_with_their_rules():
     )
 
 
-def test_a_tree_that_was_saved_without_merged_cuts_is_read():
-    X, y, weight = table()
-    ranker = TreeRank(max_depth=3).fit(X, y, weight)
-    arrays, _ = ranker.get_state()
-    kept = {name: array for name, array in arrays.items() if not name.startswith("cut_merged")}
-    assert len(kept) == len(arrays) - 3
-    rules = type(ranker.tree_.rules).from_arrays(
-        kept,
-        {"n_rules": len(ranker.tree_.rules), "n_features": 4, "n_categories": np.zeros(4, int)},
-    )
-    assert len(rules.merged_rule) == 0
-    assert rules.feature.tolist() == ranker.tree_.rules.feature.tolist()
-
-
 def test_what_matters_comes_first_and_noise_last():
     X, y, weight = table()
     importance = TreeRank(pruning="cv").fit(X, y, weight).feature_importances_
@@ -181,14 +167,3 @@ def test_a_forest_has_the_mean_of_its_trees():
     assert forest.feature_importances_ == pytest.approx(np.mean([one.squared for one in each], 0))
     assert forest.auc_gains_ == pytest.approx(np.mean([one.linear for one in each], 0))
     assert np.argsort(-forest.feature_importances_)[0] == 1
-
-
-def test_partial_dependence_of_a_tree():
-    X, y, weight = table()
-    ranker = TreeRank(max_depth=4).fit(X, y)
-    found = ranker.partial_dependence(X, [1, 3], sample_weight=weight, n_points=5)
-    assert found.scores.shape == (5, 5)
-    moved = X.copy()
-    moved[:, 1], moved[:, 3] = found.axes[0].values[2], found.axes[1].values[0]
-    expected = np.average(ranker.decision_function(moved), weights=weight)
-    assert found.scores[2, 0] == pytest.approx(expected)

@@ -160,13 +160,6 @@ def test_one_row_of_a_class_cannot_be_held_out(pruning_way):
     assert TreeRank().fit(X, y).tree_.n_leaves == 1
 
 
-def test_weights_of_a_small_mean_are_no_rows():
-    X, y = make_gaussians(400, 0)
-    plain, scaled = TreeRank().fit(X, y), TreeRank().fit(X, y, np.full(400, 1 / 400))
-    assert scaled.tree_.n_leaves == plain.tree_.n_leaves
-    assert (scaled.decision_function(X) == plain.decision_function(X)).all()
-
-
 def test_weights_of_any_size():
     X, y = make_gaussians(400, 0)
     plain, tiny = TreeRank().fit(X, y), TreeRank().fit(X, y, np.full(400, 2.0**-300))
@@ -198,30 +191,6 @@ def test_an_identifier_tells_nothing():
     assert TreeRank().fit(frame[["id"]], y).tree_.auc < 0.55
 
 
-def test_unseen_categories_go_with_the_missing():
-    rng = np.random.default_rng(0)
-    colour = rng.choice(["red", "green", "blue", None], 600)
-    y = np.isin(colour, ["red", "blue"]) ^ (rng.random(600) < 0.2)
-    ranker = TreeRank().fit(pd.DataFrame({"colour": colour}), y)
-    scores = ranker.decision_function(pd.DataFrame({"colour": ["red", "green", "mauve", None]}))
-    assert scores[0] > scores[1]
-    assert scores[2] == scores[3]
-    again = load(save(ranker))
-    assert (
-        again.decision_function(pd.DataFrame({"colour": ["mauve", "red"]})) == scores[[2, 0]]
-    ).all()
-
-
-@pytest.mark.parametrize("splitter", ["axis", "grid", "logistic", "linear_svm", "random_forest"])
-def test_every_splitter_ranks_and_is_stored(splitter):
-    X, y = make_gaussians(300, 0)
-    ranker = TreeRank(splitter=splitter, max_depth=3).fit(X, y)
-    assert auc(y, ranker.decision_function(X)) > 0.7
-    again = load(save(ranker))
-    assert (again.decision_function(X) == ranker.decision_function(X)).all()
-    assert again.structure() == ranker.structure()
-
-
 def test_an_estimator_of_ones_own_splits_but_is_not_stored():
     X, y = make_gaussians(300, 0)
     ranker = TreeRank(splitter=DecisionTreeClassifier(max_depth=2), max_depth=3).fit(X, y)
@@ -239,35 +208,6 @@ def test_progress_counts_the_steps_of_all_folds():
     assert seen[-1][:2] == (16, 16)
     assert [step for step, _, _ in seen] == sorted(step for step, _, _ in seen)
     assert all(info["leaves"] >= 2 and 0.5 < info["training_auc"] < 1 for *_, info in seen)
-
-
-def test_folds_do_not_touch_the_rows_given():
-    X, y = make_gaussians(200, 0)
-    sample = Sample(X.copy(), y, np.ones(200), np.zeros(4, np.int64))
-    TreeRank(pruning="cv", n_folds=2).fit(X, y)
-    assert (X == sample.X).all()
-
-
-BAD_STATES = {
-    "order": ["sideways", None, 3],
-}
-
-
-@pytest.mark.parametrize("name", BAD_STATES)
-def test_bad_meta_is_refused(name):
-    X, y = make_gaussians(100, 0)
-    ranker = TreeRank().fit(X, y)
-    arrays, meta = ranker.get_state()
-    for value in BAD_STATES[name]:
-        with pytest.raises(ArtifactError):
-            TreeRank.from_state(ranker.get_params(), arrays, meta | {name: value})
-    for broken in (
-        {"pruning_penalty": arrays["pruning_penalty"] - 1.0},
-        {"pruning_n_leaves": arrays["pruning_n_leaves"] * 0},
-        {"pruning_auc": arrays["pruning_auc"] + 5.0},
-    ):
-        with pytest.raises(ArtifactError, match=next(iter(broken))):
-            TreeRank.from_state(ranker.get_params(), arrays | broken, meta)
 
 
 @pytest.mark.parametrize(("stop_at", "n_levels"), [(2, 2), (5, 4), (9, 4)])

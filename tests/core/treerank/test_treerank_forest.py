@@ -2,11 +2,9 @@
 
 import numba
 import numpy as np
-import pandas as pd
 import pytest
 
 from core import TreeRank, TreeRankForest, load, save
-from core.errors import ArtifactError
 from core.metrics import auc
 from core.treerank import forest as forests
 from core.treerank.leafrank import FeatureDraw
@@ -62,19 +60,6 @@ def test_a_longer_forest_begins_as_a_shorter_one():
     assert (other.decision_function(X) != short.decision_function(X)).any()
 
 
-def test_same_bits_whatever_the_threads():
-    X, y = make_table(9000, 0)  # enough cells for threads
-    before = numba.get_num_threads()
-    try:
-        states = []
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            states.append(save(TreeRankForest(n_trees=8).fit(X, y)))
-    finally:
-        numba.set_num_threads(before)
-    assert states[0] == states[1]
-
-
 def test_features_are_drawn_for_each_cell():
     generator = np.random.Generator(np.random.Philox(0))
     drawn = FeatureDraw(40, 10, generator).draw(200)
@@ -93,20 +78,6 @@ def test_one_feature_at_a_time_still_finds_the_one_that_tells():
     assert auc(y, forest.decision_function(X)) > 0.75
 
 
-def test_categories():
-    rng = np.random.default_rng(0)
-    colour = rng.choice(["red", "green", "blue", None], 800)
-    frame = pd.DataFrame({"colour": colour, "x": rng.normal(size=800)})
-    y = np.isin(colour, ["red", "blue"]) ^ (rng.random(800) < 0.2)
-    forest = TreeRankForest(n_trees=10).fit(frame, y)
-    again = load(save(forest))
-    new = pd.DataFrame({"colour": ["red", "green", "mauve", None], "x": [0.0] * 4})
-    scores = again.decision_function(new)
-    assert (scores == forest.decision_function(new)).all()
-    assert scores[0] > scores[1]
-    assert scores[2] == scores[3]
-
-
 def test_few_rows_and_no_cut():
     X, y = np.ones((6, 2)), np.arange(6) < 2
     forest = TreeRankForest(n_trees=3).fit(X, y)
@@ -119,31 +90,6 @@ def test_few_rows_and_no_cut():
     assert np.isnan(single.oob_auc_)
     assert np.isnan(load(save(single)).oob_auc_)
     assert single.structure()["oob_auc"] is None
-
-
-def test_bad_states_are_refused_by_name():
-    X, y = make_table(200, 0)
-    forest = TreeRankForest(n_trees=4).fit(X, y)
-    arrays, meta = forest.get_state()
-    n_nodes = arrays["n_nodes"]
-    for broken, message in (
-        ({"n_nodes": n_nodes[:-1]}, "is_leaf must be bool of shape"),
-        ({"n_nodes": n_nodes + np.array([1, -1, 0, 0])}, "one tree in preorder"),
-        ({"n_nodes": n_nodes - n_nodes}, "n_nodes must be at least 1"),
-        ({"is_leaf": ~arrays["is_leaf"]}, "leaf_positive must be"),
-    ):
-        with pytest.raises(ArtifactError, match=message):
-            TreeRankForest.from_state(forest.get_params(), arrays | broken, meta)
-    for name, value in (
-        ("oob_auc", 2.0),
-        ("oob_auc", "x"),
-        ("intercept", 1.0),
-        ("intercept", None),
-    ):
-        with pytest.raises(ArtifactError, match=name):
-            TreeRankForest.from_state(forest.get_params(), arrays, meta | {name: value})
-    with pytest.raises(ArtifactError, match="must hold 1 to 3 trees, got 4"):
-        TreeRankForest.from_state(forest.get_params() | {"n_trees": 3}, arrays, meta)
 
 
 def test_a_callback_stops_the_fit_and_the_threads():

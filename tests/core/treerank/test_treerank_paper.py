@@ -5,7 +5,6 @@ import pytest
 
 from benchmarks.paper3 import GAUSSIANS, best_of_quarters, draw_quarters
 from core import TreeRank
-from core.errors import InvalidParameter
 from core.metrics import auc
 
 
@@ -45,9 +44,3 @@ def test_progress_counts_all_trees():
     assert steps[-1][0] <= steps[-1][1]
     assert [step for step, _ in steps] == sorted({step for step, _ in steps})
     assert len({of for _, of in steps}) == 1
-
-
-@pytest.mark.parametrize("parameters", [{}, {"pruning": "cv", "splitter": "axis"}])
-def test_leaf_trees_are_pruned_by_the_folds_of_the_tree_alone(parameters):
-    with pytest.raises(InvalidParameter, match="leafrank_pruning='cv' needs pruning='cv'"):
-        TreeRank(leafrank_pruning="cv", **parameters).fit(np.eye(4), [0, 1, 0, 1])

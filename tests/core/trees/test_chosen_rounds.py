@@ -6,7 +6,6 @@ import pytest
 from core import LogitBoost, RankBoost, load, save
 from core.boosting import booster
 from core.checkpoint import Checkpoints
-from core.errors import InvalidParameter
 from core.ranker import StopFit
 
 BOOSTERS = {
@@ -154,18 +153,3 @@ def test_rows_that_are_given_to_be_watched_take_the_place_of_those_held_out():
     assert (len(ranker.rounds_), ranker.n_rounds) == (1, None)
     one = LogitBoost(n_rounds=1, learning_rate=0.05, max_features=0.5).fit(X, y)
     assert (ranker.decision_function(X) == one.decision_function(X)).all()
-
-
-@boosters
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_rounds": 0}, "n_rounds must be at least 1, got 0"),
-        ({"n_rounds": "all"}, "n_rounds must be an integer or None, got 'all'"),
-        ({"learning_rate": 0.0}, "learning_rate must be greater than 0, got 0.0"),
-        ({"max_features": 0.0}, "max_features must be greater than 0, got 0.0"),
-    ],
-)
-def test_bad_values_are_refused_by_name(make, options, message):
-    with pytest.raises(InvalidParameter, match=message):
-        make(**options).fit(*make_table())

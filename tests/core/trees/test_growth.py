@@ -10,7 +10,7 @@ from core.coding import fit_bins
 from core.errors import InvalidParameter
 from core.trees.coding import CELL, LANES, Kind, code_table
 from core.trees.grower import Grower
-from core.trees.sampling import find_threshold, uniform
+from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, Rule
 
 
@@ -246,11 +246,3 @@ def test_draws_are_right_on_average():
     assert grower._arrays.histograms[root["place"]].sum() == pytest.approx(8 * raised.sum())
     heavy = np.flatnonzero(weights >= threshold)
     assert np.isin(heavy, kept).all()
-
-
-def test_uniform_draws():
-    draws = np.array([uniform(np.uint64(3), np.uint64(i)) for i in range(20_000)])
-    assert draws.min() >= 0
-    assert draws.max() < 1
-    assert np.histogram(draws, bins=10, range=(0, 1))[0] == pytest.approx(2000, rel=0.1)
-    assert abs(np.corrcoef(draws[1:], draws[:-1])[0, 1]) < 0.03

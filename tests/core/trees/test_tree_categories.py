@@ -1,19 +1,15 @@
 """Trees that cut categorical columns, and codes of 16 bits."""
 
 import itertools
-import json
 
 import numba
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from core import RankBoost, load, save
+from core import RankBoost
 from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
-from core.errors import ArtifactError, InvalidParameter
 from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
 from core.trees.description import describe_leaves
 from core.trees.splitting import (
@@ -186,58 +182,8 @@ def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
     assert n_told[255] <= 254
 
 
-@boosters
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_categories": 1}, "max_categories must be at least 2, got 1"),
-        ({"max_categories": 65_536}, "max_categories must be at most 65535, got 65536"),
-        ({"max_categories": "all"}, "max_categories must be an integer, got 'all'"),
-        ({"target_encoding": 0}, "target_encoding must be at least 1, got 0"),
-        ({"target_encoding": "all"}, "target_encoding must be an integer or None, got 'all'"),
-        ({"category_penalty": -0.1}, "category_penalty must be at least 0, got -0.1"),
-        ({"category_penalty": 11.0}, "category_penalty must be at most 10, got 11.0"),
-        ({"category_penalty": None}, "category_penalty must be a finite number, got None"),
-    ],
-)
-def test_bad_parameters_of_categories_are_refused_by_name(make, options, message):
-    with pytest.raises(InvalidParameter, match=message):
-        make(**options).fit([[0.0], [1.0]], [0, 1])
-
-
-@boosters
-def test_one_row_scores_as_in_company_and_after_a_round_trip(make):
-    table, y = make_table()
-    ranker = make(n_rounds=8).fit(table, y)
-    scores = ranker.decision_function(table)
-    some = range(0, len(table), 7)
-    few = np.concatenate([ranker.decision_function(table[i : i + 1]) for i in some])
-    assert (few == scores[some]).all()
-    again = load(save(ranker))
-    assert (again.decision_function(table) == scores).all()
-    assert again.structure() == ranker.structure()
-    assert save(again) == save(ranker)
-    assert ranker.offset_ + ranker.contributions(table).sum(axis=1) == pytest.approx(scores)
-    assert list(ranker.staged_decision_function(table))[-1] == pytest.approx(scores, abs=1e-12)
-    new = table[:50].assign(colour="violet")
-    missing = table[:50].assign(colour=pd.Series([None] * 50, dtype=object))
-    assert (ranker.decision_function(new) == ranker.decision_function(missing)).all()
-
-
-@boosters
-def test_weight_k_is_k_rows_of_categories_too(make):
-    table, y = make_table()
-    weight = np.random.default_rng(1).integers(0, 4, len(y))
-    repeats = np.repeat(np.arange(len(y)), weight)
-    weighted = make(n_rounds=10, max_bins=12).fit(table, y, weight)
-    repeated = make(n_rounds=10, max_bins=12).fit(table.iloc[repeats], y[repeats])
-    scores = repeated.decision_function(table)
-    assert weighted.decision_function(table) == pytest.approx(scores, abs=1e-9)
-
-
-@boosters
-@pytest.mark.parametrize("max_bins", [40, 2000])
-def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(make, max_bins):
+@pytest.mark.parametrize(("leaf", "max_bins"), [("closed", 40), ("logistic", 2000)])
+def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(leaf, max_bins):
     rng = np.random.default_rng(0)
     table, y = make_table(60_000)
     table = table.assign(**{f"x{k}": rng.normal(size=len(y)).round(3) for k in range(10)})
@@ -246,7 +192,7 @@ def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(make, max_bi
         scores = []
         for n_threads in (1, before):
             numba.set_num_threads(n_threads)
-            ranker = make(n_rounds=3, max_bins=max_bins).fit(table, y)
+            ranker = BOOSTERS[leaf](n_rounds=3, max_bins=max_bins).fit(table, y)
             scores.append(ranker.decision_function(table))
     finally:
         numba.set_num_threads(before)
@@ -261,52 +207,6 @@ def test_bins_of_16_bits_are_exact():
     ranker = RankBoost(**options, max_bins=65_535).fit(X, y)
     assert ranker.get_state()[0]["split_threshold"].tolist() == [1234.0]
     assert RankBoost(**options, max_bins=64).fit(X, y).get_state()[0]["split_threshold"] != 1234.0
-
-
-@boosters
-def test_sets_that_are_none_are_refused(make):
-    table, y = make_table()
-    ranker = make(n_rounds=3).fit(table, y)
-    arrays, meta = ranker.get_state()
-    a_set = int(np.argmax(arrays["split_set"] >= 0))
-    a_threshold = int(np.argmax(arrays["split_set"] < 0))
-    for name, place, value, message in (
-        ("split_set", a_set, -1, "set must name words"),
-        ("split_set", a_set, len(arrays["sets"]), "set must name words"),
-        ("split_set", a_threshold, 0, "set must be -1"),
-        ("split_threshold", a_set, 1.0, "split_threshold"),
-        ("split_threshold", a_threshold, np.nan, "split_threshold"),
-        ("sets", arrays["split_set"][a_set], 2**63, "no bit beyond the last category"),
-    ):
-        broken = arrays[name].copy()
-        broken[place] = value
-        with pytest.raises(ArtifactError, match=message):
-            type(ranker).from_state(ranker.get_params(), arrays | {name: broken}, meta)
-
-
-@pytest.fixture(scope="module")
-def small():
-    """The artifact of a few trees with sets."""
-    table, y = make_table(120)
-    return save(RankBoost(n_rounds=6, weak_ranker="tree", max_leaves=5).fit(table, y))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.data())
-def test_mutated_sets_give_a_ranker_or_an_artifact_error(small, data):
-    mutated = bytearray(small)
-    for _ in range(data.draw(st.integers(1, 4))):
-        mutated[-data.draw(st.integers(1, len(small)))] = data.draw(st.integers(0, 255))
-    try:
-        ranker = load(bytes(mutated))
-    except ArtifactError:
-        return
-    rows = np.array([[0.0, -1.0, 1e300], [np.nan, 70.0, np.nan]] * 200)
-    with np.errstate(all="ignore"):
-        together = ranker.score_rows(rows)
-        assert np.array_equal(together[:2], ranker.score_rows(rows[:2]), equal_nan=True)
-        ranker._ensemble.contributions(rows)
-        json.dumps(ranker.structure())
 
 
 def test_the_questions_about_a_categorical_feature_become_one():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import RankBoost, load, save
+from core import RankBoost
 from core.boosting import LogitBoost
 from core.metrics import auc
 from core.splits import draw_folds
@@ -73,14 +73,6 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
     np.testing.assert_allclose(small.X, least.X)
 
 
-def test_each_class_is_spread_over_the_folds():
-    positive = np.arange(103) < 13
-    fold = draw_folds(positive, N_FOLDS, 7)
-    for rows in (positive, ~positive):
-        counts = np.bincount(fold[rows], minlength=N_FOLDS)
-        assert counts.max() - counts.min() <= 1
-
-
 @boosters
 def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(make):
     table, y = draw_names(n=8000, n_names=2000)
@@ -129,14 +121,3 @@ def test_an_unknown_name_counts_as_rare_where_none_was_missing(make):
     rows = pd.DataFrame({"name": ["never seen", "a000", "b0"]})
     unknown, rare, common = ranker.decision_function(rows)
     assert unknown == rare < common
-
-
-@boosters
-def test_a_ranker_with_encoded_names_is_stored_whole(make):
-    table, y = draw_names()
-    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
-    ranker = make(n_rounds=15, subsample=0.7).fit(table, y, sample_weight=weight)
-    again = load(save(ranker))
-    assert np.array_equal(again.decision_function(table), ranker.decision_function(table))
-    parts = ranker.contributions(table).sum(axis=1) + ranker.offset_
-    assert parts == pytest.approx(ranker.decision_function(table))

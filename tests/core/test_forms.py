@@ -1,0 +1,221 @@
+"""What each form of each ranker keeps: its artifact, its score of a row, its parts, its weights, its words."""
+
+import json
+import warnings
+
+import numba
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from forms import FORMS, Form, draw_rows, numbers_of
+from threadpoolctl import threadpool_limits
+
+from core import load, save
+from core.table import CodedTable
+
+ROWS = draw_rows()
+WEIGHT = np.random.default_rng(5).integers(1, 4, len(ROWS.y)).astype(float)
+PAIR_WEIGHT = np.random.default_rng(5).integers(1, 4, len(ROWS.pairs)).astype(float)
+
+# What draws rows by their places takes no row of weight k for k rows.
+DRAWS = {
+    "rankboost of sampled trees",
+    "treerank forest",
+    "aucboost of forests",
+    "martirank of forests",
+    "treerank by forests",
+    "sampled martirank",
+    "sampled martirank of lines",
+    "logitboost of numbers for words",
+}
+HOLDS_ROWS_OUT = {
+    name for name, form in FORMS.items() if "early_stopping_rounds" in form.parameters
+}
+
+# A solver ends within its tolerance of the minimum, not at the same bits.
+SOLVED = {"svm on waves": 1e-2, "svm on landmarks": 1e-2, "svm on bins": 1e-2}
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def fitted(request):
+    """A form with its ranker: its name, the ranker, and the table that it takes."""
+    form = FORMS[request.param]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker = form.fit(ROWS, PAIR_WEIGHT if form.learns == "pairs" else WEIGHT)
+    return request.param, ranker, table_for(ranker)
+
+
+def table_for(ranker):
+    return ROWS.table if ranker.takes_categories() else numbers_of(ROWS.table)
+
+
+def test_its_artifact_is_the_ranker(fitted):
+    _, ranker, table = fitted
+    data = save(ranker)
+    again = load(data)
+    assert save(again) == data
+    assert again.decision_function(table).tobytes() == ranker.decision_function(table).tobytes()
+    assert again.get_parameters() == ranker.get_parameters()
+    told = json.loads(json.dumps(ranker.structure(), allow_nan=False))
+    assert json.loads(json.dumps(again.structure())) == told
+    if hasattr(ranker, "contributions") and has_parts(ranker):
+        assert again.contributions(table).tobytes() == ranker.contributions(table).tobytes()
+
+
+def test_a_row_scores_alone_as_in_any_company(fitted):
+    _, ranker, table = fitted
+    rows = ranker._checked_rows(table)
+    scores = ranker.score_rows(rows)
+    assert ranker.decision_function(table).tolist() == scores.tolist()
+    for i in range(0, len(rows), 17):
+        assert ranker.score_rows(rows[i : i + 1])[0].tolist() == scores[i].tolist()
+    many = np.tile(rows, (20, 1))
+    assert (ranker.score_rows(many) == np.tile(scores.T, 20).T).all()
+    frozen = rows.copy()
+    frozen.flags.writeable = False
+    assert (ranker.score_rows(frozen) == scores).all()
+    assert len(ranker.score_rows(rows[:0])) == 0
+
+
+def has_parts(ranker):
+    """Whether a score is a sum over features: not of a kernel, of cubes, or of classifiers."""
+    of = ranker.get_params(deep=False)
+    return (
+        of.get("feature_map") in (None, "bins")
+        and of.get("splitter") in (None, "leafrank", "axis")
+        and of.get("weak_ranker") not in ("logistic", "linear_svm", "random_forest")
+    )
+
+
+def test_parts_add_up_from_the_mean_score(fitted):
+    name, ranker, table = fitted
+    if not hasattr(ranker, "contributions") or not has_parts(ranker):
+        pytest.skip("a score of this form is no sum over features")
+    scores, parts = ranker.decision_function(table), ranker.contributions(table)
+    assert parts.shape[:2] == table.shape
+    assert ranker.offset_ + parts.sum(axis=1) == pytest.approx(scores, abs=1e-9)
+    if FORMS[name].learns == "pairs":
+        n = len(table)
+        weight = sum(np.bincount(ROWS.pairs[:, end], PAIR_WEIGHT, n) for end in (0, 1))
+    else:
+        weight = WEIGHT
+    if name not in HOLDS_ROWS_OUT | DRAWS | {"rankboost of trees and pairs"}:
+        mean = np.average(scores, weights=weight, axis=0)
+        assert ranker.offset_ == pytest.approx(mean, abs=1e-9)
+
+
+def test_its_last_stage_is_its_score(fitted):
+    _, ranker, table = fitted
+    if not hasattr(ranker, "staged_decision_function"):
+        pytest.skip("it has no rounds to tell")
+    *_, last = ranker.staged_decision_function(table)
+    assert last == pytest.approx(ranker.decision_function(table), abs=1e-9)
+    assert len(list(ranker.staged_decision_function(table))) == len(ranker.rounds_)
+
+
+def test_tables_of_all_kinds_are_one(fitted):
+    name, ranker, table = fitted
+    if not ranker.takes_categories():
+        pytest.skip("it takes numbers only")
+    scores = ranker.decision_function(table)
+    typed = table.astype({"colour": "category", "town": "category"})
+    codes = {
+        c: pd.Categorical(table[c], ranker.categories_[j]) for j, c in ((3, "colour"), (4, "town"))
+    }
+    matrix = table.assign(**{c: values.codes for c, values in codes.items()}).to_numpy(float)
+    matrix[matrix[:, 3] < 0, 3] = np.nan
+    coded = CodedTable(matrix, tuple(table.columns), ranker.categories_)
+    weight = PAIR_WEIGHT if FORMS[name].learns == "pairs" else WEIGHT
+    for other in (pa.Table.from_pandas(table), typed, coded):
+        assert ranker.decision_function(other).tobytes() == scores.tobytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = FORMS[name].fit(ROWS._replace(table=coded), weight)
+    assert save(again) == save(ranker)
+
+
+def test_words_that_fit_has_not_seen_are_missing(fitted):
+    _, ranker, table = fitted
+    if not ranker.takes_categories():
+        pytest.skip("it takes numbers only")
+    missing = ranker.decision_function(table.assign(colour=None, town=None))
+    unseen = ranker.decision_function(table.assign(colour="mauve", town="nowhere"))
+    assert unseen.tobytes() == missing.tobytes()
+
+
+def test_a_code_beyond_all_categories_counts_as_missing(fitted):
+    """Who scores unchecked rows may read nothing beyond what a cut, or a table, holds."""
+    _, ranker, table = fitted
+    if not ranker.takes_categories():
+        pytest.skip("it takes numbers only")
+    rows = ranker._checked_rows(table.assign(colour=None, town=None))
+    expected = ranker.score_rows(rows)
+    for code in (70.0, 71.0, 127.0, 128.0, 1e6, 1e18, 1e300, -1.0, -1e18, np.inf, -np.inf):
+        beyond = rows.copy()
+        beyond[:, 3:] = code
+        scores = ranker.score_rows(beyond)
+        if has_stumps(ranker):  # their steps have a first and a last value
+            assert np.isfinite(scores).all()
+        else:
+            assert scores == pytest.approx(expected)
+
+
+def has_stumps(ranker):
+    """Whether it, or one that it averages, adds up stumps."""
+    return any("coverage" in name or "votes" in name for name in ranker.get_state()[0])
+
+
+def fit_again(form: Form, rows, weight=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return form.fit(rows, weight)
+
+
+def test_weight_k_is_k_rows_and_weight_0_is_none(fitted):
+    name, _, table = fitted
+    form = FORMS[name]
+    if form.learns == "pairs":
+        k = PAIR_WEIGHT.astype(int) - 1
+        weighted = fit_again(form, ROWS, k.astype(float))
+        repeated = fit_again(form, ROWS._replace(pairs=np.repeat(ROWS.pairs, k, axis=0)))
+        assert save(weighted) == save(repeated)
+        return
+    k = WEIGHT.astype(int) - 1
+    weighted = fit_again(form, ROWS, k.astype(float))
+    present = np.flatnonzero(k)
+    scores = weighted.decision_function(table)
+    without = fit_again(form, ROWS.take(present), k[present].astype(float))
+    assert without.decision_function(table) == pytest.approx(scores, abs=1e-12)
+    if name in DRAWS | HOLDS_ROWS_OUT:
+        return
+    repeated = fit_again(form, ROWS.take(np.repeat(np.arange(len(k)), k)))
+    tolerance = SOLVED.get(name, 1e-6)
+    assert repeated.decision_function(table) == pytest.approx(scores, abs=tolerance)
+
+
+def test_columns_that_tell_nothing_leave_one_score(fitted):
+    form = FORMS[fitted[0]]
+    n = len(ROWS.y)
+    numbers = pd.DataFrame({"age": np.full(n, 5.1), "size": 1e6 / 3, "same": np.nan})
+    rows = ROWS._replace(table=numbers.assign(colour="red", town=None))
+    ranker = fit_again(form, rows)
+    scores = ranker.decision_function(rows.table if ranker.takes_categories() else numbers)
+    assert np.isfinite(scores).all()
+    assert np.ptp(scores, axis=0).max() == 0.0
+    if hasattr(ranker, "stop_reason_"):
+        assert ranker.stop_reason_ in ("no_edge", "n_rounds")
+
+
+def test_bits_do_not_depend_on_threads(fitted):
+    name, ranker, _ = fitted
+    form = FORMS[name]
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            again = fit_again(form, ROWS, PAIR_WEIGHT if form.learns == "pairs" else WEIGHT)
+    finally:
+        numba.set_num_threads(threads)
+    assert save(again) == save(ranker)
