@@ -85,6 +85,9 @@ MOST_DIRECTIONS = 1000
 CORNER_IN_USE = 1e-12
 ENOUGH_DESCENT = 0.1
 
+# Scores that differ by less than this share of the greatest differ by rounding alone.
+ALIKE = 4.0 * np.finfo(np.float64).eps
+
 # Of the small quadratic program: the gap between it and its dual, in units of its largest number; and its most steps.
 TOLERANCE = 1e-15
 MAX_STEPS = 80
@@ -446,6 +449,8 @@ def find_descent_direction(
         if square <= LEAST_SLOPE**2 * longest:
             break
         scores = problem.scores(-shortest)
+        if scores.range() <= ALIKE * max(abs(of_class).max() for of_class in scores):
+            break  # no two rows differ, so the slope is rounding
         violations = problem.at(scores.scaled(_least_step(planes, scores)))
         if violations.slope(*scores) < -ENOUGH_DESCENT * square:
             found = DescentDirection(-shortest, scores, risk, gradient)

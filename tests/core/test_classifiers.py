@@ -5,7 +5,6 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
-from threadpoolctl import threadpool_limits
 
 from core import AUCBoost, MartiRank, TreeRank
 from core.classifiers import (
@@ -14,6 +13,7 @@ from core.classifiers import (
     expand,
     fit_classifier,
 )
+from tests.core.threads import on_one_thread_and_on_all
 
 NUMERIC = np.zeros(3, dtype=np.int64)
 
@@ -77,10 +77,9 @@ def test_a_row_scores_alone_as_among_others(name):
 @pytest.mark.parametrize("name", STACKS)
 def test_threads_change_no_bit(name):
     X, positive, weight = table(2000)
-    states = []
-    for limit in (1, 2):
-        with threadpool_limits(limits=limit):
-            states.append(fit_classifier(name, X, positive, weight, NUMERIC, 0).arrays())
+    states = on_one_thread_and_on_all(
+        lambda: fit_classifier(name, X, positive, weight, NUMERIC, 0).arrays()
+    )
     assert all(states[0][part].tobytes() == states[1][part].tobytes() for part in states[0])
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numba
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,6 +13,7 @@ from core.errors import ArtifactError, InvalidData
 from core.metrics import auc
 from core.ranker import StopFit
 from core.registry import ALGORITHMS, name_of
+from tests.core.threads import on_one_thread_and_on_all
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
 
@@ -105,15 +105,8 @@ def test_ranks(algorithm):
 
 def test_one_thread_or_two_same_bits(algorithm):
     X, y = make_table(n=350_000, d=3)  # large enough for every way that threads are used
-    before = numba.get_num_threads()
-    try:
-        rankers = []
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            rankers.append(make(algorithm, n_rounds=5, **FEW).fit(X, y))
-    finally:
-        numba.set_num_threads(before)
-    assert_same_state(*rankers)
+    ranker = make(algorithm, n_rounds=5, **FEW)
+    assert_same_state(*on_one_thread_and_on_all(lambda: clone(ranker).fit(X, y)))
 
 
 def test_state_round_trip(algorithm):

@@ -1,7 +1,6 @@
 """Stumps on categorical columns: every booster that takes them, from table to artifact."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,6 @@ from core import (
     CoordinateRankBoost,
     RankBoost,
     SmoothMarginRank,
-    load,
-    save,
 )
 from core.coding.categories import pack, unpack
 from core.errors import InvalidData
@@ -160,18 +157,6 @@ def test_rules_name_their_categories(name):
     assert "thresholds" in features["number"]
 
 
-def test_long_sets_are_cut_short():
-    rng = np.random.default_rng(0)
-    names = np.array([f"c{k:02}" for k in range(60)])
-    at = rng.integers(0, 60, 6000)
-    y = (at % 2 == 0).astype(int) ^ (rng.random(6000) < 0.1)
-    ranker = RankBoost(n_rounds=1).fit(pd.DataFrame({"code": names[at]}), y)
-    rule = ranker.structure()["rules"][0]["rule"]
-    assert rule.startswith(
-        "code in {c00, c02, c04, c06, c08, c10, c12, c14, c16, c18 and 20 more} adds "
-    )
-
-
 def test_what_has_no_use_for_categories_refuses_them_by_name():
     table, y = make_table()
     for ranker in (
@@ -188,60 +173,6 @@ def test_what_has_no_use_for_categories_refuses_them_by_name():
         fitted_ranker.decision_function(np.zeros((1, 4)))
     with pytest.raises(InvalidData, match="numeric at fit must be so, got 'number'"):
         fitted_ranker.decision_function(table.assign(number="1"))
-
-
-@pytest.mark.parametrize("name", ["rankboost", "adaboost_mh"])
-def test_early_stopping_holds_categories_out(name):
-    table, y = make_table()
-    table.loc[0, "colour"] = "mauve"  # in one part only
-    ranker = fitted(name, table, y, early_stopping_rounds=3)
-    assert "mauve" in ranker.categories_[1]
-    assert np.isfinite(ranker.decision_function(table)).all()
-
-
-@pytest.mark.parametrize("booster", [CoordinateRankBoost, RankBoost, SmoothMarginRank])
-def test_listed_pairs_take_categories(booster):
-    table, y = make_table(n=80)
-    better, worse = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    pairs = np.array([(i, k) for i in better for k in worse])
-    ranker = booster(n_rounds=6).fit_pairs(table, pairs)
-    assert {0, 1} <= set(ranker.rounds_["feature"].tolist()) <= {0, 1, 2}
-    assert (
-        load(save(ranker)).decision_function(table).tobytes()
-        == ranker.decision_function(table).tobytes()
-    )
-    scores = booster(n_rounds=6).fit(table, y).decision_function(table)
-    listed = ranker.decision_function(table)
-    assert listed - listed.mean() == pytest.approx(scores - scores.mean(), abs=1e-6)
-
-
-def test_listed_pairs_find_the_best_set():
-    rng = np.random.default_rng(0)
-    colour = np.repeat(np.arange(5), 30)
-    pairs = rng.integers(0, 150, (4000, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    worth = np.array([2.0, -1.0, 0.0, 1.0, -2.0])[colour]
-    turn = worth[pairs[:, 0]] + rng.normal(size=len(pairs)) < worth[pairs[:, 1]]
-    pairs[turn] = pairs[turn][:, ::-1]
-    table = pd.DataFrame({"colour": np.array(COLOURS)[colour]})
-    ranker = CoordinateRankBoost(n_rounds=1).fit_pairs(table, pairs)
-
-    def edge(chosen):
-        above = np.isin(colour, chosen)
-        return (above[pairs[:, 0]].astype(int) - above[pairs[:, 1]]).mean()
-
-    best = max(edge(chosen) for size in range(1, 5) for chosen in combinations(range(5), size))
-    found = ranker.rounds_[0]
-    assert found["d_plus"] - found["d_minus"] == pytest.approx(best)
-
-
-def test_an_identifier_orders_no_listed_pair():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"id": [f"{k:03}" for k in range(100)], "x": rng.normal(size=100)})
-    pairs = rng.integers(0, 100, (500, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    ranker = RankBoost(n_rounds=10).fit_pairs(table, pairs)
-    assert set(ranker.rounds_["feature"].tolist()) == {1}
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 200])

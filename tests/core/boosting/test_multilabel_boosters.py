@@ -2,13 +2,13 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
 from core import AdaBoost, AdaBoostMH, AdaBoostMR, CoordinateRankBoost, load, save
 from core.errors import InvalidData
 from core.metrics import auc
+from tests.core.threads import on_one_thread_and_on_all
 
 BOTH = pytest.mark.parametrize("algorithm", [AdaBoostMH, AdaBoostMR])
 
@@ -221,10 +221,5 @@ def test_weights_that_leave_one_kind_are_refused(algorithm):
 @BOTH
 def test_one_thread_or_two_same_bits(algorithm):
     X, y = table(n=40_000)  # large enough for threads to be used
-    before = numba.get_num_threads()
-    scores = []
-    for n_threads in {1, before}:
-        numba.set_num_threads(n_threads)
-        scores.append(algorithm(n_rounds=5).fit(X, y).decision_function(X).tobytes())
-    numba.set_num_threads(before)
-    assert len(set(scores)) == 1
+    one, all_of_them = on_one_thread_and_on_all(lambda: save(algorithm(n_rounds=5).fit(X, y)))
+    assert one == all_of_them

@@ -2,7 +2,6 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from core.metrics import compare, partial_auc_interval
 from core.metrics.bootstrap import draw_areas, philox
 from core.metrics.groups import check_rows
 from core.metrics.intervals import bootstrap_areas, estimate_areas
+from tests.core.threads import on_one_thread_and_on_all
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -100,14 +100,7 @@ def two_scorers(n=600, size=1, seed=0):
 def test_the_same_bits_whatever_the_threads_and_however_many_samples():
     y, scores, _ = two_scorers()
     rows = check_rows(y, {"a": scores[0], "b": scores[1]})
-    before = numba.get_num_threads()
-    found = []
-    try:
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            found.append(draw_areas(rows, WINDOWS, 500, 3))
-    finally:
-        numba.set_num_threads(before)
+    found = on_one_thread_and_on_all(lambda: draw_areas(rows, WINDOWS, 500, 3))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0][:10], draw_areas(rows, WINDOWS, 10, 3))
     assert not np.array_equal(found[0][:10], draw_areas(rows, WINDOWS, 10, 4))

@@ -1,6 +1,5 @@
 """The machines over feature maps: what they can rank, say of themselves, and are stored as."""
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +9,7 @@ from scipy import sparse
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, save
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
+from tests.core.threads import on_one_thread_and_on_all
 
 
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
@@ -83,16 +83,9 @@ def test_bins_take_no_sparse_matrix():
 def test_same_bits_on_any_number_of_threads(name):
     X, positive, weight = mixed_table(800)
     X = np.nan_to_num(X)
-    before = numba.get_num_threads()
-    try:
-        artifacts = []
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            ranker = PAUCSVM(feature_map=name, n_components=50, C=1.0, fpr_max=0.5)
-            artifacts.append(save(ranker.fit(X, positive, weight)))
-    finally:
-        numba.set_num_threads(before)
-    assert artifacts[0] == artifacts[1]
+    ranker = PAUCSVM(feature_map=name, n_components=50, C=1.0, fpr_max=0.5)
+    one, all_of_them = on_one_thread_and_on_all(lambda: save(ranker.fit(X, positive, weight)))
+    assert one == all_of_them
 
 
 @pytest.mark.parametrize("name", NAMES)

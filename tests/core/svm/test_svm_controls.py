@@ -7,7 +7,6 @@ from scipy import sparse
 from scipy.optimize import approx_fprime, minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from core import AsymmetricSVM, Logistic, load, save
 from core.linear.design import fit_design
@@ -17,6 +16,7 @@ from core.ranker import StopFit
 from core.splits import hold_out
 from core.svm.baselines import ASYMMETRIES, COSTS
 from core.table import to_matrix
+from tests.core.threads import on_one_thread_and_on_all
 
 
 def make_rows(n=400, seed=0):
@@ -88,7 +88,7 @@ def draw_words(n=3000, seed=0):
     return table, y
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("C", [1e-3, 1.0])
 def test_logistic_on_words_is_scikit_learns(C):
     table, y = draw_words()
     ranker = Logistic(C=C).fit(table, y)
@@ -111,11 +111,8 @@ def shifts(rows):
 @pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
 def test_bits_do_not_depend_on_threads(algorithm):
     table, y = draw_words()
-    fits = []
-    for n_threads in (1, 4):
-        with threadpool_limits(n_threads):
-            fits.append(algorithm.fit(table, y)._w)
-    assert (fits[0] == fits[1]).all()
+    one, all_of_them = on_one_thread_and_on_all(lambda: save(algorithm.fit(table, y)))
+    assert one == all_of_them
 
 
 def stop_at(step):

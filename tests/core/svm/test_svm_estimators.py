@@ -304,7 +304,7 @@ def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all():
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
 def test_a_choice_of_C_collapses_where_each_C_does(surrogate):
     n_collapsed = 0
-    for seed in range(12):
+    for seed in range(6):
         X, y = near_collapse(seed)
         rate = (0.2, 0.25, 0.3)[seed % 3]
         for anchor in ("auto", None, 1.0):
@@ -314,7 +314,7 @@ def test_a_choice_of_C_collapses_where_each_C_does(surrogate):
             }
             assert len(collapsed) == 1
         n_collapsed += collapsed.pop()
-    assert 2 <= n_collapsed <= 10
+    assert 1 <= n_collapsed <= 5
 
 
 def test_a_solver_that_is_stopped_has_not_collapsed():

@@ -1,6 +1,5 @@
 """LeafRank and axis splits against brute force."""
 
-import numba
 import numpy as np
 import pytest
 from treerank_oracle import goes_top, is_above_cut, make_rows, masses, treerank
@@ -9,6 +8,7 @@ from core.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
 from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code
 from core.trees.coding import Kind
+from tests.core.threads import on_one_thread_and_on_all
 
 
 def grow_cuts(rows, limits, shape, taken=None, count=np.inf):
@@ -225,12 +225,9 @@ def test_same_bits_whatever_the_threads(max_leaves):
     rows = make_rows(n)._replace(
         X=X, positive=positive, weight=rng.uniform(0.1, 2.0, n), n_categories=np.zeros(8, np.int64)
     )
-    trees, before = [], numba.get_num_threads()
-    for n_threads in (before, 1):
-        numba.set_num_threads(n_threads)
-        trees.append(grow_cuts(rows, Limits(6, max_leaves, 20.0), Shape(3, 8, 20.0)))
-    numba.set_num_threads(before)
-    many, one = trees
+    one, many = on_one_thread_and_on_all(
+        lambda: grow_cuts(rows, Limits(6, max_leaves, 20.0), Shape(3, 8, 20.0))
+    )
     for name, array in one.arrays().items():
         assert array.tobytes() == many.arrays()[name].tobytes(), name
 

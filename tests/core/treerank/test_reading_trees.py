@@ -110,23 +110,6 @@ def test_what_a_cut_below_has_said_is_not_said_again():
     assert rule["otherwise"] in ("x0 > 140 or x0 <= 80", "x0 <= 80 or x0 > 140")
 
 
-def test_many_categories_are_not_all_named():
-    names = np.array([f"town {k:03}" for k in range(60)])
-    table = pd.DataFrame({"town": np.tile(names, 20)})
-    y = np.tile(np.arange(60) % 2 == 0, 20)
-    ranker = TreeRank(splitter="axis", max_depth=1).fit(table, y)
-    words = ranker.structure()["nodes"][0]["to_top"]["words"]
-    assert words.startswith("town in {town 000, town 002, ")
-    assert words.endswith("and 20 more}")
-
-
-def test_missing_categories_alone_are_said_to_be_missing():
-    table = pd.DataFrame({"town": ["a", "b", None, None] * 30})
-    ranker = TreeRank(splitter="axis", max_depth=1).fit(table, np.array([0, 0, 1, 1] * 30))
-    rule = ranker.structure()["nodes"][0]["to_top"]
-    assert (rule["words"], rule["otherwise"]) == ("town is missing", "town is known")
-
-
 def test_the_text_has_a_line_per_node():
     table, y = people()
     ranker = TreeRank(max_depth=3, splitter="axis").fit(table, y)

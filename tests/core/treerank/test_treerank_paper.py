@@ -32,15 +32,3 @@ def test_pruning_leaf_trees_too_mends_what_pruning_the_tree_alone_cannot():
     assert both > tree + 0.015
     assert both > neither + 0.03
     assert both == pytest.approx(0.71, abs=0.02)  # Fig. 12 (iv)
-
-
-def test_progress_counts_all_trees():
-    rng = np.random.default_rng(0)
-    X, y = GAUSSIANS.draw(200, rng)
-    steps = []
-    TreeRank(pruning="cv", n_folds=2, leafrank_depth=2, leafrank_pruning="cv").fit(
-        X, y, callback=lambda step, of, info: steps.append((step, of))
-    )
-    assert steps[-1][0] <= steps[-1][1]
-    assert [step for step, _ in steps] == sorted({step for step, _ in steps})
-    assert len({of for _, of in steps}) == 1

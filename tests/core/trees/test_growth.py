@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
@@ -12,6 +11,7 @@ from core.trees.coding import CELL, LANES, Kind, code_table
 from core.trees.grower import Grower
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, Rule
+from tests.core.threads import on_one_thread_and_on_all
 
 
 def make_rows(n, d, n_positives, n_categories=0, seed=0):
@@ -208,16 +208,14 @@ def test_bundled_columns_are_cut_as_they_are_alone(n_weights, objective, monkeyp
 
 def test_a_tree_is_the_same_by_any_number_of_threads():
     table, weight = make_table(60_000, 30, 20_000, n_categories=50)
-    found = []
-    for n_threads in (1, numba.get_num_threads()):
-        with_threads = numba.get_num_threads()
-        numba.set_num_threads(n_threads)
-        for _ in range(3):  # threads wake sooner or later
-            grower, splits = grow(table, weight[:, None], share=0.9, max_leaves=60)
-            found.append((*splits, grower.leaves.copy()))
-        numba.set_num_threads(with_threads)
-    for other in found[1:]:
-        assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
+
+    def grown():
+        grower, splits = grow(table, weight[:, None], share=0.9, max_leaves=60)
+        return (*splits, grower.leaves.copy())
+
+    for _ in range(3):  # threads wake sooner or later
+        for found in zip(*on_one_thread_and_on_all(grown), strict=True):
+            assert (found[0] == found[1]).all()
 
 
 def test_histograms_that_do_not_fit_are_refused():

@@ -1,6 +1,5 @@
 """What boosted trees keep, whatever the data: bits, artifacts, explanations, refusals."""
 
-import numba
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -11,6 +10,7 @@ from core.boosting.trees import SPLITS
 from core.table import CodedTable
 from core.trees.description import describe_leaves
 from core.trees.sampling import find_threshold
+from tests.core.threads import on_one_thread_and_on_all
 
 BOOSTERS = {
     "closed": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -42,15 +42,10 @@ def make_table(n=500, d=5, seed=0, missing=0.05):
 )
 def test_one_thread_or_two_same_bits(leaf, options):
     X, y = make_table(n=120_000, d=34)
-    before = numba.get_num_threads()
-    try:
-        states = []
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            states.append(save(BOOSTERS[leaf](n_rounds=2, **options).fit(X, y)))
-    finally:
-        numba.set_num_threads(before)
-    assert states[0] == states[1]
+    one, all_of_them = on_one_thread_and_on_all(
+        lambda: save(BOOSTERS[leaf](n_rounds=2, **options).fit(X, y))
+    )
+    assert one == all_of_them
 
 
 @boosters

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core import RankBoost
+from core import RankBoost, save
 from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
 from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
@@ -21,6 +21,7 @@ from core.trees.splitting import (
     make_scratch,
     mark_codes,
 )
+from tests.core.threads import on_one_thread_and_on_all
 from tests.core.trees.tree_oracle import worth
 
 BOOSTERS = {
@@ -187,16 +188,10 @@ def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(leaf, max_bi
     rng = np.random.default_rng(0)
     table, y = make_table(60_000)
     table = table.assign(**{f"x{k}": rng.normal(size=len(y)).round(3) for k in range(10)})
-    before = numba.get_num_threads()
-    try:
-        scores = []
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            ranker = BOOSTERS[leaf](n_rounds=3, max_bins=max_bins).fit(table, y)
-            scores.append(ranker.decision_function(table))
-    finally:
-        numba.set_num_threads(before)
-    assert (scores[0] == scores[1]).all()
+    one, all_of_them = on_one_thread_and_on_all(
+        lambda: save(BOOSTERS[leaf](n_rounds=3, max_bins=max_bins).fit(table, y))
+    )
+    assert one == all_of_them
 
 
 def test_bins_of_16_bits_are_exact():
