@@ -197,19 +197,6 @@ def test_rows_in_any_order(algorithm):
     assert moved.decision_function(X) == pytest.approx(ranker.decision_function(X), abs=1e-9)
 
 
-def test_weight_k_is_k_rows(algorithm):
-    skip_where_places_count(algorithm)
-    X, y = make_table(n=900)
-    weight = np.random.default_rng(0).integers(0, 4, len(X))
-    known = {
-        "max_bins": 32,
-        "n_rounds": 100,
-    }  # rounds that are chosen hold rows out by their places
-    weighted = make(algorithm, **known).fit(X, y, sample_weight=weight)
-    repeated = make(algorithm, **known).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    assert weighted.decision_function(X) == pytest.approx(repeated.decision_function(X), abs=1e-9)
-
-
 def test_weight_zero_is_no_row(algorithm):
     X, y = make_table()
     present = np.random.default_rng(0).random(len(X)) < 0.7

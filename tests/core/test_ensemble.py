@@ -34,7 +34,6 @@ KEPT = (
     "tables_and_arrays_alike",
     "columns_in_any_order",
     "rows_in_any_order",
-    "weight_k_is_k_rows",
     "clone_fits_alike",
     "a_class_without_weight_is_refused",
     "other_columns_than_at_fit_are_refused",

@@ -102,16 +102,6 @@ def test_codes_of_8_and_16_bits_agree(name):
     assert narrow.rounds_.tobytes() == wide.rounds_.tobytes()
 
 
-def test_many_numbers_keep_bins_of_their_own_in_16_bits():
-    rng = np.random.default_rng(0)
-    X = rng.permutation(3000).astype(float)[:, None]
-    y = (X[:, 0] > 1499).astype(int)
-    X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    ranker = RankBoost(n_rounds=1, max_bins=65_535).fit(X, y)
-    known = X[~np.isnan(X)]
-    assert ranker.rounds_["threshold"][0] == known[known <= 1499].max()
-
-
 @every_booster
 def test_more_categories_than_bins(name):
     table, y = make_table()

@@ -130,12 +130,3 @@ def test_weights_as_far_apart_as_may_be(algorithm):
     assert np.isfinite(ranker.decision_function(X)).all()
     assert not np.isnan(ranker.loss_).any()
     json.dumps(ranker.structure(), allow_nan=False)
-
-
-@pytest.mark.parametrize("algorithm", RULES)
-def test_weights_of_zero_and_one_sided_columns(algorithm):
-    X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 3.0], [9.0, 9.0]])
-    ranker = algorithm(n_rounds=5).fit(X, [0, 1, 0, 1, 0], [1, 1, 1, 1, 0])
-    alone = algorithm(n_rounds=5).fit(X[:4], [0, 1, 0, 1])
-    assert (ranker.decision_function(X) == alone.decision_function(X)).all()
-    assert (ranker.rounds_["feature"] != 0).all()  # a constant column tells nothing

@@ -202,9 +202,3 @@ def test_classes_with_the_same_mean_have_no_start():
         with pytest.warns(SupportWarning, match="nothing better than constant scores"):
             ranker = PAUCSVM(surrogate="sigmoid", C=1.0, **window).fit(X, [1, 1, 0, 0])
         assert (ranker.decision_function(X) == ranker.intercept_).all()
-
-
-def test_few_iterations_are_told():
-    X, y = table()
-    with pytest.warns(SupportWarning, match="stopped after max_iter = 1 iterations$"):
-        PAUCSVM(surrogate="sigmoid", C=1000.0, max_iter=1, fpr_max=0.5).fit(X, y)

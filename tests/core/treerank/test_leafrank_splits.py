@@ -192,18 +192,6 @@ def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n):
     assert grow_cuts(rows, Limits(5, None, 1.0), Shape(2, 4, 1.0)).auc == 1.0
 
 
-def test_a_noisy_exclusive_or():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (2000, 2))
-    positive = (X[:, 0] > 0) != (X[:, 1] > 0)
-    rows = make_rows(2000)._replace(
-        X=X, positive=positive, weight=np.ones(2000), n_categories=np.zeros(2, np.int64)
-    )
-    naive = grow_cuts(rows, Limits(1, None, 5.0), Shape(1, 2, 5.0))
-    assert naive.auc < 0.6
-    assert grow_cuts(rows, Limits(1, None, 5.0), Shape(3, 8, 5.0)).auc > 0.7
-
-
 def test_cuts_that_decide_nothing_are_left_out():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)).round(1)

@@ -1,7 +1,6 @@
 """The estimator: its order, cut, pruning and parameters."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -177,18 +176,6 @@ def test_one_leaf_predicts_the_class_with_more_weight():
     assert not ranker.predict(X).any()
     assert TreeRank().fit(X, ~y).predict(X).all()
     assert ranker.roc_knots_[0].tolist() == [0.0, 1.0]
-
-
-def test_an_identifier_tells_nothing():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"id": [f"u{k}" for k in range(300)], "colour": rng.choice(list("ab"), 300)}
-    )
-    y = (frame["colour"] == "a").to_numpy() ^ (rng.random(300) < 0.2)
-    both, alone = (TreeRank(min_samples_leaf=5.0).fit(X, y) for X in (frame, frame[["colour"]]))
-    assert both.tree_.auc < alone.tree_.auc + 0.03
-    # the 46 that share the last bin may be set apart from all others, but no label can be learnt
-    assert TreeRank().fit(frame[["id"]], y).tree_.auc < 0.55
 
 
 def test_an_estimator_of_ones_own_splits_but_is_not_stored():

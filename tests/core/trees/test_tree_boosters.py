@@ -79,15 +79,6 @@ def test_the_logistic_loss_grows_with_the_weights():
     assert other.loss_ == pytest.approx(1e-6 * one.loss_, rel=1e-9)
 
 
-@boosters
-def test_level_by_level_and_best_first_meet_without_a_bound_on_leaves(make):
-    X, y = make_table()
-    levels = make(n_rounds=5, max_depth=4, max_leaves=None).fit(X, y)
-    best_first = make(n_rounds=5, max_depth=4, max_leaves=16).fit(X, y)
-    assert (levels.rounds_["n_leaves"] == best_first.rounds_["n_leaves"]).all()
-    assert best_first.decision_function(X) == pytest.approx(levels.decision_function(X), abs=1e-12)
-
-
 def test_a_contribution_follows_the_path():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4)
     y = (X == 1).all(axis=1)

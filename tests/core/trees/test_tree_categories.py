@@ -124,16 +124,6 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
             assert codes_above[6] == missing_above
 
 
-def test_two_categories_are_as_good_as_two_numbers():
-    table, y = make_table()
-    two = table[["age"]].assign(side=np.where(table["colour"].isin(["red", "pink"]), "b", "a"))
-    options = {"n_rounds": 10, "weak_ranker": "tree"}
-    as_categories = RankBoost(**options).fit(two, y)
-    as_numbers = RankBoost(**options).fit(two.assign(side=two["side"] == "b"), y)
-    scores = as_numbers.decision_function(two.assign(side=two["side"] == "b"))
-    assert as_categories.decision_function(two) == pytest.approx(scores, abs=1e-12)
-
-
 @boosters
 def test_colours_are_found_and_names_are_not(make):
     table, y = make_table(1000)

@@ -114,16 +114,6 @@ def test_closed_leaves_minimise_the_loss_over_all_pairs(push):
     assert log_loss(values) <= best.fun + 1e-12
 
 
-def test_the_first_loss_is_the_leaves_closed_form():
-    X, positive, weight = make_rows(2)
-    ranker = RankBoost(n_rounds=1, weak_ranker="tree", learning_rate=1.0, smoothing=0.0)
-    ranker.fit(X, positive, weight)
-    mass, _ = normalised(positive, weight)
-    p, q = np.array([mass[list(rows)].sum(axis=0) for rows in leaves_of(ranker, X)]).T
-    start = weight[positive].sum() * weight[~positive].sum()
-    assert ranker.loss_[0] == pytest.approx(start * np.sqrt(p * q).sum() ** 2, rel=1e-6)
-
-
 @pytest.mark.parametrize("push", [1.0, 2.5])
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("subsample", [1.0, 0.5])
@@ -212,16 +202,6 @@ def test_a_planted_cut_is_found():
     splits = ranker.get_state()[0]
     found = dict(zip(splits["split_feature"], splits["split_threshold"], strict=True))
     assert found == pytest.approx({37: 0.25, 3: 0.5}, abs=0.05)
-
-
-def test_the_missing_go_where_they_belong():
-    x = np.array([0.0, 1.0, 2.0, 3.0, np.nan, np.nan] * 5)
-    high = np.isnan(x) | (x > 1)
-    for positive in (high, ~high, np.isnan(x), ~np.isnan(x)):
-        ranker = RankBoost(n_rounds=1, weak_ranker="tree", min_samples_leaf=0.0)
-        scores = ranker.fit(x[:, None], positive).decision_function(x[:, None])
-        assert scores[positive].min() > scores[~positive].max()
-        assert ranker.rounds_["n_leaves"].tolist() == [2]
 
 
 def test_a_missing_value_that_fit_never_saw_follows_the_greater_mass():
