@@ -218,3 +218,150 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
         line(scale(low), 10, scale(high), 10, "whisker"),
         element("circle", cx=scale(value), cy=10, r=3, class_="dot"),
     )
+
+
+def roc(
+    points: Sequence[tuple[float, float]],
+    band: Sequence[tuple[float, float, float]],
+    title: str,
+    *,
+    window: tuple[float, float] | None = None,
+    log: bool = False,
+    cut: tuple[float, float] | None = None,
+) -> Markup:
+    """A ROC curve with its band (FPR, low, high), the objective's window and a cut.
+
+    With `log` the FPR's axis is logarithmic, and what is left of its first power of ten stands at the edge. The data
+    attributes tell a script where a cut's mark is to go.
+    """
+    size, left, top = 520.0, 50.0, 12.0
+    right, bottom = size - 12, size - 50
+    decades = min(-1, math.floor(math.log10(min((fpr for fpr, _ in points if fpr > 0)))))
+    across = Scale(decades if log else 0.0, 0.0 if log else 1.0, left, right)
+    y = Scale(0, 1, bottom, top)
+
+    def x(fpr: float) -> float:
+        return across(math.log10(max(fpr, 10.0**decades)) if log else fpr)
+
+    ticks = [10.0**power for power in range(decades, 1)] if log else [0.2 * n for n in range(6)]
+    parts = []
+    if window is not None:
+        low, high = map(x, window)
+        tall = {"y": top, "height": bottom - top}
+        parts.append(
+            element("rect", x=low, width=high - low, class_="window", **tall)
+            if high > low
+            else line(low, top, low, bottom, "objective")
+        )
+    for tick in ticks:
+        parts += [
+            line(x(tick), top, x(tick), bottom, "grid-line"),
+            text(x(tick), bottom + 18, f"{tick:.6g}", "middle"),
+        ]
+    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        parts += [
+            line(left, y(tick), right, y(tick), "grid-line"),
+            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
+        ]
+    rates = [10.0 ** (decades * n / 40) for n in range(40, -1, -1)] if log else [0.0, 1.0]
+    parts.append(path([(x(rate), y(rate)) for rate in rates], "chance"))
+    around = [(x(fpr), y(high)) for fpr, _, high in band]
+    around += [(x(fpr), y(low)) for fpr, low, _ in reversed(band)]
+    if around:
+        parts.append(path(around, "band"))
+    parts += [
+        path([(x(fpr), y(tpr)) for fpr, tpr in points], "line"),
+        text((left + right) / 2, bottom + 40, "false positive rate (FPR)", "middle"),
+        element(
+            "text",
+            "true positive rate (TPR)",
+            x=14,
+            y=(top + bottom) / 2,
+            text_anchor="middle",
+            transform=f"rotate(-90 14 {(top + bottom) / 2:g})",
+        ),
+    ]
+    if cut is not None:
+        at_x, at_y = x(cut[0]), y(cut[1])
+        parts += [
+            line(at_x, at_y, at_x, bottom, "cross down"),
+            line(left, at_y, at_x, at_y, "cross across"),
+            element("circle", cx=at_x, cy=at_y, r=7, class_="cut"),
+        ]
+    edges = {"data-left": left, "data-right": right, "data-top": top, "data-bottom": bottom}
+    told = {name: f"{value:g}" for name, value in edges.items()}
+    return picture(size, size, title, *parts, **told, **({"data-decades": decades} if log else {}))
+
+
+def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
+    """Bars one below the other, each with its figure; those below 0 go to the left."""
+    longest = max((len(name) for name, _ in values), default=0)
+    left = min(300.0, 12 + CHARACTER * longest)
+    width, row, top = 720.0, 24.0, 4.0
+    low = min(0.0, min((value for _, value in values), default=0.0))
+    high = max(0.0, max((value for _, value in values), default=0.0))
+    room = 11 * CHARACTER  # of a figure, beside its bar
+    scale = Scale(low, high, left + 8 + (room if low < 0 else 0), width - room)
+    most = int(left / CHARACTER)
+    parts = []
+    for index, (name, value) in enumerate(values):
+        y, end, zero = top + row * index, scale(value), scale(0.0)
+        shown = name if len(name) <= most else name[: most - 1] + "…"
+        bar = element(
+            "rect",
+            element("title", f"{name}: {value:.4g}"),
+            x=min(zero, end),
+            y=y + 4,
+            width=max(abs(end - zero), 1.0),
+            height=row - 8,
+            class_="bar less" if value < 0 else "bar",
+        )
+        figure = (end - 6, "end") if value < 0 else (end + 6, "start")
+        parts += [
+            text(left, y + row / 2 + 4, shown, "end"),
+            bar,
+            text(figure[0], y + row / 2 + 4, f"{value:.3g}", figure[1]),
+        ]
+    bottom = top + row * len(values)
+    parts.append(line(scale(0.0), top, scale(0.0), bottom, "zero"))
+    return picture(width, bottom + 4, title, *parts)
+
+
+def dependence(places: Sequence[tuple[float | str, float]], title: str, name: str) -> Markup:
+    """Mean scores by a feature's values: a line through numbers, a point for each word."""
+    width, height, left, top, bottom = 720.0, 300.0, 60.0, 10.0, 240.0
+    scores = [score for _, score in places]
+    low, high = min(scores, default=0.0), max(scores, default=1.0)
+    margin = 0.08 * ((high - low) or 0.1)
+    y = Scale(low - margin, high + margin, bottom, top)
+    parts = []
+    for tick in y.ticks(8):
+        parts += [
+            line(left, y(tick), width - 10, y(tick), "grid-line"),
+            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
+        ]
+    numbers = [value for value, _ in places if not isinstance(value, str)]
+    words = [(word, score) for word, score in places if isinstance(word, str)]
+    beside = (width - left - 10) * (0.12 if words else 0.0) if numbers else width - left - 10
+    end = width - 10 - beside if numbers else left
+    if numbers:
+        x = Scale(min(numbers), max(numbers), left + 10, end - 10)
+        for tick in x.ticks():
+            parts += [
+                line(x(tick), top, x(tick), bottom, "grid-line"),
+                text(x(tick), bottom + 18, f"{tick:g}", "middle"),
+            ]
+        run = [(x(value), y(score)) for value, score in places if not isinstance(value, str)]
+        parts.append(path(run, "line"))
+        parts += [element("circle", cx=at, cy=up, r=3, class_="dot") for at, up in run]
+    step = beside / max(len(words), 1)
+    most = max(3, int(step / CHARACTER))
+    for index, (word, score) in enumerate(words):
+        at = end + step * (index + 0.5)
+        told = element("title", f"{word}: {score:.4g}")
+        parts.append(element("circle", told, cx=at, cy=y(score), r=5, class_="dot"))
+        if index % max(1, math.ceil(4 * CHARACTER / step)) == 0:
+            shown = word if len(word) <= most else word[: most - 1] + "…"
+            parts.append(text(at, bottom + 18, shown, "middle"))
+    parts.append(text((left + width) / 2, bottom + 42, name, "middle"))
+    return picture(width, height, title, *parts)

@@ -1,0 +1,634 @@
+"""Models: the list, and the page of one with its curve and a slider on it, what it is made of, aliases and scores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from markupsafe import Markup
+from starlette.datastructures import FormData
+from starlette.responses import JSONResponse, Response
+
+from app.console import charts
+from app.console.api import ApiError
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.http.static import POLICY
+
+router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
+
+Json = dict[str, Any]
+CUTS, CURVE_POINTS = 300, 400
+TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
+MOST_FIELDS = 100
+"""Of a form that scores a row; a model of more features takes the row as JSON."""
+MOST_ALIASES = 20
+SHOWN_JSON = 20_000
+DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
+    "report.html": ("report", {"format": "html"}),
+    "report.md": ("report", {"format": "md"}),
+    "report.json": ("report", {"format": "json"}),
+    "roc.csv": ("roc", {"format": "csv", "band": "pointwise"}),
+    "out-of-fold.csv": ("out-of-fold", {"format": "csv"}),
+    "artifact": ("artifact", {}),
+    "structure.json": ("structure", {}),
+    "tree.svg": ("structure", {"format": "svg"}),
+}
+_FIGURES = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
+
+
+@router.get("")
+async def read_models(page: PageDep) -> Response:
+    """List the models, newest first."""
+    name, problem = page.asked("name"), None
+    try:
+        found = await page.api.get("/v1/models", name=name, after=page.asked("after"))
+    except ApiError as error:
+        found, problem = {"data": [], "has_more": False, "next": None}, error.body
+    address = "/console/models" + (f"?name={quote(name, safe='')}" if name else "")
+    return page.show(
+        "models.html",
+        422 if problem else 200,
+        found=found,
+        name=name or "",
+        address=address,
+        problem=problem,
+    )
+
+
+@router.get("/{ref}")
+async def read_model(page: PageDep, ref: str) -> Response:
+    """One model: what it is, how good it is, and its curve with a slider."""
+    return await _show_model(page, ref)
+
+
+async def _show_model(
+    page: Page, ref: str, status: int = 200, problem: Json | None = None
+) -> Response:
+    model = await page.api.get(_path(ref))
+    on = page.asked("on") or "validation"
+    metrics, missing = None, None
+    try:
+        metrics = await page.api.get(_path(model["id"], "metrics"), on=on)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        missing = error.detail
+    curve = None
+    if metrics is not None and model["kind"] == "bipartite":
+        curve = await _curve(page, model, metrics, on)
+    return page.show(
+        "model.html",
+        status,
+        model=model,
+        on=on,
+        metrics=metrics,
+        missing=missing,
+        curve=curve,
+        problem=problem,
+        parameters={
+            name: value
+            for name, value in model["algorithm"].items()
+            if name not in ("name", "members")
+        },
+    )
+
+
+async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
+    """What the card of the curve shows: pictures, a table of cuts, the one to begin with, and one asked for."""
+    terms = {name: page.asked(name) for name in TERMS}
+    cuts, problem = await _cuts(page, model["id"], on, terms)
+    shape = await page.api.get(
+        _path(model["id"], "roc"), on=on, max_points=CURVE_POINTS, band="pointwise"
+    )
+    by, at = page.asked("by"), page.asked("at")
+    asked, refused = None, None
+    if by in ("fpr", "tpr", "threshold", "cost"):
+        rate = {} if by == "cost" else {by: at}
+        given = {} if problem else terms
+        try:
+            asked = await page.api.get(
+                _path(model["id"], "operating-point"), on=on, **rate, **given
+            )
+        except ApiError as error:
+            refused = error.body
+    start = _start(cuts, model["objective"])
+    chosen = cuts["points"][start["index"]]
+    return {
+        "cuts": cuts,
+        "table": _table(cuts, metrics, start),
+        "start": start,
+        "chosen": chosen,
+        "counts": _counts(chosen, metrics),
+        "linear": _drawn(shape, model["objective"], chosen, log=False),
+        "log": _drawn(shape, model["objective"], chosen, log=True),
+        "scale": "log" if page.asked("scale") == "log" else "linear",
+        "band": shape["band"],
+        "terms": terms,
+        "problem": problem,
+        "by": by or "fpr",
+        "at": at or "",
+        "asked": asked,
+        "refused": refused,
+    }
+
+
+async def _cuts(
+    page: Page, model_id: str, on: str, terms: Mapping[str, str | None]
+) -> tuple[Json, Json | None]:
+    """The cuts, and what was wrong with the terms: then the cuts go without them."""
+    path = _path(model_id, "operating-points")
+    try:
+        return await page.api.get(path, on=on, points=CUTS, **terms), None
+    except ApiError as error:
+        if error.status != 422:
+            raise
+        return await page.api.get(path, on=on, points=CUTS), error.body
+
+
+def _start(cuts: Json, objective: Json) -> Json:
+    """Where the slider stands first, why, and the places that buttons lead to."""
+    points = cuts["points"]
+
+    def gain(index: int) -> float:
+        return float(points[index]["tpr"]["value"] - points[index]["fpr"]["value"])
+
+    places = {"balance": max(range(len(points)), key=gain)}
+    if objective["metric"] == "pauc":
+        fpr_max = objective["fpr_max"] + 1e-12
+        inside = [i for i, cut in enumerate(points) if cut["fpr"]["value"] <= fpr_max]
+        places["objective"] = max(inside, key=lambda i: points[i]["tpr"]["value"])
+    if cuts["of_objective"] is not None:
+        places["objective"] = cuts["of_objective"]
+    if cuts["least_cost"] is not None:
+        places["cost"] = cuts["least_cost"]
+    name = next(name for name in ("cost", "objective", "balance") if name in places)
+    return {"index": places[name], "name": name, "places": places}
+
+
+def _table(cuts: Json, metrics: Json, start: Json) -> Json:
+    """The cuts for the script: thresholds exactly, all else to five digits."""
+    return {
+        "figures": [name for name in _FIGURES if cuts["points"][0][name] is not None],
+        "thresholds": [cut["threshold"] for cut in cuts["points"]],
+        "cuts": [
+            [
+                None if (limit := cut[name][end]) is None else float(f"{limit:.5g}")
+                for name in _FIGURES
+                if cut[name] is not None
+                for end in ("value", "low", "high")
+            ]
+            for cut in cuts["points"]
+        ],
+        "classes": [metrics["positive_weight"], metrics["negative_weight"]],
+        "places": start["places"],
+    }
+
+
+def _counts(cut: Json, metrics: Json) -> Json:
+    """The confusion table of a cut on the part's own rows."""
+    caught = cut["tpr"]["value"] * metrics["positive_weight"]
+    flagged = cut["fpr"]["value"] * metrics["negative_weight"]
+    return {
+        "true_positives": caught,
+        "false_negatives": metrics["positive_weight"] - caught,
+        "false_positives": flagged,
+        "true_negatives": metrics["negative_weight"] - flagged,
+    }
+
+
+def _drawn(shape: Json, objective: Json, cut: Json, *, log: bool) -> Markup:
+    points = shape["points"]
+    window = None
+    if objective["metric"] == "pauc":
+        window = objective["fpr_min"], objective["fpr_max"]
+    elif objective["metric"] == "tpr":
+        window = objective["fpr"], objective["fpr"]
+    return charts.roc(
+        [(point["fpr"], point["tpr"]) for point in points],
+        [(point["fpr"], point["low"], point["high"]) for point in points],
+        "ROC curve" + (", FPR on a logarithmic scale" if log else ""),
+        window=window,
+        log=log,
+        cut=(cut["fpr"]["value"], cut["tpr"]["value"]),
+    )
+
+
+@router.get("/{ref}/cuts")
+async def read_cuts(page: PageDep, ref: str) -> Response:
+    """The table of cuts under other costs, for the slider; the API's own words where these will not do."""
+    on = page.asked("on") or "validation"
+    model, metrics, (cuts, problem) = await asyncio.gather(
+        page.api.get(_path(ref)),
+        page.api.get(_path(ref, "metrics"), on=on),
+        _cuts(page, ref, on, {name: page.asked(name) for name in TERMS}),
+    )
+    start = _start(cuts, model["objective"])
+    return JSONResponse(
+        {"problem": problem and problem["detail"], **_table(cuts, metrics, start)},
+        headers={"Cache-Control": "no-store"},
+    )
+
+
+async def _show_part(page: Page, ref: str, name: str, status: int = 200, **values: Any) -> Response:
+    """A part of a model's page: by itself for the script, else as a page of its own."""
+    if "model" not in values:
+        values["model"] = await page.api.get(_path(ref))
+    template = f"model_{name}.html"
+    if "hx-request" in page.request.headers:
+        return page.show(template, status, alone=False, **values)
+    return page.show("model_part.html", status, part=template, alone=True, **values)
+
+
+async def _or_words(page: Page, path: str, **query: object) -> tuple[Any, str | None]:
+    """What is at a path; or, where the model has no such thing, the API's words for that."""
+    try:
+        return await page.api.get(path, **query), None
+    except ApiError as error:
+        if error.status not in (404, 409, 422, 429):
+            raise
+        return None, error.detail
+
+
+@router.get("/{ref}/importance")
+async def read_importance(page: PageDep, ref: str) -> Response:
+    """Which features matter."""
+    model = await page.api.get(_path(ref))
+    label = _label(page, model)
+    found, words = await _or_words(page, _path(model["id"], "importance"), label=label)
+    chart = None
+    if found is not None:
+        values = [(each["name"], each["importance"]) for each in found["features"][:20]]
+        chart = charts.bars(values, "Importance of features")
+    return await _show_part(
+        page,
+        ref,
+        "importance",
+        model=model,
+        found=found,
+        words=words,
+        chart=chart,
+        label=label,
+    )
+
+
+@router.get("/{ref}/dependence")
+async def read_dependence(page: PageDep, ref: str) -> Response:
+    """How mean scores go with a feature."""
+    model = await page.api.get(_path(ref))
+    label = _label(page, model)
+    feature = page.asked("feature")
+    if feature is None:  # begin with what matters most
+        ranked, _ = await _or_words(page, _path(model["id"], "importance"), label=label)
+        named = (ranked or {"features": []})["features"] or model["features"]
+        feature = named[0]["name"]
+    found, words = await _or_words(
+        page, _path(model["id"], "partial-dependence"), feature=feature, label=label
+    )
+    chart = None
+    if found is not None:
+        axis = found["features"][0]
+        places = [
+            (_word(value) if value is None or axis["type"] != "numeric" else value, score)
+            for value, score in zip(axis["values"], found["scores"], strict=True)
+        ]
+        chart = charts.dependence(places, f"Mean score by {feature}", feature)
+    return await _show_part(
+        page,
+        ref,
+        "dependence",
+        model=model,
+        found=found,
+        words=words,
+        chart=chart,
+        feature=feature,
+        label=label,
+    )
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "missing"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _label(page: Page, model: Json) -> str | None:
+    """Of several labels the one that was asked for, or the first."""
+    if not model["labels"]:
+        return None
+    return page.asked("label") or str(model["labels"][0]["name"])
+
+
+@router.get("/{ref}/structure")
+async def read_structure(page: PageDep, ref: str) -> Response:
+    """What it is made of: a tree as a drawing and as text, rules as a table, anything else as the API tells it."""
+    model = await page.api.get(_path(ref))
+    path = _path(model["id"], "structure")
+    tree, found, shown = None, None, ""
+    try:
+        tree = (await page.api.call("GET", path, query={"format": "text"})).content.decode()
+    except ApiError as error:
+        if error.status != 422:
+            raise
+        found = await page.api.get(path)
+        found.pop("model_id")
+        shown = json.dumps(found, indent=1, ensure_ascii=False)
+    return await _show_part(
+        page,
+        ref,
+        "structure",
+        model=model,
+        tree=tree,
+        found=found,
+        rules=[] if found is None else _rules(found),
+        shown=shown[:SHOWN_JSON],
+        cut_short=len(shown) > SHOWN_JSON,
+    )
+
+
+def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
+    """The rules of boosted stumps, of each label's where there are several."""
+    if found.get("rules"):
+        return [(None, found["rules"])]
+    labels = found.get("labels") or []
+    return [(each["label"], each["rules"]) for each in labels if each.get("rules")]
+
+
+@router.get("/{ref}/controls")
+async def read_controls(page: PageDep, ref: str) -> Response:
+    """The model beside plain algorithms on the same divisions of the data."""
+    model = await page.api.get(_path(ref))
+    found, words = await _or_words(page, _path(model["id"], "controls"))
+    drawn: list[tuple[Json, Markup]] = []
+    for window in (found or {"windows": []})["windows"]:
+        estimates = [
+            charts.Estimate(name, area["value"], area["low"], area["high"])
+            for name, area in [
+                (model["algorithm"]["name"], window["chosen"]),
+                *((each["algorithm"], each["area"]) for each in window["controls"]),
+            ]
+        ]
+        drawn.append((window, charts.forest(estimates, "Areas with their intervals")))
+    return await _show_part(
+        page, ref, "controls", model=model, found=found, words=words, windows=drawn
+    )
+
+
+@router.get("/{ref}/leaderboard")
+async def read_leaderboard(page: PageDep, ref: str) -> Response:
+    """What `auto` has tried."""
+    model = await page.api.get(_path(ref))
+    found, words = await _or_words(page, _path(model["id"], "leaderboard"))
+    return await _show_part(page, ref, "leaderboard", model=model, found=found, words=words)
+
+
+@router.get("/{ref}/bounds")
+async def read_bounds(page: PageDep, ref: str) -> Response:
+    """What can be said of rows to come."""
+    model = await page.api.get(_path(ref))
+    found, words = await _or_words(page, _path(model["id"], "bounds"))
+    return await _show_part(page, ref, "bounds", model=model, found=found, words=words)
+
+
+@router.get("/{ref}/aliases")
+async def read_aliases(page: PageDep, ref: str) -> Response:
+    """The names that move, with where they pointed."""
+    return await _show_aliases(page, ref)
+
+
+async def _show_aliases(
+    page: Page, ref: str, status: int = 200, problem: Json | None = None, entered: str = ""
+) -> Response:
+    model = await page.api.get(_path(ref))
+    name = model["name"]
+    found = await page.api.get(_path(name, "aliases"), limit=MOST_ALIASES)
+    aliases = [
+        await page.api.get(_path(name, f"aliases/{each['alias']}")) for each in found["data"]
+    ]
+    versions = {
+        each["id"]: each["version"]
+        for each in (await page.api.get("/v1/models", name=name, limit=200))["data"]
+    }
+    return await _show_part(
+        page,
+        ref,
+        "aliases",
+        status,
+        model=model,
+        aliases=aliases,
+        more=found["has_more"],
+        versions=versions,
+        problem=problem,
+        entered=entered,
+    )
+
+
+@router.post("/{ref}/aliases")
+async def move_alias(page: PageDep, ref: str) -> Response:
+    """Point an alias at this model: `revision` is what the page had seen of it; without one it is new."""
+    form = await page.form()
+    alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
+    model = await page.api.get(_path(ref))
+    seen = {"If-Match": f'"{revision}"'} if revision else {"If-None-Match": "*"}
+    try:
+        await page.api.put(
+            _path(model["name"], f"aliases/{alias}"), {"model_id": model["id"]}, headers=seen
+        )
+    except ApiError as error:
+        if error.status not in (404, 412, 422):
+            raise
+        return await _show_aliases(page, ref, error.status, error.body, alias)
+    return page.go(_page(model["id"]))
+
+
+@router.post("/{ref}/delete")
+async def delete_model(page: PageDep, ref: str) -> Response:
+    """Delete it, and show the list; or the page again, with what is in the way."""
+    try:
+        await page.api.delete(_path(ref))
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        return await _show_model(page, ref, error.status, error.body)
+    return page.go("/console/models")
+
+
+@router.get("/{ref}/download/{name}")
+async def download(page: PageDep, ref: str, name: str) -> Response:
+    """The report, the artifact, every point of the curve and the like, as the API has them."""
+    if name not in DOWNLOADS:
+        raise ApiError(
+            404, {"title": "Not found", "detail": f"there is no download {name[:100]!r}"}
+        )
+    part, query = DOWNLOADS[name]
+    asked = query | ({"on": page.asked("on") or "validation"} if part == "roc" else {})
+    if name == "tree.svg":
+        answer = await page.api.call("GET", _path(ref, part), query=asked)
+        headers = {"Content-Security-Policy": POLICY + "; sandbox", "Cache-Control": "no-cache"}
+        return Response(answer.content, media_type="image/svg+xml", headers=headers)
+    return page.api.stream("GET", _path(ref, part), query=asked)
+
+
+@router.get("/{ref}/score")
+async def read_score(page: PageDep, ref: str) -> Response:
+    """The form that scores a row, filled with one of the dataset where it is still there."""
+    model = await page.api.get(_path(ref))
+    return await _show_score(page, model, await _example(page, model))
+
+
+@router.post("/{ref}/score")
+async def score_row(page: PageDep, ref: str) -> Response:
+    """Score the row that was entered, with the reasons where the model can give them."""
+    form = await page.form()
+    model = await page.api.get(_path(ref))
+    label = str(form.get("label", "")) or None
+    entered = _entered(form, model["features"])
+    status, problem, answer = 200, None, None
+    try:
+        row = _row(form, model["features"])
+        answer = await _answer(page, model, row, label)
+    except ApiError as error:
+        if error.status != 422:
+            raise
+        status, problem = error.status, error.body
+    if "hx-request" in page.request.headers:
+        status = 200  # the part of the page that asked is told; nothing has failed to load
+    return await _show_score(page, model, entered, status, problem, answer, label)
+
+
+async def _show_score(
+    page: Page,
+    model: Json,
+    entered: Mapping[str, str],
+    status: int = 200,
+    problem: Json | None = None,
+    answer: Json | None = None,
+    label: str | None = None,
+) -> Response:
+    chart = None
+    if answer is not None and answer["contributions"]:
+        parts = sorted(answer["contributions"].items(), key=lambda each: -abs(each[1]))
+        chart = charts.bars(parts[:20], "What each feature adds to the score")
+    at_fault = {
+        str(each.get("pointer", "")).rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+        for each in (problem or {}).get("errors") or []
+    }
+    return await _show_part(
+        page,
+        model["id"],
+        "score",
+        status,
+        model=model,
+        entered=entered,
+        as_fields=len(model["features"]) <= MOST_FIELDS,
+        problem=problem,
+        at_fault=at_fault,
+        answer=answer,
+        chart=chart,
+        label=label,
+    )
+
+
+async def _example(page: Page, model: Json) -> dict[str, str]:
+    """The first row of the dataset as text, by feature; nothing where it is gone or may not be read."""
+    if not page.can("read"):
+        return {}
+    try:
+        found = await page.api.get(f"/v1/datasets/{model['dataset_id']}/preview", limit=1)
+    except ApiError:
+        return {}
+    row = dict(zip(found["columns"], found["data"][0], strict=True)) if found["data"] else {}
+    known = {feature["name"]: row.get(feature["name"]) for feature in model["features"]}
+    if len(known) > MOST_FIELDS:
+        return {"": json.dumps(known, indent=1, ensure_ascii=False)}
+    return {name: _field(value) for name, value in known.items()}
+
+
+def _field(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _entered(form: FormData, features: Sequence[Json]) -> dict[str, str]:
+    if "row" in form:
+        return {"": str(form["row"])}
+    return {each["name"]: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
+
+
+def _row(form: FormData, features: Sequence[Json]) -> Json:
+    """The row as the API takes it; what is no number stays text, so that the API says so."""
+    if "row" in form:
+        try:
+            row = json.loads(str(form["row"]))
+        except (ValueError, RecursionError) as error:
+            raise _bad_row(f"the row is not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise _bad_row("the row must be a JSON object: each feature's name with its value")
+        return row
+    row = {}
+    for name, entered in _entered(form, features).items():
+        text = entered.strip()
+        kind = next(each["type"] for each in features if each["name"] == name)
+        row[name] = _value(text, kind)
+    return row
+
+
+def _value(text: str, kind: str) -> object:
+    if not text:
+        return None
+    if kind == "boolean" and text in ("true", "false"):
+        return text == "true"
+    if kind == "numeric":
+        try:
+            number = float(text)
+        except ValueError:
+            return text
+        return number if number - number == 0 else text  # infinite and NaN are no JSON
+    return text
+
+
+def _bad_row(detail: str) -> ApiError:
+    return ApiError(422, {"title": "Invalid request", "detail": detail})
+
+
+async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json:
+    """Score, place on the curve and reasons; without reasons where the model's scores are no sums of parts."""
+    rows = {"rows": [row]}
+    scores = await page.api.post(_path(model["id"], "score"), rows)
+    labels = scores.get("labels")
+    answer: Json = {
+        "score": scores["scores"][0] if labels is None else None,
+        "fpr": scores["fprs"][0] if scores.get("fprs") else None,
+        "tpr": scores["tprs"][0] if scores.get("tprs") else None,
+        "labels": [] if labels is None else list(zip(labels, scores["scores"][0], strict=True)),
+        "contributions": {},
+        "offset": None,
+        "why_not": None,
+    }
+    try:
+        explained = await page.api.post(
+            _path(model["id"], "explain"),
+            rows,
+            query={"label": None if labels is None else label or labels[0]},
+        )
+    except ApiError as error:
+        if error.status != 422:
+            raise
+        return answer | {"why_not": error.detail}
+    reasons = explained["explanations"][0]
+    return answer | {"contributions": reasons["contributions"], "offset": reasons["offset"]}
+
+
+def _path(ref: str, part: str = "") -> str:
+    """A path of the API. `Api` quotes it."""
+    return f"/v1/models/{ref}" + (f"/{part}" if part else "")
+
+
+def _page(ref: str) -> str:
+    return f"/console/models/{quote(ref, safe='')}"
