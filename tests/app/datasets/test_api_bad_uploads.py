@@ -74,24 +74,6 @@ def test_an_empty_upload_and_one_said_twice(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "content_type"),
-    [
-        (b"x", "multipart/form-data"),
-        (b"x", "multipart/form-data; boundary=b"),
-        (
-            b"--b\r\nContent-Disposition: form-data; name=file\r\n\r\na,b\n",
-            "multipart/form-data; boundary=b",
-        ),
-        (b"--b\r\n\r\nx\r\n--b--\r\n", "multipart/form-data; boundary=b"),
-        (b"--b--\r\n", "multipart/form-data; boundary=b"),
-    ],
-)
-def test_broken_forms(client: httpx.Client, content: bytes, content_type: str) -> None:
-    answer = client.post("/v1/datasets", content=content, headers={"Content-Type": content_type})
-    refused(answer, 400, "malformed")
-
-
-@pytest.mark.parametrize(
     ("files", "data", "status"),
     [
         ([("file", ("t.csv", "a,b\n1,0\n")), ("file", ("u.csv", "x"))], {}, 400),

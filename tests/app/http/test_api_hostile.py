@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from live_service import Service
+from refusals import everything
 from starlette.exceptions import HTTPException
 
 from app.http import server
@@ -296,6 +297,9 @@ FORMS: dict[str, tuple[str, bytes, int]] = {
     "a long boundary": ("; boundary=" + "b" * 300, FILE + b"--b--\r\n", 400),
     "another boundary": ("; boundary=c", FILE + b"--b--\r\n", 400),
     "no last boundary": ("; boundary=b", FILE, 400),
+    "no boundary at all": ("; boundary=b", b"x", 400),
+    "a part without a name": ("; boundary=b", b"--b\r\n\r\nx\r\n--b--\r\n", 400),
+    "no part": ("; boundary=b", b"--b--\r\n", 400),
     "many parts": (
         "; boundary=b",
         b"".join(PART % (b"f%d" % i, b"", b"1") for i in range(33)) + FILE + b"--b--\r\n",
@@ -317,9 +321,12 @@ FORMS: dict[str, tuple[str, bytes, int]] = {
 def test_forms_that_no_browser_sends(patient: Service, name: str) -> None:
     boundary, content, status = FORMS[name]
     client = patient.client(patient.key(), **{"Content-Type": f"multipart/form-data{boundary}"})
+    before = everything(patient)
     answer = client.post("/v1/datasets", content=content)
     assert answer.status_code == status, answer.text
     assert answer.headers["Content-Type"] == "application/problem+json"
+    assert (answer.json()["code"] == "malformed") == (status == 400)
+    assert everything(patient) == before
 
 
 def test_a_second_head_that_never_ends(hurried: Service) -> None:
