@@ -1,10 +1,10 @@
-"""From an uploaded file to a typed table: read in streams, judged over all rows, written as Parquet or refused.
+"""From an uploaded file to a typed table: read in streams, types settled over all rows, written as Parquet or refused.
 
 stream     plain bytes: decompressed, counted, limited
 formats    which reader reads a file: csv, arrow (Parquet, Arrow), ndjson; how a CSV is written
 rows       what every reader gives: batches of rows, and the hash of a row
 roles      which column is label, weight, group or feature; which label value is positive
-values     what a number, a date and a missing value are; value_columns: the same of whole columns
+values     what a number, a date, a category and a missing value are, as text and JSON; value_columns: of whole columns
 columns    text or typed columns to numbers, categories and labels, and what a column is by its values
 profile    what the columns look like
 build      the way through all of it; writer: the table as Parquet; pairs: a list of pairs

@@ -71,10 +71,10 @@ def ingest(
         folder = Path(payload["workdir"])
         _, whole = build.source.progress()
         # All is read, and only the survey is left.
-        told = partial(callback, whole, whole, {"rows": found["rows"]})
+        progress = partial(callback, whole, whole, {"rows": found["rows"]})
         with ThreadPoolExecutor(1) as aside:
             sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
-            profile = build.survey.describe(folder / TABLE_FILE, features, told)
+            profile = build.survey.describe(folder / TABLE_FILE, features, progress)
         (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
         return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
 
@@ -107,8 +107,8 @@ class Build:
         self._payload = payload
         self._callback = callback
         self._errors = Errors()
-        said = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
-        given = {role: payload[role] for role in said}
+        roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
+        given = {role: payload[role] for role in roles}
         # Who wrote no name above a column has mostly written none at all: a row index, or a comma at the end.
         named = {
             name
@@ -136,15 +136,15 @@ class Build:
         if self.source.schema is not None:
             self._check_types(self.source.schema)
         pairs = self._find_pairs()
-        types, kept, judged = self._known_types(), dict[str, pa.Array](), False
+        types, kept, settled = self._known_types(), dict[str, pa.Array](), False
         while True:
             converter = self._read(pairs, types, kept)
             if self._errors.total:
-                self._judge_slips(converter)
+                self._check_slips(converter)
                 raise self._refusal(converter)
             # All rows have had their say once: the types stay, or two readings could differ for ever.
-            found = types if judged else self._judge(converter, self._roles.features)
-            judged = True
+            found = types if settled else self._settle_types(converter, self._roles.features)
+            settled = True
             more = {
                 name: words
                 for name, column in converter.text.items()
@@ -155,7 +155,7 @@ class Build:
             types, kept = found, kept | more
         if self._roles.item:
             converter.items.report_repeated(self._roles.item, self._errors)
-        self._judge_slips(converter)
+        self._check_slips(converter)
         if self._errors.total:
             raise self._refusal(converter)
         self._check_whole(converter)
@@ -182,7 +182,7 @@ class Build:
                 types[name] = BOOLEAN if _is_boolean(typed[name]) else NUMERIC
         return types
 
-    def _judge(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
+    def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
         """Tell what features are of, by all the rows that were read."""
         known = self._known_types()
         return {
@@ -267,7 +267,8 @@ class Build:
         """Tell whether the rows so far show that the table is to be read again."""
         doubted = [name for name in converter.odd if name not in types]
         return any(
-            kind != converter.types[name] for name, kind in self._judge(converter, doubted).items()
+            kind != converter.types[name]
+            for name, kind in self._settle_types(converter, doubted).items()
         ) or any(
             column.distinct > self._limits.number and not column.is_identifier()
             for name, column in converter.text.items()
@@ -353,7 +354,7 @@ class Build:
             refusal.total = len(wrong)
             raise refusal
 
-    def _judge_slips(self, converter: Converter) -> None:
+    def _check_slips(self, converter: Converter) -> None:
         """Let rare values that do not fit their column pass as missing, unless the caller is strict."""
         identifiers = self._identifiers(converter)
         for name, count in converter.slips.counts.items():
@@ -417,7 +418,7 @@ class Build:
                 positive is None or _matching(values, positive) is not None
             )
 
-        aside = Errors()  # the rows are judged when all columns are read
+        aside = Errors()  # rows are checked when all columns are read
         for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
                 if not settled(values) and len(values) < _MOST_VALUES:
@@ -729,14 +730,14 @@ class _Appending(Build):
             )
         kept = self._names(lambda c: c["type"] == CATEGORICAL and c["role"] == _FEATURE)
         dropped = [name for name, role in known.items() if role == _DROPPED]
-        said = {**payload, CATEGORICAL: kept, DROP: dropped}
-        super().__init__(_Extended(parent, source), missing, said, callback)
+        options = {**payload, CATEGORICAL: kept, DROP: dropped}
+        super().__init__(_Extended(parent, source), missing, options, callback)
 
     def _names(self, which: Callable[[Mapping[str, Any]], bool]) -> list[str]:
         return [name for name, column in self._features.items() if which(column)]
 
-    def _make_converter(self, *said: Any) -> Converter:
-        converter = super()._make_converter(*said)
+    def _make_converter(self, *args: Any) -> Converter:
+        converter = super()._make_converter(*args)
         converter.items.rows_before = self.rows_before
         return converter
 
@@ -752,7 +753,7 @@ class _Appending(Build):
     def _known_types(self) -> dict[str, str]:
         return {name: column["type"] for name, column in self._features.items()}
 
-    def _judge(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
+    def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
         """A column keeps its type; one without a value so far may be of true and false."""
         kinds = {name: converter.types[name] for name in names}
         for name, kind in kinds.items():

@@ -116,10 +116,10 @@ class Errors:
         return ", ".join(places) + (": " if places else "") + first.detail + more
 
 
-def brief(said: object) -> str:
+def brief(message: object) -> str:
     """What a library says of itself or of a type, on one line and cut to a length that a message can bear."""
-    text = " ".join(str(said).split())
-    if isinstance(said, MemoryError):
+    text = " ".join(str(message).split())
+    if isinstance(message, MemoryError):
         text = f"it needs more memory than there is ({text})"
     return text if len(text) <= _BRIEF else text[:_BRIEF] + "…"
 

@@ -67,15 +67,15 @@ def open_stored(stored: Path | bytes) -> pa.NativeFile:
     return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
 
 
-def find_compression(stored: Path | bytes, said: str | None) -> str | None:
+def find_compression(stored: Path | bytes, encoding: str | None) -> str | None:
     """Return how the bytes are compressed, by what is said or else by how they begin; None where they are plain."""
-    if said is None:
+    if encoding is None:
         with open_stored(stored) as file:
             head = file.read(4)
         return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
-    if said not in CODECS:
-        raise BadTable(f"Content-Encoding must be gzip or zstd, got {said!r}")
-    return said
+    if encoding not in CODECS:
+        raise BadTable(f"Content-Encoding must be gzip or zstd, got {encoding!r}")
+    return encoding
 
 
 class Stream(io.RawIOBase):
