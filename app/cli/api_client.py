@@ -76,10 +76,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """
         address = "/v1/datasets" if parent is None else _versions_of(parent)
         dataset = self._send("POST", address, path, on_sent, params=fields)
-        while dataset["status"] == "processing":
-            time.sleep(POLL_SECONDS)
-            dataset = self.request("GET", f"/v1/datasets/{dataset['id']}")
-        return dataset
+        return self._wait(f"/v1/datasets/{dataset['id']}", dataset)
 
     def versions(self, dataset_id: str) -> list[dict[str, Any]]:
         """All versions of a dataset, the newest first."""
@@ -100,11 +97,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self, dataset_id: str, path: Path, on_sent: Callable[[int], object]
     ) -> dict[str, Any]:
         """Stream the pairs of a dataset up, and wait until they are ready or invalid."""
-        dataset = self._send("PUT", f"/v1/datasets/{dataset_id}/pairs", path, on_sent)
-        while dataset["pairs"]["status"] == "processing":
-            time.sleep(POLL_SECONDS)
-            dataset = self.request("GET", f"/v1/datasets/{dataset_id}")
-        return dataset
+        address = f"/v1/datasets/{dataset_id}"
+        dataset = self._send("PUT", f"{address}/pairs", path, on_sent)
+        return self._wait(address, dataset, lambda found: found["pairs"]["status"])
 
     def _send(
         self, method: str, address: str, path: Path, on_sent: Callable[[int], object], **kwargs: Any
@@ -122,6 +117,18 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         )
         return dataset
 
+    def _wait(
+        self,
+        address: str,
+        found: dict[str, Any],
+        status_of: Callable[[dict[str, Any]], str] = lambda found: found["status"],
+    ) -> dict[str, Any]:
+        """Read a resource again and again until its job has ended."""
+        while status_of(found) == "processing":
+            time.sleep(POLL_SECONDS)
+            found = self.request("GET", address)
+        return found
+
     def score_table(self, ref: str, path: Path, accept: str, params: dict[str, str]) -> bytes:
         """Score the rows of a small file in one request; returns the answer in the media type asked for."""
         headers = {"Accept": accept, **content_headers(path)}
@@ -137,10 +144,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         batch = self._send(
             "POST", "/v1/batch-scores", path, on_sent, params={"model": ref} | params
         )
-        while batch["status"] == "processing":
-            time.sleep(POLL_SECONDS)
-            batch = self.request("GET", f"/v1/batch-scores/{batch['id']}")
-        return batch
+        return self._wait(f"/v1/batch-scores/{batch['id']}", batch)
 
     def take_result(self, batch_id: str, format: str, file: BinaryIO) -> None:
         """Stream batch scores into a file."""

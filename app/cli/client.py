@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -44,8 +44,12 @@ from app.cli.options import (
     TableFile,
     Url,
     Weight,
+    given,
 )
 from app.cli.report_text import curve_of, has_curve, judged_on, provenance, report
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # Soft wrap: a terminal breaks long lines, a pipe must not.
 out = Console(highlight=False, soft_wrap=True)
@@ -90,25 +94,24 @@ def upload(
     as_json: AsJson = False,
 ) -> None:
     """Upload a table and wait until it is ready to train on."""
-    given = {
-        "name": name,
-        "label": label,
-        "positive": positive,
-        "weight": weight,
-        "group": group,
-        "kind": kind,
-        "item": item,
-        "labels": labels,
-        "categorical": categorical,
-        "numeric": numeric,
-        "drop": drop,
-        "missing": missing,
-        "strict": "true" if strict else None,
-        "encoding": encoding,
-        "delimiter": delimiter,
-        "decimal": decimal,
-    }
-    fields = {field: value for field, value in given.items() if value is not None}
+    fields = given(
+        name=name,
+        label=label,
+        positive=positive,
+        weight=weight,
+        group=group,
+        kind=kind,
+        item=item,
+        labels=labels,
+        categorical=categorical,
+        numeric=numeric,
+        drop=drop,
+        missing=missing,
+        strict="true" if strict else None,
+        encoding=encoding,
+        delimiter=delimiter,
+        decimal=decimal,
+    )
     if pairs is not None and kind != "preferences":
         raise typer.BadParameter("--pairs belong to --kind preferences")
     if append_to is not None and in_place_of is not None:
@@ -272,25 +275,27 @@ def algorithms(
     key: Key = None,
 ) -> None:
     """List the algorithms, or the parameters of one."""
-    from rich.table import Table
-
     with service(url, key) as client:
         known = {entry["name"]: entry for entry in client.request("GET", "/v1/algorithms")["data"]}
         if name is not None and name not in known:
             raise ClientError(f"algorithm must be one of {', '.join(known)}, got {name!r}")
-    table = Table(box=None, pad_edge=False)
     if name is None:
-        for heading in ("algorithm", "source"):
-            table.add_column(heading)
+        table = new_table("algorithm", "source")
         for entry in known.values():
             table.add_row(entry["name"], entry["paper"])
     else:
-        for heading in ("parameter", "default", "meaning"):
-            table.add_column(heading)
+        table = new_table("parameter", "default", "meaning")
         for parameter, schema in known[name]["parameters"]["properties"].items():
             default = json.dumps(schema.get("default"))
             table.add_row(parameter, default, schema.get("description", ""))
     out.print(table, soft_wrap=False)
+
+
+def new_table(*headings: str) -> Table:
+    """A table without lines, to be filled; without headings it has none."""
+    from rich.table import Table
+
+    return Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
 
 
 def split_assignment(text: str) -> tuple[str, str]:
@@ -299,9 +304,3 @@ def split_assignment(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise ClientError(f"a feature or parameter must read name=value, got {text!r}")
     return name, value
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (upload, versions, show, algorithms):
-        app.command(rich_help_panel="Use the service")(command)

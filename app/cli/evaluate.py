@@ -13,7 +13,7 @@ import typer
 
 from app.cli.api_client import ApiClient
 from app.cli.client import err, out, send_table, service
-from app.cli.options import AsJson, Group, Item, Key, Label, PairsFile, Positive, Url, Weight
+from app.cli.options import AsJson, Group, Item, Key, Label, PairsFile, Positive, Url, Weight, given
 from app.cli.report_text import CURVE_POINTS, Roc, shown_interval, shown_window, terminal_plot
 from app.cli.train import wait_for_job
 
@@ -50,15 +50,15 @@ def evaluate(
     asked: Json = {"level": level}
     if windows:
         asked["windows"] = [_window(text) for text in windows]
-    given = {"label": label, "positive": positive, "weight": weight, "group": group, "item": item}
+    roles = given(label=label, positive=positive, weight=weight, group=group, item=item)
     with service(url, key) as client:
         judged = client.model(model)
         path = Path(data)
         dataset_id = data
         if path.is_file():
-            fields = _fields(judged, path) | {k: v for k, v in given.items() if v is not None}
+            fields = _fields(judged, path) | roles
             dataset_id = send_table(client, path, pairs, fields)["id"]
-        elif pairs is not None or any(given.values()):
+        elif pairs is not None or any(roles.values()):
             raise typer.BadParameter(f"columns are named for a file, {data!r} is none")
         asked |= {"model": judged["id"], "dataset_id": dataset_id}
         found = _judge(client, "evaluations", asked)
@@ -219,9 +219,3 @@ def _counts(metrics: Json) -> str:
 
 def _p_value(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (evaluate, compare):
-        app.command(rich_help_panel="Use the service")(command)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from app.cli.processes import MANAGE, SettingsError, fail, read_settings, settings_of
+from app.cli.processes import SettingsError, fail, read_settings, settings_of
 
 if TYPE_CHECKING:
     from app.operations.doctor import Finding
@@ -76,12 +76,6 @@ def restore(
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (backup, restore):
-        app.command(rich_help_panel=MANAGE)(command)
-
-
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}
 _PART_WIDTH = 13
 
@@ -94,10 +88,7 @@ def doctor(
         bool, typer.Option("--deep", help="Read every byte: SQLite's file, and each blob's hash.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
-    state_dir: Annotated[
-        Path | None,
-        typer.Option(help="Folder of all state.", envvar="RANKWRIGHT_STATE_DIR"),
-    ] = None,
+    state_dir: StateDir = None,
 ) -> None:
     """Examine the state, whether the service runs or not: settings, disk, database, queue, workers, broker, blobs."""
     from app.operations.doctor import Level
@@ -159,8 +150,3 @@ def _holder(settings: Settings) -> int | None:
     except (OSError, ValueError):
         pass
     return None
-
-
-def register_doctor(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=MANAGE)(doctor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -92,3 +92,8 @@ PairsFile = Annotated[
         help="Of preferences: file of the pairs, with columns better, worse and, if you like, weight.",
     ),
 ]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Those of the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}

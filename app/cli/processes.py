@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from app.platform.processes import SignalWaiter
     from app.platform.settings import Settings
 
-RUN, MANAGE = "Run the service", "Manage the service"
+key_commands = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Gate = Annotated[
@@ -184,6 +184,7 @@ def migrate() -> None:
         fail(reason(error))
 
 
+@key_commands.command("create")
 def create_key(
     owner: Annotated[str, typer.Option(help="Whose resources the key sees.")],
     name: Annotated[str, typer.Option(help="What the key is for.")],
@@ -200,6 +201,7 @@ def create_key(
     typer.echo(secret)
 
 
+@key_commands.command("list")
 def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
     """List an owner's keys, newest first."""
     from app.access import service as keys
@@ -223,6 +225,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
+@key_commands.command("rotate")
 def rotate_key(
     key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
     owner: Annotated[str, typer.Option(help="Whose key it is.")],
@@ -239,6 +242,7 @@ def rotate_key(
     typer.echo(secret)
 
 
+@key_commands.command("revoke")
 def revoke_key(
     key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
     owner: Annotated[str, typer.Option(help="Whose key it is.")],
@@ -267,19 +271,6 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
         db.close()
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (serve, api, worker, dispatcher):
-        app.command(rich_help_panel=RUN)(command)
-    app.command(rich_help_panel=MANAGE)(migrate)
-    keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
-    keys.command("create")(create_key)
-    keys.command("list")(list_keys)
-    keys.command("rotate")(rotate_key)
-    keys.command("revoke")(revoke_key)
-    app.add_typer(keys, name="keys", rich_help_panel=MANAGE)
-
-
 def health(
     process: Annotated[Literal["worker", "dispatcher"], typer.Argument(help="Which process.")],
 ) -> None:
@@ -298,8 +289,3 @@ def health(
     if found is not None:
         fail(found)
     typer.echo("well")
-
-
-def register_health(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=MANAGE)(health)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.api_client import ApiClient, ClientError
-from app.cli.client import out, service
-from app.cli.options import AsJson, Key, Url
+from app.cli.api_client import ClientError
+from app.cli.client import new_table, out, service
+from app.cli.options import AsJson, Key, Url, given
 from app.cli.report_text import curve_of, has_curve, judged_on, terminal_plot
 
 if TYPE_CHECKING:
@@ -32,17 +32,15 @@ def importance(
     as_json: AsJson = False,
 ) -> None:
     """Say which features matter to a model, and in what sense."""
-    from rich.table import Table
-
     with service(url, key) as client:
-        found = client.model(model, "importance", **_given(label=label))
+        found = client.model(model, "importance", **given(label=label))
     if as_json:
         out.print_json(data=found)
         return
     features = found["features"]
     bars = _bars([feature["importance"] for feature in features])
     out.print(f"{found['method']} ({found['on']} rows). {found['description']}", markup=False)
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = new_table()
     for feature, bar in zip(features, bars, strict=True):
         table.add_row(feature["name"], f"{feature['importance']:.5g}", bar)
     out.print(table, markup=False)
@@ -60,7 +58,7 @@ def dependence(
 ) -> None:
     """Show mean scores with a feature, or two, set to one value after another."""
     with service(url, key) as client:
-        asked = _given(label=label) | {"feature": features, "points": points}
+        asked = given(label=label) | {"feature": features, "points": points}
         found = client.model(model, "partial-dependence", **asked)
     if as_json:
         out.print_json(data=found)
@@ -79,23 +77,16 @@ def tree(
     """Write a ranking tree as text, or draw it."""
     with service(url, key) as client:
         if svg is None:
-            out.print(_written(client, model, "text"), markup=False, end="")
+            text = client.model_text(model, "structure", format="text")
+            out.print(text, markup=False, end="")
         else:
-            svg.write_text(_written(client, model, "svg"), encoding="utf-8")
-
-
-def _written(client: ApiClient, model: str, format: str) -> str:
-    return client.model_text(model, "structure", format=format)
+            svg.write_text(client.model_text(model, "structure", format="svg"), encoding="utf-8")
 
 
 def _one(found: Json) -> Table:
     """A value a line, the score as a bar from the least one."""
-    from rich.table import Table
-
     (feature,) = found["features"]
-    table = Table(box=None, pad_edge=False)
-    for heading in (feature["name"], "score", ""):
-        table.add_column(heading)
+    table = new_table(feature["name"], "score", "")
     least = min(found["scores"])
     bars = _bars([score - least for score in found["scores"]])
     for value, score, bar in zip(feature["values"], found["scores"], bars, strict=True):
@@ -105,12 +96,8 @@ def _one(found: Json) -> Table:
 
 def _two(found: Json) -> Table:
     """The first feature's values down, the second one's across."""
-    from rich.table import Table
-
     down, across = found["features"]
-    table = Table(box=None, pad_edge=False)
-    for heading in (f"{down['name']} \\ {across['name']}", *map(_shown, across["values"])):
-        table.add_column(heading)
+    table = new_table(f"{down['name']} \\ {across['name']}", *map(_shown, across["values"]))
     for value, scores in zip(down["values"], found["scores"], strict=True):
         table.add_row(_shown(value), *(f"{score:.4g}" for score in scores))
     return table
@@ -128,16 +115,6 @@ def _bars(values: list[float]) -> list[str]:
     greatest = max(values, default=0.0)
     scale = BAR_WIDTH / greatest if greatest > 0 else 0.0
     return ["█" * round(max(value, 0.0) * scale) for value in values]
-
-
-def _given(**options: Any) -> Json:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def register_interpretation(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (importance, dependence, tree):
-        app.command(rich_help_panel="Use the service")(command)
 
 
 REPORTS = {"md": "markdown", "html": "html", "json": "json"}
@@ -222,9 +199,3 @@ def _write(output: Path | None, content: bytes) -> None:
         sys.stdout.buffer.write(content)
     else:
         output.write_bytes(content)
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (report, plot, profile):
-        app.command(rich_help_panel="Use the service")(command)

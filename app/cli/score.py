@@ -12,7 +12,7 @@ import typer
 
 from app.cli.api_client import ApiClient, ClientError, content_headers, describe_errors
 from app.cli.client import err, out, sending, service, split_assignment
-from app.cli.options import Decimal, Delimiter, Encoding, Key, Missing, Url
+from app.cli.options import Decimal, Delimiter, Encoding, Key, Missing, Url, given
 
 IN_ONE_REQUEST = 4 << 20
 """Bytes up to which a file is scored by one request: within what a service takes by default."""
@@ -62,19 +62,14 @@ def score(
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
         raise typer.BadParameter("give either features as name=value, or a file")
-    said = {
-        "keep": keep,
-        "missing": missing,
-        "encoding": encoding,
-        "delimiter": delimiter,
-        "decimal": decimal,
-    }
-    given = {name: value for name, value in said.items() if value is not None}
+    asked = given(
+        keep=keep, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
+    )
     with service(url, key) as client:
         if path is not None:
-            _score_file(client, model, path, output, given)
+            _score_file(client, model, path, output, asked)
             return
-        if given or output != _STDOUT:
+        if asked or output != _STDOUT:
             raise typer.BadParameter("one row is printed as it is; the options are for files")
         row = dict(split_assignment(text) for text in rows or [])
         out.print_json(data=client.model(model, "score", **row))
@@ -89,13 +84,13 @@ def _as_file(words: list[str]) -> Path | None:
 
 
 def _score_file(
-    client: ApiClient, model: str, path: Path, output: str, given: dict[str, str]
+    client: ApiClient, model: str, path: Path, output: str, asked: dict[str, str]
 ) -> None:
     """In one request where the file is small and its rows are all that is wanted, else by a job."""
     format, media_type = _format_of(output)
-    params = {"ignore": "*"} | given
+    params = {"ignore": "*"} | asked
     by_workers_alone = content_headers(path)["Content-Type"] == _PARQUET_FILE
-    if "keep" not in given and not by_workers_alone and path.stat().st_size <= IN_ONE_REQUEST:
+    if "keep" not in asked and not by_workers_alone and path.stat().st_size <= IN_ONE_REQUEST:
         scores = client.score_table(model, path, media_type, params)
         with _opened(output) as sink:
             sink.write(scores)
@@ -133,8 +128,3 @@ def _opened(output: str) -> Iterator[BinaryIO]:
     else:
         with Path(output).open("wb") as file:
             yield file
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(rich_help_panel="Use the service")(score)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from app.cli.api_client import ApiClient, ClientError, describe_errors
 from app.cli.client import err, out, service, show_model, split_assignment
-from app.cli.options import AsJson, Key, Svg, Url
+from app.cli.options import AsJson, Key, Svg, Url, given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +29,6 @@ PLAIN_SECONDS = 5.0
 INTERRUPTED = 130
 
 Job = dict[str, Any]
-
-
-def wait_for_model(client: ApiClient, job: Job) -> str:
-    """Follow a training job; returns the model's id."""
-    model_id: str = wait_for_job(client, job)["model_id"]
-    return model_id
 
 
 def wait_for_job(client: ApiClient, job: Job) -> Job:
@@ -236,12 +230,12 @@ def leaderboard(job: Job) -> Table | None:
 def _distinguishing(row: Job, rows: list[Job]) -> Job:
     """A row's parameters, but for those that all rows of its algorithm have alike."""
     alike = [each["parameters"] for each in rows if each["algorithm"] == row["algorithm"]]
-    given: Job = row["parameters"]
+    parameters: Job = row["parameters"]
     if len(alike) == 1:
-        return given
+        return parameters
     return {
         name: value
-        for name, value in given.items()
+        for name, value in parameters.items()
         if any(name not in each or each[name] != value for each in alike)
     }
 
@@ -354,14 +348,13 @@ def train(
     with service(url, key) as client:
         job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
         if search:
-            asked = {"n_candidates": candidates, "folds": search_folds}
             job["search"] = {
                 "method": search_method,
                 "space": dict(_dimension(text) for text in search),
-                **{field: value for field, value in asked.items() if value is not None},
+                **given(n_candidates=candidates, folds=search_folds),
             }
-        model_id = wait_for_model(client, client.submit(job))
-        show_model(client, model_id, svg, as_json=as_json)
+        done = wait_for_job(client, client.submit(job))
+        show_model(client, done["model_id"], svg, as_json=as_json)
 
 
 def follow(
@@ -387,12 +380,11 @@ def _validation(
     folds: int | None, repeats: int | None, time_column: str | None
 ) -> dict[str, Any] | None:
     """How the model is to be judged; None where the service is left to its default."""
-    asked = {"folds": folds, "repeats": repeats, "time_column": time_column}
-    given = {field: value for field, value in asked.items() if value is not None}
-    if not given:
+    asked = given(folds=folds, repeats=repeats, time_column=time_column)
+    if not asked:
         return None
     by_folds = folds is not None or repeats is not None
-    return {"method": "cross_validation" if by_folds else "holdout"} | given
+    return {"method": "cross_validation" if by_folds else "holdout"} | asked
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -418,9 +410,3 @@ def _dimension(text: str) -> tuple[str, Any]:
     low, high = (_value(end) for end in ends.split("..", 1))
     integer = all(isinstance(end, int) for end in (low, high))
     return name, {"low": low, "high": high, "log": bool(colon), "integer": integer}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    for command in (train, follow):
-        app.command(rich_help_panel="Use the service")(command)

@@ -9,6 +9,7 @@ back when their leases run out.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -16,12 +17,12 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from app import __version__
 from app.operations import housekeeping
@@ -30,26 +31,22 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
 
+FORMAT = 1
+MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
 CHUNK = 1 << 20
+_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2[0-9a-f]{62})")
 _PARTIAL = ".partial"
 
 
-class Writer(Protocol):
-    """Takes files, each under a name of its own."""
+Add = Callable[[str, IO[bytes], int], None]
+"""Takes a file of so many bytes into an archive, under a name of its own."""
 
-    def add(self, name: str, file: IO[bytes], size: int) -> None:
-        """Take so many bytes."""
-
-
-class Reader(Protocol):
-    """Gives files by name."""
-
-    def open(self, name: str) -> IO[bytes]:
-        """Open a file; raises FileNotFoundError."""
+Open = Callable[[str], IO[bytes]]
+"""Opens a file of an archive by its name; raises FileNotFoundError."""
 
 
 @contextmanager
-def write(path: Path) -> Iterator[Writer]:
+def write(path: Path) -> Iterator[Add]:
     """Write an archive: a tar file where the name ends in .tar, else a folder. It appears when the block ends well."""
     if path.exists():
         raise FileExistsError(f"{path} is there already")
@@ -57,13 +54,24 @@ def write(path: Path) -> Iterator[Writer]:
     remove(partial)  # of one that was cut off
     try:
         if path.suffix == ".tar":
-            with _private(partial) as file, tarfile.open(fileobj=file, mode="w") as tar:
-                yield _TarWriter(tar)
-            with partial.open("rb") as done:
-                os.fsync(done.fileno())
+            with _new_file(partial) as file, tarfile.open(fileobj=file, mode="w") as tar:
+
+                def add_to_tar(name: str, file: IO[bytes], size: int) -> None:
+                    entry = tarfile.TarInfo(name)
+                    entry.size, entry.mode = size, 0o600
+                    tar.addfile(entry, file)
+
+                yield add_to_tar
         else:
             partial.mkdir(mode=0o700)
-            yield _FolderWriter(partial)
+
+            def add_to_folder(name: str, file: IO[bytes], size: int) -> None:
+                target = partial / name
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with _new_file(target) as out:
+                    shutil.copyfileobj(file, out, CHUNK)
+
+            yield add_to_folder
         partial.rename(path)
     except BaseException:
         remove(partial)
@@ -71,13 +79,20 @@ def write(path: Path) -> Iterator[Writer]:
 
 
 @contextmanager
-def read(path: Path) -> Iterator[Reader]:
+def read(path: Path) -> Iterator[Open]:
     """Read an archive that `write` has made. Raises OSError or tarfile.TarError for what is none."""
     if path.is_dir():
-        yield _FolderReader(path)
+        yield lambda name: (path / name).open("rb")
         return
     with tarfile.open(path, "r:") as tar:
-        yield _TarReader(tar)
+
+        def open_member(name: str) -> IO[bytes]:
+            with suppress(KeyError):
+                if (found := tar.extractfile(name)) is not None:
+                    return found
+            raise FileNotFoundError(f"{name} is not in the archive")
+
+        yield open_member
 
 
 def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
@@ -90,54 +105,14 @@ def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _private(path: Path) -> IO[bytes]:
-    """A new file that no other user may read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-class _FolderWriter:
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def add(self, name: str, file: IO[bytes], size: int) -> None:
-        path = self._root / name
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _private(path) as out:
-            shutil.copyfileobj(file, out, CHUNK)
-            out.flush()
-            os.fsync(out.fileno())
-
-
-class _TarWriter:
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
-
-    def add(self, name: str, file: IO[bytes], size: int) -> None:
-        entry = tarfile.TarInfo(name)
-        entry.size, entry.mode = size, 0o600
-        self._tar.addfile(entry, file)
-
-
-class _FolderReader:
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def open(self, name: str) -> IO[bytes]:
-        return (self._root / name).open("rb")
-
-
-class _TarReader:
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
-
-    def open(self, name: str) -> IO[bytes]:
-        try:
-            found = self._tar.extractfile(name)
-        except KeyError:
-            found = None
-        if found is None:
-            raise FileNotFoundError(f"{name} is not in the archive")
-        return found
+@contextmanager
+def _new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Make a file that no other user may read; it is on disk when the block ends."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(descriptor)
 
 
 def remove(path: Path) -> None:
@@ -146,11 +121,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-FORMAT = 1
-MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
-_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2[0-9a-f]{62})")
 
 
 class BackupError(Exception):
@@ -193,15 +163,12 @@ def back_up(settings: Settings, target: Path) -> Backup:
     blobs = BlobStore(settings.blob_dir)
     with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
         database = Path(folder) / DATABASE
-        with (
-            blobs.held(),
-            write(target) as writer,
-        ):  # held first: then copy what must not go
+        with blobs.held(), write(target) as add:  # held first: then copy what must not go
             _copy_database(source, database)
-            made = _write(writer, settings, database, blobs)
+            made = _write(add, settings, database, blobs)
     try:
-        with _opened(target) as reader:
-            _check(reader, made)
+        with _opened(target) as open_file:
+            _check(open_file, made)
     except BaseException:
         remove(target)
         raise
@@ -216,8 +183,8 @@ def restore(source: Path, state_dir: Path) -> Backup:
         raise BackupError(
             f"a backup is restored into an empty folder only, {state_dir} is not empty"
         )
-    with _opened(source) as reader:
-        made = _manifest(reader, source)
+    with _opened(source) as open_file:
+        made = _manifest(open_file, source)
         if not migrate.is_known(made.revision):
             raise BackupError(
                 f"{source} was made by {made.made_by}: {migrate.unknown(made.revision)}"
@@ -226,7 +193,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
         fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))
         try:
             for name, expected in made.files.items():
-                _restore_file(reader, name, expected, fresh / name)
+                _restore_file(open_file, name, expected, fresh / name)
             (fresh / BLOBS).mkdir(exist_ok=True)
             with suppress(FileNotFoundError):
                 state_dir.rmdir()
@@ -244,15 +211,17 @@ def _copy_database(source: Path, target: Path) -> None:
         live.backup(copy)
 
 
-def _write(writer: Writer, settings: Settings, database: Path, blobs: BlobStore) -> Backup:
+def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) -> Backup:
     files: dict[str, dict[str, Any]] = {}
     missing: list[str] = []
 
     def add(name: str, path: Path, sha256: str | None = None) -> None:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            writer.add(name, file, size)
-        files[name] = {"bytes": size, "sha256": sha256 or _sha256(path)}
+            add_file(name, file, size)
+            file.seek(0)
+            digest = sha256 or hashlib.file_digest(file, "sha256").hexdigest()
+        files[name] = {"bytes": size, "sha256": digest}
 
     copy = Database(f"sqlite:///{database}", pool_size=1)
     try:
@@ -272,11 +241,8 @@ def _write(writer: Writer, settings: Settings, database: Path, blobs: BlobStore)
         add(KEY, key_file)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     made = Backup(now, f"rankwright {__version__}", revision or "", files, missing)
-    with tempfile.TemporaryFile() as manifest:
-        manifest.write(json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode())
-        size = manifest.tell()
-        manifest.seek(0)
-        writer.add(MANIFEST, manifest, size)  # last: a backup without it is none
+    manifest = json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode()
+    add_file(MANIFEST, io.BytesIO(manifest), len(manifest))  # last: a backup without it is none
     return made
 
 
@@ -289,21 +255,18 @@ def _finish(database: Path) -> None:
         raise BackupError(f"the database is damaged, and so would be the backup: {found}")
 
 
-def _check(reader: Reader, made: Backup) -> None:
+def _check(open_file: Open, made: Backup) -> None:
     """Read every byte back."""
     with open(os.devnull, "wb") as nowhere:
         for name, expected in made.files.items():
-            with reader.open(name) as file:
+            with open_file(name) as file:
                 _compare(name, expected, copy(file, nowhere))
 
 
-def _restore_file(reader: Reader, name: str, expected: dict[str, Any], path: Path) -> None:
+def _restore_file(open_file: Open, name: str, expected: dict[str, Any], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with reader.open(name) as file, os.fdopen(descriptor, "wb") as out:
+    with open_file(name) as file, _new_file(path) as out:
         _compare(name, expected, copy(file, out))
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> None:
@@ -316,18 +279,18 @@ def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> Non
 
 
 @contextmanager
-def _opened(source: Path) -> Iterator[Reader]:
+def _opened(source: Path) -> Iterator[Open]:
     try:
-        with read(source) as reader:
-            yield reader
+        with read(source) as open_file:
+            yield open_file
     except tarfile.TarError as error:
         raise BackupError(f"{source} is no backup: {error}") from error
 
 
-def _manifest(reader: Reader, source: Path) -> Backup:
+def _manifest(open_file: Open, source: Path) -> Backup:
     """The manifest, of which every name is one that a backup may hold: none leads out of the folder."""
     try:
-        with reader.open(MANIFEST) as file:
+        with open_file(MANIFEST) as file:
             said = json.load(file)
         if said.pop("format") != FORMAT:
             raise BackupError(
@@ -347,8 +310,3 @@ def _manifest(reader: Reader, source: Path) -> Backup:
     if not sound or DATABASE not in made.files:
         raise BackupError(f"{source} has a {MANIFEST} that names what no backup holds")
     return made
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file, open(os.devnull, "wb") as nowhere:
-        return copy(file, nowhere)[0]

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rich.filesize import decimal as size
+
 from app import __version__
 from app.access import repository as key_rows
-from app.jobs import queue_repository as overdue
-from app.jobs import queue_repository as part_rows
+from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping
 from app.operations import repository as rows
@@ -62,14 +63,6 @@ def warn(part: str, detail: str, advice: str) -> Finding:
 def fail(part: str, detail: str, advice: str) -> Finding:
     """Trouble."""
     return Finding(part, Level.FAIL, detail, advice)
-
-
-def size(count: float) -> str:
-    """Bytes as people read them."""
-    for unit, many in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= many:
-            return f"{count / many:.1f} {unit}"
-    return f"{count:.0f} bytes"
 
 
 def age(seconds: float) -> str:
@@ -146,15 +139,15 @@ def check_disk(given: Settings) -> Iterator[Finding]:
         if free in seen:
             continue  # the same disk
         seen.add(free)
-        said = f"{size(free)} free for {path}"
+        detail = f"{size(free)} free for {path}"
         advice = "make room, or have less kept: docs/settings.md says how"
         if free < given.min_free_bytes:
             least = f"nothing is accepted below {size(given.min_free_bytes)}"
-            yield fail("disk", f"{said}; {least}", advice)
+            yield fail("disk", f"{detail}; {least}", advice)
         elif free < _ROOM * given.min_free_bytes:
-            yield warn("disk", said, advice)
+            yield warn("disk", detail, advice)
         else:
-            yield ok("disk", said)
+            yield ok("disk", detail)
 
 
 MOST_SKEW = 5.0
@@ -335,21 +328,20 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
     with db.read() as session:
         counts = rows.open_jobs(session)
         oldest = rows.oldest_due(session)
-        wake_ups = overdue.wake_ups(session, OWED_SECONDS)
-        leases = overdue.leases(session, settings.lease_seconds, late)
-        stuck = len(part_rows.stuck(session))
+        wake_ups = queue_rows.wake_ups(session, OWED_SECONDS)
+        leases = queue_rows.leases(session, settings.lease_seconds, late)
+        stuck = len(queue_rows.stuck(session))
         alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
-    said = ", ".join(f"{counts.get(state, 0)} {state}" for state in _OPEN)
-    said += "" if oldest is None else f"; the oldest has been due for {age(oldest)}"
+    detail = ", ".join(f"{counts.get(state, 0)} {state}" for state in _OPEN)
+    detail += "" if oldest is None else f"; the oldest has been due for {age(oldest)}"
     if oldest is not None and not alive:
-        yield fail(
-            "queue", said, _START if runs is False else "start a worker: `rankwright worker`"
-        )
+        advice = _START if runs is False else "start a worker: `rankwright worker`"
+        yield fail("queue", detail, advice)
     elif oldest is not None and oldest > LONG_WAIT:
         advice = "see whether the running jobs get on, and add workers"
-        yield warn("queue", said, advice)
+        yield warn("queue", detail, advice)
     else:
-        yield ok("queue", said)
+        yield ok("queue", detail)
     advice = _START if runs is False else "see whether the dispatcher runs: `rankwright dispatcher`"
     if leases:
         yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
@@ -397,7 +389,7 @@ def examine(
 ) -> Iterator[Finding]:
     """Look at everything, and say of each part how it is as soon as that is known.
 
-    `runs` tells whether `rankwright serve` runs on this state; None where the service is not run by it. With `deep`
+    `runs` says whether `rankwright serve` runs on this state; None where the service is not run by it. With `deep`
     every byte is read: SQLite's file is checked, and each blob's hash.
     """
     yield from check_settings(settings, environment)
@@ -424,4 +416,4 @@ def examine(
         db.close()
 
 
-__all__ = ["Finding", "Level", "examine"]
+__all__ = ["Finding", "Level", "examine", "size"]

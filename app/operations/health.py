@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from app.access import repository as quota_rows
-from app.jobs import queue_repository as overdue
+from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository as rows
 from app.platform import resources
@@ -46,9 +46,7 @@ def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings
 def _check(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, True, look())
-    except _Unhealthy as error:
-        return Check(name, False, str(error))
-    except (ServiceError, BrokerAway, OSError) as error:
+    except (_Unhealthy, ServiceError, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
 
@@ -172,8 +170,8 @@ def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> 
     try:
         producer.ping()
         with db.read() as session:
-            wake_ups = overdue.wake_ups(session, OWED_SECONDS)
-            leases = overdue.leases(session, settings.lease_seconds, late)
+            wake_ups = queue_rows.wake_ups(session, OWED_SECONDS)
+            leases = queue_rows.leases(session, settings.lease_seconds, late)
     except (BrokerAway, Unavailable) as error:
         return str(error)
     if wake_ups:

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from app.access import repository as access_rows
-from app.access import service
+from app.access import service as access
 from app.http import repository as idempotency_rows
-from app.jobs import queue_repository as outbox
-from app.jobs import queue_repository as part_rows
+from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
-from app.operations import repository as blob_rows
 from app.operations import repository as rows
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.platform.blobs import BlobStore
@@ -55,7 +53,7 @@ class Housekeeper:
         self._events_pruned = rows.FIRST  # of the jobs that ended before, no event is left to prune
 
     def run(self) -> None:
-        """Work until told to stop. What goes wrong is tried again before long."""
+        """Work until `stop` is set. What goes wrong is tried again before long."""
         interval = self._settings.blob_grace_seconds / ROUNDS_A_GRACE
         while not self._stop.is_set():
             pause = interval
@@ -76,8 +74,8 @@ class Housekeeper:
                     idempotency_rows.prune, idempotency_rows.KEPT_SECONDS
                 ),
                 "workers": self._each(worker_rows.prune, DAY),
-                "parts of jobs": self._each(part_rows.prune_child_jobs, DAY),
-                "wake-ups": self._each(outbox.prune_outbox, DAY),
+                "parts of jobs": self._each(queue_rows.prune_child_jobs, DAY),
+                "wake-ups": self._each(queue_rows.prune_outbox, DAY),
                 "audit entries": self._each(rows.prune_audit, self._days("audit")),
                 "series": self._in_batches(lambda session: rows.prune_series(session, BATCH)),
                 "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
@@ -129,9 +127,7 @@ class Housekeeper:
         total, after = 0, rows.FIRST
         while age is not None and (page := self._ended(age, after, unneeded=True)):
             ids, after = [job.id for job in page], page[-1]
-            self._prune_events_of(
-                ids, spare_last=False
-            )  # a job may have thousands: not all at once
+            self._prune_events_of(ids, spare_last=False)  # they may be thousands: not all at once
             with self._db.write() as session:
                 total += rows.prune_jobs(session, ids)
             if self._stop.wait(REST_SECONDS):
@@ -162,16 +158,15 @@ class Housekeeper:
         return total
 
     def _delete(self, dataset: OwnedDataset, conditions: Conditions) -> int:
-        from app.datasets import (
-            service as datasets,  # with all that reads tables, which a dispatcher needs for nothing else
-        )
+        # With all that reads tables, which a dispatcher needs for nothing else.
+        from app.datasets import service as datasets
 
         def check(session: Session) -> None:
             if not rows.is_still_so(session, conditions, dataset.id):  # a job came and went
                 raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
 
         try:
-            with service.by_command(dataset.owner, "housekeeping"):
+            with access.by_command(dataset.owner, "housekeeping"):
                 self._db.writing(datasets.delete, dataset.owner, dataset.id, check)
         except (Conflict, NotFound):
             return 0
@@ -182,7 +177,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     """Remove the blobs that no row names once their grace is over; returns how many. Not while a backup reads them."""
     grace = settings.blob_grace_seconds
     with db.read() as session:
-        spare_staging = blob_rows.runs_since(session, grace)
+        spare_staging = rows.runs_since(session, grace)
     blobs.put_back_doomed()
     old = list(blobs.older_than(grace))
     staging = [key for key in old if key.startswith("staging/")]
@@ -191,7 +186,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     for start in range(0, len(stored), _KEYS_A_QUERY):
         keys = stored[start : start + _KEYS_A_QUERY]
         with db.read() as session:
-            named = blob_rows.named(session, keys)
+            named = rows.named(session, keys)
         # Asked after the query: a backup that begins now copies rows that name none of these either.
         if blobs.is_held(grace):
             break

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-import typer
 from click.testing import Result
 from live_service import Service
 from typer.testing import CliRunner
 
-from app.cli import client, reports, score, train
-from app.cli import evaluate as judge
-from app.cli import reports as documents
+from app.cli import commands
 
 Run = Callable[..., Result]
 
@@ -20,18 +17,11 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(service: Service) -> Iterator[Run]:
     """Run a command as a user types it; it must end with the exit code that is asked for."""
-    commands = typer.Typer()
-    client.register(commands)
-    train.register(commands)
-    score.register(commands)
-    reports.register_interpretation(commands)
-    judge.register(commands)
-    documents.register(commands)
     with service.at_work():
         address = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
 
         def run(*words: object, code: int = 0) -> Result:
-            result = CliRunner(env=address).invoke(commands, [str(word) for word in words])
+            result = CliRunner(env=address).invoke(commands(), [str(word) for word in words])
             assert result.exit_code == code, result.output
             return result
 

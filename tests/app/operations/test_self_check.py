@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from queue_steps import change, claimed, hear_nothing, submit
 from servers import PostgresServer
 from sqlalchemy import update
 from typer.testing import CliRunner
 
-from app.cli import processes as command
+from app.cli import commands
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
 from app.operations.health import dispatcher_problem, worker_problem
@@ -106,12 +105,10 @@ def test_the_command_tells_by_its_exit_code(
     environment: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "alpha")
-    app = typer.Typer()
-    command.register_health(app)
-    run = CliRunner()
-    sick = run.invoke(app, ["worker"])
+    app, run = commands(), CliRunner()
+    sick = run.invoke(app, ["health", "worker"])
     assert (sick.exit_code, sick.stderr) == (1, "no worker of alpha was heard from within 30 s\n")
     hello(environment, "alpha")
-    assert run.invoke(app, ["worker"]).exit_code == 0
-    assert run.invoke(app, ["dispatcher"]).exit_code == 0
-    assert run.invoke(app, ["workers"]).exit_code == 2
+    assert run.invoke(app, ["health", "worker"]).exit_code == 0
+    assert run.invoke(app, ["health", "dispatcher"]).exit_code == 0
+    assert run.invoke(app, ["health", "workers"]).exit_code == 2

@@ -88,13 +88,13 @@ class TestSweep:
     ) -> None:
         key, _ = put(blobs, "uploads", b"again")
         self.age(blobs, key)
-        named = housekeeping.blob_rows.named
+        named = housekeeping.rows.named
 
         def publish_then_ask(*args: object) -> set[str]:
             put(blobs, "uploads", b"again")
             return named(*args)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(housekeeping.blob_rows, "named", publish_then_ask)
+        monkeypatch.setattr(housekeeping.rows, "named", publish_then_ask)
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
         assert blobs.path(key).exists()
 
