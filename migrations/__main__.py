@@ -17,7 +17,7 @@ if __name__ == "__main__":
         url = f"sqlite:///{folder}/empty.db"
         migrate.upgrade(url)
         db = Database(url)
-        with migrate.alone(db) as connection:
+        with migrate.exclusive_transaction(db) as connection:
             command.revision(
                 migrate.config(connection),
                 message,

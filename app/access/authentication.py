@@ -23,7 +23,7 @@ from app.access import repository as rows
 from app.access.service import OPERATOR, administers_all
 from app.http.dependencies import Caller, Context, context_of
 from app.http.limits import RateLimiter
-from app.http.responses import choose
+from app.http.responses import choose_media_type
 from app.platform.audit import Actor, acting
 from app.platform.background import TtlCache
 from app.platform.database import Database
@@ -80,7 +80,7 @@ class KeyRing:
         """The caller, if the database vouched for the key within the last second. Never waits."""
         return self.recent.get(digest)
 
-    def vouched_for(self, digest: bytes) -> bool:
+    def was_good(self, digest: bytes) -> bool:
         """Whether the key was good when this process last asked, however long ago. Never waits."""
         return digest in self._noted
 
@@ -173,7 +173,7 @@ class Authenticator:
 
     async def look_up(self, digest: bytes, client: tuple[str, int] | None) -> Caller:
         """The caller by the database. Raises Unauthenticated, or TooMany for an address that guesses."""
-        if self.keys.vouched_for(digest):
+        if self.keys.was_good(digest):
             return await run_in_threadpool(self.keys.authenticate, digest)
         self.keys.refuse_again(digest)
         address = _address(client)
@@ -258,7 +258,7 @@ class GuardedRoute(APIRoute):
                 if request.method not in _READING:
                     acting.set(self._actor(request, caller))
             if offers and "accept" in request.headers:
-                choose(request, offers)
+                choose_media_type(request, offers)
             if takes_json:
                 require_json(request)
             return await handle(request)

@@ -36,13 +36,13 @@ def backup(
     from app.operations.backup import BackupError, back_up
     from app.operations.doctor import size
     from app.platform.errors import ServiceError
-    from app.platform.migrate import reason
+    from app.platform.migrate import describe_failure
     from app.platform.sql import DBAPIError
 
     try:
         made = back_up(settings_of(state_dir), target)
     except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
-        fail(reason(error))
+        fail(describe_failure(error))
     typer.echo(
         f"{target}: the database and {made.blobs} blobs, {size(made.bytes)}, read back and sound"
     )

@@ -129,7 +129,7 @@ def dispatcher(gate: Gate = None) -> None:
     from functools import partial
 
     from app.jobs.dispatcher import Dispatcher
-    from app.operations.housekeeping import keep_house
+    from app.operations.housekeeping import run_housekeeping
     from app.platform.blobs import BlobStore
     from app.platform.broker import Producer
     from app.platform.logging import configure_logging
@@ -147,7 +147,7 @@ def dispatcher(gate: Gate = None) -> None:
         producer = Producer(settings.celery_broker_url)
         stack.callback(producer.close)
         db = stack.enter_context(database(settings))
-        beside = partial(keep_house, db, BlobStore(settings.blob_dir), settings)
+        beside = partial(run_housekeeping, db, BlobStore(settings.blob_dir), settings)
         run_until_signalled(Dispatcher(db, settings, producer, beside).run, signals)
 
 
@@ -175,13 +175,13 @@ def migrate() -> None:
     from alembic.util import CommandError
 
     from app.platform.errors import ServiceError
-    from app.platform.migrate import reason, upgrade
+    from app.platform.migrate import describe_failure, upgrade
     from app.platform.sql import DBAPIError
 
     try:
         upgrade(settings_of().sqlalchemy_url)
     except (ServiceError, DBAPIError, CommandError) as error:
-        fail(reason(error))
+        fail(describe_failure(error))
 
 
 @key_commands.command("create")

@@ -449,7 +449,7 @@ async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Respons
 
 
 def _check(context: Context, purpose: Purpose[Described], table: Received[Described]) -> Json:
-    with context.turn():  # it takes memory that nothing but its bounds limits
+    with context.computation():  # it takes memory that nothing but its bounds limits
         return purpose.check(table)
 
 

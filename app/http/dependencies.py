@@ -21,8 +21,8 @@ from app.platform.database import Database
 from app.platform.errors import TooMany
 from app.platform.settings import Settings
 
-AT_ONCE = 2
-LONGEST_TURN_WAIT = 2.0
+MOST_COMPUTATIONS = 2
+COMPUTATION_WAIT_SECONDS = 2.0
 """So many long computations run in a process at once, beside the scores; another waits so long, in seconds."""
 
 
@@ -53,18 +53,22 @@ class Context:
     requests: FairSemaphore
     publishing: BackgroundTasks
     background: BackgroundTasks
-    turns: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
+    computations: BoundedSemaphore = field(
+        default_factory=lambda: BoundedSemaphore(MOST_COMPUTATIONS)
+    )
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def computation(self) -> Iterator[None]:
         """Let a long computation run if there is room for it; a client that asks for many gets 429."""
-        if not self.turns.acquire(timeout=LONGEST_TURN_WAIT):
-            raise TooMany(f"{AT_ONCE} answers like this are being computed: try again in a moment")
+        if not self.computations.acquire(timeout=COMPUTATION_WAIT_SECONDS):
+            raise TooMany(
+                f"{MOST_COMPUTATIONS} answers like this are being computed: try again in a moment"
+            )
         try:
             yield
         finally:
-            self.turns.release()
+            self.computations.release()
 
 
 def context_of(request: Request) -> Context:

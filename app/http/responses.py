@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SHOWN = 100
 
 
-def choose(request: Request, offers: Sequence[str]) -> str:
+def choose_media_type(request: Request, offers: Sequence[str]) -> str:
     """Return the one of the offers that the Accept header prefers, the first among equals and where it says nothing.
 
     Raises NotAcceptable, naming the offers, where none of them will do.
@@ -110,12 +110,12 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BEGINS_ONE = r"^[=+\-@\t\r]"
 
 
-def safe(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Put an apostrophe before what a spreadsheet would take for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def plain_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same for every text of a batch; words of a dictionary are written out."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -133,7 +133,7 @@ def plain_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def matches(if_none_match: str | None, tag: str) -> bool:
+def etag_matches(if_none_match: str | None, tag: str) -> bool:
     """Whether the caller holds the answer of this tag already (RFC 9110, weak comparison)."""
     if if_none_match is None:
         return False

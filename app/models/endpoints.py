@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
-from app.http.responses import StoredFile, matches
+from app.http.responses import StoredFile, etag_matches
 from app.http.schemas import PageOf
 from app.models import margins
 from app.models import service as models
@@ -122,7 +122,7 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
     model = context.db.reading(models.find, caller.owner, ref)
     tag = f'"{model.artifact_sha256}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if matches(request.headers.get("if-none-match"), tag):
+    if etag_matches(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers=headers)
     path = context.blobs.path(models.artifact_key(model))
     if not path.exists():

@@ -163,7 +163,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
     blobs = BlobStore(settings.blob_dir)
     with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
         database = Path(folder) / DATABASE
-        with blobs.held(), write(target) as add:  # held first: then copy what must not go
+        with blobs.hold_sweeper(), write(target) as add:  # held first: then copy what must not go
             _copy_database(source, database)
             made = _write(add, settings, database, blobs)
     try:
@@ -187,7 +187,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
         made = _manifest(open_file, source)
         if not migrate.is_known(made.revision):
             raise BackupError(
-                f"{source} was made by {made.made_by}: {migrate.unknown(made.revision)}"
+                f"{source} was made by {made.made_by}: {migrate.describe_unknown(made.revision)}"
             )
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))
@@ -225,7 +225,7 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
 
     copy = Database(f"sqlite:///{database}", pool_size=1)
     try:
-        for key, row in housekeeping.each(copy):
+        for key, row in housekeeping.named_blobs(copy):
             if BLOBS + key in files:
                 continue
             if blobs.path(key).is_file() and blobs.is_sound(key):

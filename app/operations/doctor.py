@@ -21,7 +21,7 @@ from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping
 from app.operations import repository as rows
-from app.operations.health import MISSED_ROUNDS, OWED_SECONDS, SILENT_BEATS
+from app.operations.health import LATE_WAKE_UP_SECONDS, MISSED_BEATS, MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
@@ -182,7 +182,7 @@ def check_tables(settings: Settings) -> Finding:
         )
     return fail(
         "database",
-        migrate.unknown(revision),
+        migrate.describe_unknown(revision),
         "run the version that made them, or a later one",
     )
 
@@ -260,7 +260,7 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
     """Whether what the rows name is there, and is what it was."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
-    for key, row in housekeeping.each(db):
+    for key, row in housekeeping.named_blobs(db):
         count += 1
         if key in good:
             continue
@@ -328,10 +328,10 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
     with db.read() as session:
         counts = rows.open_jobs(session)
         oldest = rows.oldest_due(session)
-        wake_ups = queue_rows.wake_ups(session, OWED_SECONDS)
+        wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
         leases = queue_rows.leases(session, settings.lease_seconds, late)
         stuck = len(queue_rows.stuck(session))
-        alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
+        alive = worker_rows.alive(session, MISSED_BEATS * settings.heartbeat_seconds)
     detail = ", ".join(f"{counts.get(state, 0)} {state}" for state in _OPEN)
     detail += "" if oldest is None else f"; the oldest has been due for {age(oldest)}"
     if oldest is not None and not alive:
@@ -347,7 +347,9 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
     if wake_ups:
         yield fail(
-            "wake-ups", f"{wake_ups} have been owed for more than {age(OWED_SECONDS)}", advice
+            "wake-ups",
+            f"{wake_ups} have been owed for more than {age(LATE_WAKE_UP_SECONDS)}",
+            advice,
         )
     if stuck:
         yield fail("parts", f"{stuck} jobs wait for parts in vain", advice)
@@ -357,7 +359,7 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
     """Whether workers were heard from, and are of this version."""
-    within = SILENT_BEATS * settings.heartbeat_seconds
+    within = MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
     if not alive:

@@ -21,7 +21,7 @@ from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import JobState, Worker
 
-SILENT_BEATS = 3
+MISSED_BEATS = 3
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _broker(producer: Producer) -> str:
 
 
 def _worker(db: Database, settings: Settings) -> str:
-    within = SILENT_BEATS * settings.heartbeat_seconds
+    within = MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
     if not alive:
@@ -108,7 +108,7 @@ class MetricsCollector(Collector):
         with self._db.read() as session:
             counts = rows.job_counts(session)
             oldest = rows.oldest_due(session)
-            alive = worker_rows.alive(session, SILENT_BEATS * settings.heartbeat_seconds)
+            alive = worker_rows.alive(session, MISSED_BEATS * settings.heartbeat_seconds)
             at_limit = {
                 quota: quota_rows.owners_at_limit(session, state, limit)
                 for quota, (state, limit) in limits.items()
@@ -148,13 +148,13 @@ class MetricsCollector(Collector):
         )
 
 
-OWED_SECONDS = 60.0
+LATE_WAKE_UP_SECONDS = 60.0
 MISSED_ROUNDS = 4
 
 
 def worker_problem(db: Database, producer: Producer, settings: Settings, host: str) -> str | None:
     """Why no worker of this host is well; None when one is. It reaches what a worker needs, and looks for its row."""
-    within = SILENT_BEATS * settings.heartbeat_seconds
+    within = MISSED_BEATS * settings.heartbeat_seconds
     try:
         producer.ping()
         with db.read() as session:
@@ -170,12 +170,12 @@ def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> 
     try:
         producer.ping()
         with db.read() as session:
-            wake_ups = queue_rows.wake_ups(session, OWED_SECONDS)
+            wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
             leases = queue_rows.leases(session, settings.lease_seconds, late)
     except (BrokerAway, Unavailable) as error:
         return str(error)
     if wake_ups:
-        return f"wake-ups owed for more than {OWED_SECONDS:g} s: {wake_ups}"
+        return f"wake-ups owed for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
     if leases:
         return f"jobs without a lease for more than {late:g} s: {leases}"
     return None

@@ -35,7 +35,9 @@ ROUNDS_A_GRACE = 24
 _KEYS_A_QUERY = 500
 
 
-def keep_house(db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event) -> None:
+def run_housekeeping(
+    db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
+) -> None:
     """Tidy up, round by round, until `stop` is set."""
     Housekeeper(db, blobs, settings, stop).run()
 
@@ -178,7 +180,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     grace = settings.blob_grace_seconds
     with db.read() as session:
         spare_staging = rows.runs_since(session, grace)
-    blobs.put_back_doomed()
+    blobs.put_back_set_aside()
     old = list(blobs.older_than(grace))
     staging = [key for key in old if key.startswith("staging/")]
     stored = [key for key in old if not key.startswith("staging/")]
@@ -188,7 +190,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
         with db.read() as session:
             named = rows.named(session, keys)
         # Asked after the query: a backup that begins now copies rows that name none of these either.
-        if blobs.is_held(grace):
+        if blobs.sweeper_is_held(grace):
             break
         removed += _remove(blobs, [key for key in keys if key not in named], grace)
     return removed
@@ -209,7 +211,7 @@ class NamedBlob(NamedTuple):
     row: str
 
 
-def each(db: Database) -> Iterator[NamedBlob]:
+def named_blobs(db: Database) -> Iterator[NamedBlob]:
     """Every blob that a row names, as often as one does, read page by page in transactions of their own."""
     for column in rows.BLOB_COLUMNS:
         after = ""

@@ -148,7 +148,7 @@ class BlobStore:
             return False  # another sweeper was here
         return True
 
-    def put_back_doomed(self) -> None:
+    def put_back_set_aside(self) -> None:
         """Put back what a sweeper has moved aside and then died: it is judged anew."""
         for aside in (self.root / _STAGING).glob(f"{_DOOMED}*"):
             with contextlib.suppress(FileNotFoundError):
@@ -170,7 +170,7 @@ class BlobStore:
                     yield str(path.relative_to(self.root))
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_sweeper(self) -> Iterator[None]:
         """Have sweepers leave all blobs alone for the length of a block, which may be as long as one grace."""
         path = self.root / _STAGING / f"{_HOLD}{uuid.uuid4().hex}"
         path.touch()
@@ -179,7 +179,7 @@ class BlobStore:
         finally:
             path.unlink(missing_ok=True)
 
-    def is_held(self, longest_seconds: float) -> bool:
+    def sweeper_is_held(self, longest_seconds: float) -> bool:
         """Whether somebody holds the blobs, and has not done so for longer than that: then they died of it."""
         holds = (self.root / _STAGING).glob(f"{_HOLD}*")
         return any(_newest(path) > time.time() - longest_seconds for path in holds)

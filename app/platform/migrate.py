@@ -27,10 +27,10 @@ def upgrade(database_url: str) -> str:
     """Run every migration that the database has not seen; returns the revision it is at then."""
     db = Database(database_url)
     try:
-        with alone(db) as connection:
+        with exclusive_transaction(db) as connection:
             before = _revision(connection)
             if before is not None and not is_known(before):
-                raise CommandError(unknown(before))
+                raise CommandError(describe_unknown(before))
             command.upgrade(config(connection), "head")
             revision = _revision(connection)
     finally:
@@ -40,7 +40,7 @@ def upgrade(database_url: str) -> str:
 
 
 @contextmanager
-def alone(db: Database) -> Iterator[Connection]:
+def exclusive_transaction(db: Database) -> Iterator[Connection]:
     """One transaction for changing tables, while nobody else changes them."""
     with db.engine.connect() as connection:
         if db.dialect == "sqlite":
@@ -85,7 +85,7 @@ def is_known(revision: str) -> bool:
     return any(script.revision == revision for script in known)
 
 
-def unknown(revision: str) -> str:
+def describe_unknown(revision: str) -> str:
     """What is to be said of tables at a revision that this version has no migration for."""
     return (
         f"its tables are at revision {revision}, which this version does not know: "
@@ -107,7 +107,7 @@ def config(connection: Connection | None = None) -> Config:
     return alembic
 
 
-def reason(error: Exception) -> str:
+def describe_failure(error: Exception) -> str:
     """Why a command failed, without the statement and the links that SQLAlchemy adds."""
     if isinstance(error, DBAPIError):
         return f"the database refuses: {error.orig}"

@@ -12,7 +12,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.responses import choose
+from app.http.responses import choose_media_type
 from app.models.endpoints import On
 from app.reports import plots
 from app.reports.document import Document
@@ -46,7 +46,7 @@ def _format(
         Format | None, Query(description="Before what `Accept` says; `json` by default.")
     ] = None,
 ) -> Format:
-    return format or _OFFERS[choose(request, list(_OFFERS))]
+    return format or _OFFERS[choose_media_type(request, list(_OFFERS))]
 
 
 FormatDep = Annotated[Format, Depends(_format)]
@@ -107,7 +107,7 @@ def read_plot(
     objective) and chance. It refers to nothing outside itself.
     """
     judged, metrics = context.db.reading(read_curve, caller.owner, ref, on)
-    with context.turn():
+    with context.computation():
         plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
         if format == "vega":
             return JSONResponse(plots.to_vega(plot))
@@ -132,7 +132,7 @@ def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: For
     facts = context.db.reading(gather, caller.owner, ref)
     if format == "json":
         return JSONResponse(report_of(facts).model_dump(mode="json"))
-    with context.turn():
+    with context.computation():
         return answer_page(document_of(facts), format)
 
 
@@ -157,5 +157,5 @@ def profile_dataset(
     dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
     if format == "json":
         return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
-    with context.turn():
+    with context.computation():
         return answer_page(describe_columns(dataset, found), format)

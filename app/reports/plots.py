@@ -307,13 +307,16 @@ def _legend(plot: CurvePlot) -> list[str]:
     from core.metrics import Interval
 
     lines = [
-        (f'<path d="M0 0h26" stroke="{CURVE}" stroke-width="2.5"/>', f"AUC {say(plot.auc)}"),
+        (
+            f'<path d="M0 0h26" stroke="{CURVE}" stroke-width="2.5"/>',
+            f"AUC {interval_text(plot.auc)}",
+        ),
     ]
     if plot.window is not None:
         window = plot.window
         area = f"{window.value:.4f}"
         if window.low is not None and window.high is not None:
-            area = say(Interval(window.value, window.low, window.high))
+            area = interval_text(Interval(window.value, window.low, window.high))
         words = f"partial AUC {area} on FPR {window.fpr_min:g} to {window.fpr_max:g}"
         lines.append((_swatch(SHADE, AREA), words))
     if plot.band is not None:
@@ -343,7 +346,7 @@ def _join(words: list[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def say(interval: Interval) -> str:
+def interval_text(interval: Interval) -> str:
     """A figure with its interval, in words."""
     return f"{interval.value:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
 
@@ -383,7 +386,7 @@ def to_vega(plot: CurvePlot) -> Json:
         layers.append(_vega_marks(plot))
     return {
         "$schema": SCHEMA,
-        "title": {"text": plot.title, "subtitle": [plot.note, f"AUC {say(plot.auc)}"]},
+        "title": {"text": plot.title, "subtitle": [plot.note, f"AUC {interval_text(plot.auc)}"]},
         "width": 500,
         "height": 500,
         "layer": layers,
@@ -490,9 +493,9 @@ def to_png(svg: str, width: int) -> bytes:
 __all__ = [
     "CurvePlot",
     "Kind",
+    "interval_text",
     "plot_of",
     "rows_of",
-    "say",
     "to_png",
     "to_svg",
     "to_vega",

@@ -28,7 +28,7 @@ from app.datasets.uploads import (
 )
 from app.http.dependencies import Caller, CallerDep, ContextDep, PagingDep, SubjectDep
 from app.http.idempotency import IdempotentRequest
-from app.http.responses import StoredFile, matches, plain_texts
+from app.http.responses import StoredFile, escape_formulas, etag_matches
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, look_only
@@ -282,7 +282,7 @@ def read_result(
         )
     tag = f'"{batch_scores.sha256_of(batch)}"'
     headers = {"ETag": tag, "Cache-Control": "private"}
-    if matches(request.headers.get("if-none-match", ""), tag):
+    if etag_matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
     return StoredFile(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
 
@@ -297,7 +297,7 @@ def _csv(path: Path) -> Iterator[bytes]:
         yield csv_header(file.schema_arrow.names)
         for batch in file.iter_batches(_ROWS_A_CHUNK):
             sink = pa.BufferOutputStream()
-            pa_csv.write_csv(plain_texts(batch), sink, options)
+            pa_csv.write_csv(escape_formulas(batch), sink, options)
             yield sink.getvalue().to_pybytes()
 
 

@@ -27,7 +27,7 @@ from app.access.authentication import (
 )
 from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
-from app.http.responses import choose, matches, safe
+from app.http.responses import choose_media_type, escape_formula, etag_matches
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
@@ -108,7 +108,7 @@ class Answer:
 def csv_header(names: list[str]) -> bytes:
     """The first line of a CSV; a name that a spreadsheet would take for a formula is made plain text."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(map(safe, names))
+    csv.writer(line, lineterminator="\n").writerow(map(escape_formula, names))
     return line.getvalue().encode()
 
 
@@ -186,7 +186,7 @@ async def answer_rows(
     make: Callable[[Served, Rows], Answer],
 ) -> Response:
     """Parse, score and write: in the loop when it is little, else in a thread."""
-    media_type = choose(request, OFFERS)
+    media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
     body = await request.body()
     served = models.cached(caller.owner, ref)
@@ -196,7 +196,7 @@ async def answer_rows(
         return model.model_id, make(model, score(model, body)).write(media_type)
 
     def work_in_turn() -> tuple[str, bytes]:
-        with context.turn():
+        with context.computation():
             return work()
 
     plain = is_json(request) and "content-encoding" not in request.headers
@@ -313,7 +313,7 @@ class ScoreRow:
             digest_of(authorization), "score", scope.get("client")
         )
         if picky:
-            choose(Request(scope), ("application/json",))
+            choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = self._models.cached(caller.owner, ref)
         if served is None:
@@ -324,7 +324,7 @@ class ScoreRow:
         if ref == served.model_id:
             tag = served.entity_tag(row)
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
-            if if_none_match is not None and matches(if_none_match.decode("latin-1"), tag):
+            if if_none_match is not None and etag_matches(if_none_match.decode("latin-1"), tag):
                 status = 304
         else:  # what the name means may change at any time
             out = [(b"cache-control", b"no-cache")]

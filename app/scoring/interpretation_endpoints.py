@@ -66,7 +66,7 @@ def read_partial_dependence(
     """Mean scores with one or two features set to values on a grid, over at most 1,000 rows that were kept at
     training. 409 once their dataset is deleted: the rows go with it. 429 while two others are being averaged.
     """
-    with context.turn():
+    with context.computation():
         subject = context.db.reading(dependence.find_subject, caller.owner, ref, feature, part=on)
         served = cache.serve(subject.model)
         found = dependence.average(subject, served, label=label, n_points=points)
@@ -91,7 +91,7 @@ def read_variable_dependence(
     """How much of the scores' variance comes with each feature alone, and with two of them beyond the sum of both, over
     100 of the rows that were kept at training. Refused as partial dependence is; 422 for several labels.
     """
-    with context.turn():
+    with context.computation():
         subject = context.db.reading(
             dependence.find_subject,
             caller.owner,

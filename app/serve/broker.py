@@ -86,7 +86,7 @@ def command(server: str, socket_path: Path, log: Path) -> list[str]:
     ]
 
 
-def answers(socket_path: Path) -> bool:
+def is_answering(socket_path: Path) -> bool:
     """Whether a server answers a PING there."""
     try:
         return _ask(socket_path, b"PING").startswith(b"+PONG")
@@ -94,7 +94,7 @@ def answers(socket_path: Path) -> bool:
         return False
 
 
-def end_earlier(socket_path: Path) -> None:
+def end_previous(socket_path: Path) -> None:
     """End a server that still listens there: two would split the queue, and the old would delete the new's socket."""
     try:
         answer = _ask(socket_path, b"SHUTDOWN NOSAVE")
@@ -107,7 +107,7 @@ def end_earlier(socket_path: Path) -> None:
             f"an earlier broker on {socket_path} does not end: {answer[1:].decode().strip()}"
         )
     deadline = time.monotonic() + END_SECONDS
-    while answers(socket_path):
+    while is_answering(socket_path):
         if time.monotonic() > deadline:
             raise ServeError(f"an earlier broker on {socket_path} does not end")
         time.sleep(0.02)

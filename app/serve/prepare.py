@@ -56,7 +56,7 @@ def main() -> None:
 
     from app.platform.database import Database
     from app.platform.errors import ServiceError
-    from app.platform.migrate import reason, upgrade
+    from app.platform.migrate import describe_failure, upgrade
     from app.platform.settings import Settings
     from app.platform.sql import DBAPIError
 
@@ -71,7 +71,7 @@ def main() -> None:
         finally:
             db.close()
     except (ServiceError, OSError, DBAPIError, CommandError) as error:
-        print(json.dumps({"error": reason(error)}))  # noqa: T201 - the answer
+        print(json.dumps({"error": describe_failure(error)}))  # noqa: T201 - the answer
     else:
         print(json.dumps({"key": key, "link": link}))  # noqa: T201
 

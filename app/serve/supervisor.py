@@ -57,15 +57,15 @@ def serve(host: str, port: int, settings: Settings) -> None:
         supervisor.start_services()
         prepared = prepare(settings)
         supervisor.open_gate()
-        say(f"rankwright keeps its state in {state_dir}")
+        print_line(f"rankwright keeps its state in {state_dir}")
         if prepared.key is not None:
-            say(f"first key: {prepared.key} (shown once; also in {state_dir / 'api-key'})")
+            print_line(f"first key: {prepared.key} (shown once; also in {state_dir / 'api-key'})")
         if not supervisor.watch_until_ready(address):
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
-        say(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
+        print_line(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
         way_in = "" if prepared.link is None else f"/sign-in/{prepared.link}"
-        say(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
+        print_line(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
         supervisor.watch()
 
 
@@ -89,7 +89,7 @@ def state_lock(state_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Tell the person at the terminal."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
@@ -165,12 +165,12 @@ class Supervisor:
         path = broker.socket_path(self._state_dir)
         if path.parent != self._state_dir:
             broker.prepare_folder(path)
-        broker.end_earlier(path)
+        broker.end_previous(path)
         self._broker_url = broker.url(path)
         log = self._state_dir / "broker.log"
         self._broker = self._service("broker", broker.command(broker.find_server(), path, log))
         self._broker.start()
-        while not broker.answers(path):
+        while not broker.is_answering(path):
             if not self._broker.running:
                 raise ServeError(f"the broker did not start; see {log}")
             time.sleep(0.005)
@@ -200,7 +200,7 @@ class Supervisor:
 
         However long it takes: to give up would only have a slow machine begin again.
         """
-        start = _Start(address)
+        start = _ReadyCheck(address)
         # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
         threading.Thread(target=start.await_ready, daemon=True).start()
         next_word = time.monotonic() + WAIT_SECONDS
@@ -211,7 +211,7 @@ class Supervisor:
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
             if time.monotonic() > next_word:
-                say(f"waiting for {start.waits_for}")
+                print_line(f"waiting for {start.waits_for}")
                 next_word = time.monotonic() + WAIT_SECONDS
         return True
 
@@ -230,7 +230,7 @@ class Supervisor:
             self._wait(services)
             for service in services:
                 if not service.kill():
-                    say(f"the {service.name} did not end in time and was killed")
+                    print_line(f"the {service.name} did not end in time and was killed")
         for descriptor in (self._gate_fd, self._closed_gate_fd):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -253,11 +253,11 @@ class Supervisor:
         pauses = [service.seconds_to_restart() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
         if self._signals.wait(min(waits, default=None)) & self._stops:
-            say("stopping")
+            print_line("stopping")
             return False
         for service in self._all():
             if (death := service.restart_if_due()) is not None:
-                say(f"the {service.name} {death}; it will be restarted")
+                print_line(f"the {service.name} {death}; it will be restarted")
         return True
 
     def _all(self) -> list[Service]:
@@ -367,7 +367,7 @@ class Service:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-class _Start:
+class _ReadyCheck:
     """Asks the API whether database, blobs, broker and a worker are all well, until they are."""
 
     def __init__(self, address: str) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import select
 
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Dispatcher
-from app.operations.housekeeping import keep_house
+from app.operations.housekeeping import run_housekeeping
 from app.platform.broker import Producer
 from app.platform.settings import Settings
 
@@ -43,7 +43,7 @@ def shop(database_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
     shop = Shop(settings)
     producer = Producer(broker_url)
     stop = threading.Event()
-    beside = partial(keep_house, shop.db, shop.blobs, settings)
+    beside = partial(run_housekeeping, shop.db, shop.blobs, settings)
     dispatcher = threading.Thread(
         target=Dispatcher(shop.db, settings, producer, beside).run, args=(stop,)
     )

@@ -132,9 +132,9 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
 ) -> None:
     ring = KeyRing(db, Later())
     good, secret = db.writing(keys.create, "ann", "k", ["read"])
-    assert not ring.vouched_for(digest(secret.encode()))
+    assert not ring.was_good(digest(secret.encode()))
     ring.authenticate(digest(secret.encode()))
-    assert ring.vouched_for(digest(secret.encode()))
+    assert ring.was_good(digest(secret.encode()))
     ring.refuse_again(digest(secret.encode()))  # does not
     ring.refuse_again(digest(b"rw_unknown"))  # nobody has asked yet
     with pytest.raises(Unauthenticated):
@@ -144,7 +144,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     db.writing(keys.revoke, "ann", good.id)
     with pytest.raises(Unauthenticated):
         ring.authenticate(digest(secret.encode()))
-    assert not ring.vouched_for(digest(secret.encode()))
+    assert not ring.was_good(digest(secret.encode()))
     with pytest.raises(Unauthenticated):
         ring.refuse_again(digest(secret.encode()))
     later = time.monotonic() + REFUSED_FOR

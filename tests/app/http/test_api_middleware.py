@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.http.responses import choose
+from app.http.responses import choose_media_type
 from app.platform.errors import NotAcceptable
 from app.platform.settings import Settings
 
@@ -191,7 +191,7 @@ def asking(*accept: str) -> Request:
     ],
 )
 def test_the_best_that_can_be_made(accept: list[str], chosen: str) -> None:
-    assert choose(asking(*accept), [JSON, CSV, ARROW]) == chosen
+    assert choose_media_type(asking(*accept), [JSON, CSV, ARROW]) == chosen
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,6 @@ def test_nothing_that_can_be_made(accept: str) -> None:
     with pytest.raises(
         NotAcceptable, match="must allow one of application/json, text/csv"
     ) as caught:
-        choose(asking(accept), [JSON, CSV])
+        choose_media_type(asking(accept), [JSON, CSV])
     assert [error["header"] for error in caught.value.errors] == ["Accept", "Accept"]
     assert len(caught.value.detail) < 300

@@ -318,8 +318,8 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
 def test_what_takes_memory_here_is_done_a_few_at_a_time(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.dependencies.LONGEST_TURN_WAIT", 0.01)
-    turns = tight.context.turns
+    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
+    turns = tight.context.computations
     taken = 0
     while turns.acquire(blocking=False):
         taken += 1

@@ -21,7 +21,7 @@ from app.jobs import queue_repository as outbox_rows
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Dispatcher, publish_after_commit, publish_pending
-from app.operations.housekeeping import keep_house
+from app.operations.housekeeping import run_housekeeping
 from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
@@ -267,7 +267,7 @@ class TestDispatcher:
         with db.write() as session:
             worker_rows.hello(session, "wrk_old", host="h", version="1", slots=1)
             session.get_one(Worker, "wrk_old").seen_at = 1.0
-        beside = partial(keep_house, db, BlobStore(tmp_path), Settings())
+        beside = partial(run_housekeeping, db, BlobStore(tmp_path), Settings())
         with running(Dispatcher(db, Settings(), producer, beside)):
             eventually(lambda: no_workers(db))
 

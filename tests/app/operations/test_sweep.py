@@ -130,7 +130,7 @@ class TestSweep:
     ) -> None:
         orphan, _ = put(blobs, "uploads", b"orphan")
         self.age(blobs, orphan)
-        with blobs.held():
+        with blobs.hold_sweeper():
             assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
             (hold,) = (blobs.root / "staging").iterdir()
             self.age(blobs, str(hold.relative_to(blobs.root)))  # whoever held them is long dead

@@ -56,7 +56,7 @@ def test_copying_a_table_keeps_the_rows_that_refer_to_it(sqlite_url: str) -> Non
     db = Database(sqlite_url)
     with db.write() as session:
         job = jobs.enqueue(session, Settings(), owner="o", kind="train", name="n", spec={})
-    with migrate.alone(db) as connection:
+    with migrate.exclusive_transaction(db) as connection:
         operations = Operations(MigrationContext.configure(connection))
         with operations.batch_alter_table("jobs", recreate="always") as table:
             table.alter_column("name", nullable=True)
@@ -73,7 +73,7 @@ def test_a_migration_that_breaks_a_reference_is_undone(sqlite_url: str) -> None:
         jobs.enqueue(session, Settings(), owner="o", kind="train", name="n", spec={})
 
     def break_it() -> None:
-        with migrate.alone(db) as connection:
+        with migrate.exclusive_transaction(db) as connection:
             connection.execute(text("DELETE FROM jobs"))
 
     with pytest.raises(RuntimeError, match="reference to nothing"):

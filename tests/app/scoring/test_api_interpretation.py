@@ -167,8 +167,8 @@ def test_trees_let_variables_act_together(shared: Service, client: httpx.Client)
 def test_only_so_many_are_averaged_at_once(
     shared: Service, client: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.dependencies.LONGEST_TURN_WAIT", 0.01)
-    turns = shared.context.turns
+    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
+    turns = shared.context.computations
     taken = 0
     while turns.acquire(blocking=False):
         taken += 1

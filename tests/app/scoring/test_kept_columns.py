@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from app.http.responses import plain_texts
+from app.http.responses import escape_formulas
 from app.ingest.arrow import ArrowTable
 from app.ingest.csv import Upload
 from app.ingest.errors import BadTable, Errors
@@ -32,7 +32,7 @@ def carry(folder: Path, column: pa.Array) -> str:
     with pq.ParquetFile(folder / "kept") as file:
         (batch,) = file.iter_batches()
         pyarrow.csv.write_csv(
-            plain_texts(batch), text, pyarrow.csv.WriteOptions(include_header=False)
+            escape_formulas(batch), text, pyarrow.csv.WriteOptions(include_header=False)
         )
     return str(text.getvalue().to_pybytes(), "utf-8").strip()
 

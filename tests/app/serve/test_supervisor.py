@@ -229,7 +229,7 @@ def test_a_slow_start_is_told_and_waited_for(
         said.append(line.removeprefix("waiting for "))
 
     monkeypatch.setattr(supervision, "WAIT_SECONDS", 0.0)
-    monkeypatch.setattr(supervision, "say", say)
+    monkeypatch.setattr(supervision, "print_line", say)
     with (
         HTTPServer(("127.0.0.1", 0), Api) as api,
         SignalWaiter([signal.SIGTERM, signal.SIGCHLD]) as signals,

@@ -52,11 +52,11 @@ def test_an_earlier_broker_is_ended(tmp_path: Path) -> None:
     broker.prepare_folder(socket)
     command = broker.command(broker.find_server(), socket, tmp_path / "log")
     with subprocess.Popen(command) as earlier:
-        eventually(lambda: broker.answers(socket))
-        broker.end_earlier(socket)
+        eventually(lambda: broker.is_answering(socket))
+        broker.end_previous(socket)
         assert earlier.wait(30) == 0
-    assert not broker.answers(socket)
-    broker.end_earlier(socket)  # nobody is there: nothing to do
+    assert not broker.is_answering(socket)
+    broker.end_previous(socket)  # nobody is there: nothing to do
 
 
 def test_without_the_wheel_a_server_on_path_is_taken(
