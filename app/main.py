@@ -1,4 +1,4 @@
-"""The HTTP service: everything is opened at start and closed at the end, in one place."""
+"""The HTTP service: one place opens everything at start and closes it at the end."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def open_context(settings: Settings) -> Context:
-    """Open the doors to database, blobs and broker."""
+    """Open database, blobs and broker."""
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
@@ -147,13 +147,13 @@ def open_context(settings: Settings) -> Context:
 
 
 def _preload_if_used(db: Database) -> None:
-    """Import the science where there is a model to score with: its callers will come."""
+    """Import `core` in advance if there is a model that may be asked for scores."""
     if db.reading(model_rows.has_any):
         preload()
 
 
 def app_factory() -> FastAPI:
-    """For `uvicorn --factory app.main:app_factory`: settings and logging from the environment."""
+    """Build the application from the environment, for `uvicorn --factory app.main:app_factory`."""
     settings = Settings()
     configure_logging(settings)
     app = create_app(settings)

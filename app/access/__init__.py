@@ -1,1 +1,1 @@
-"""Who may come in: keys, scopes, quotas, the audit trail."""
+"""Who may use the service: keys, scopes, quotas, the audit log."""

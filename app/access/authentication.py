@@ -1,4 +1,4 @@
-"""Who may call what: each route names its scope, and the key is checked before a byte of the body is read."""
+"""Authentication: each route names its scope, and the key is checked before the body is read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _READING = ("GET", "HEAD")
 
 
 def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
-    """Say which scope a route takes. A route that says nothing is open to all: /health and the docs alone."""
+    """Name the scope that an endpoint needs. One without a scope is open to all: only /health and the docs are."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
@@ -55,16 +55,16 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
 
 
 def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
-    """The scope that `needs` noted on this endpoint."""
+    """Return the scope that `needs` set on this endpoint."""
     scope: Scope | None = getattr(endpoint, "needs", None)
     return scope
 
 
 class KeyRing:
-    """Authenticates keys by the SHA-256 of their secret, remembering for a moment what the database said of each.
+    """Authenticates keys by the SHA-256 of their secret, and remembers for a moment what the database answered.
 
-    `later` has work done soon and returns at once. Since lookups go by the hash, their timing says nothing about how
-    much of a guess was right.
+    `later` has work done soon and returns at once. A look-up goes by the hash, so its time says nothing about how much
+    of a guess was right.
     """
 
     def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
@@ -77,24 +77,24 @@ class KeyRing:
         self._noted: dict[bytes, float] = {}
 
     def cached(self, digest: bytes) -> Caller | None:
-        """The caller, if the database vouched for the key within the last second. Never waits."""
+        """The caller, if the database accepted the key within the last second. Never waits."""
         return self.recent.get(digest)
 
     def was_good(self, digest: bytes) -> bool:
-        """Whether the key was good when this process last asked, however long ago. Never waits."""
+        """Whether the database accepted the key when this process last asked, however long ago. Never waits."""
         return digest in self._noted
 
     def refuse_again(self, digest: bytes) -> None:
-        """Raise Unauthenticated where the database has refused the key lately. Never waits.
+        """Raise Unauthenticated if the database refused the key lately. Never waits.
 
-        None that was refused becomes good: what is revoked or expired stays so, and a secret is not known to anybody
-        before its key is there.
+        A refused key does not become good later: a revoked or expired one stays so, and nobody knows a secret before
+        its key is there.
         """
         if self._refused.get(digest):
             raise _refusal()
 
     def authenticate(self, digest: bytes) -> Caller:
-        """The caller of this key, by the database. Refuses unknown, revoked and expired ones alike."""
+        """Ask the database for the caller. Raises Unauthenticated for unknown, revoked and expired keys alike."""
         caller = self._look(digest)
         if caller is None:
             raise _refusal()
@@ -114,7 +114,7 @@ class KeyRing:
         return caller
 
     def _note(self, digest: bytes, key_id: str) -> None:
-        """Write down a use, once a minute a key."""
+        """Write down that the key was used, at most once a minute."""
         now = time.monotonic()
         if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
             if len(self._noted) >= MOST_NOTED:
@@ -128,10 +128,10 @@ def _refusal() -> Unauthenticated:
 
 
 class Authenticator:
-    """Lets callers in by their key, each as often as the settings allow.
+    """Authenticates callers by their key, and limits how often each may ask.
 
-    An address that sends many keys that are unknown is refused unseen; who only guesses keys gets few of the queries
-    and few of the threads that others need.
+    An address that sends many unknown keys is refused without a look-up. So somebody who guesses keys takes few of the
+    queries and threads that others need.
     """
 
     def __init__(self, context: Context) -> None:
@@ -156,7 +156,10 @@ class Authenticator:
     async def authenticate(
         self, digest: bytes, scope: Scope, client: tuple[str, int] | None
     ) -> Caller:
-        """The caller with the key of this SHA-256. Refuses a key that is bad, lacks the scope, or asks too fast."""
+        """Return the caller with the key of this SHA-256.
+
+        Raises Unauthenticated for a bad key, Forbidden if it lacks the scope, TooMany if it asks too fast.
+        """
         caller = self.keys.cached(digest)
         if caller is None:
             caller = await self.look_up(digest, client)
@@ -199,8 +202,9 @@ AuthenticatorDep = Annotated[Authenticator, Depends(authenticator_of)]
 
 
 async def check_again(request: Request) -> None:
-    """Raise Unauthenticated if the key that let a request in has ended since: for what takes long. It was good: what
-    others send from its address is not counted against it.
+    """Raise Unauthenticated if the key that let this request in has ended since. For requests that take long.
+
+    The key was good, so that other keys from its address do not count against it.
     """
     keys, digest = authenticator_of(request).keys, _key_of(request)
     if keys.cached(digest) is None:
@@ -217,7 +221,7 @@ def digest_of(authorization: bytes | None) -> bytes:
 
 
 def _address(client: tuple[str, int] | None) -> str:
-    """Where the caller is: the address, of IPv6 the network of 64 bits, which is what one host is given."""
+    """The caller's address. Of IPv6 it is the network of 64 bits, which one host owns."""
     try:
         address = ip_address(client[0] if client else "")
     except ValueError:
@@ -237,7 +241,7 @@ def _key_of(request: Request) -> bytes:
 
 
 class GuardedRoute(APIRoute):
-    """A route that authenticates, then checks the content type of a JSON body, and only then reads on."""
+    """A route that authenticates, then checks the content type of a JSON body, and only then reads the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap FastAPI's handler."""
@@ -266,7 +270,7 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def _offers(self) -> list[str]:
-        """What the route's answers can be, by its description; it may choose among them by other signs than Accept."""
+        """The media types that the route can answer with, by its description."""
         described = [
             media_type
             for status, response in self.responses.items()
@@ -293,7 +297,7 @@ class GuardedRoute(APIRoute):
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body that does not say it is JSON."""
+    """Raise UnsupportedMedia if the body does not say that it is JSON."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         got = repr(media_type) if media_type else "none"

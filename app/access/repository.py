@@ -71,7 +71,7 @@ def revoke(session: Session, owner: str, key_id: str) -> bool:
 
 
 def touch(session: Session, key_id: str) -> None:
-    """Note that the key was used just now."""
+    """Write down that the key was used just now."""
     session.execute(
         update(ApiKey).where(ApiKey.id == key_id).values(last_used_at=db_now()),
         execution_options={"synchronize_session": False},
@@ -160,26 +160,26 @@ _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512903))
 
 
 def take_turn(session: Session, owner: str) -> None:
-    """Wait until no other transaction counts what this owner has; the turn ends with the transaction.
+    """Wait until no other transaction counts what this owner has. The lock lasts as long as the transaction.
 
-    So of a hundred jobs at once each is counted by the next. SQLite's writers take turns anyway.
+    So of many jobs at once each is counted by the next. SQLite has one writer at a time anyway.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_TURN, {"whose": owner})
 
 
 def queued_jobs(session: Session, owner: str) -> int:
-    """How many of the owner's jobs are queued, parts of jobs aside."""
+    """How many of the owner's jobs are queued, without child jobs."""
     return session.execute(_QUEUED_OF_OWNER, {"of_owner": owner}).scalar_one()
 
 
 def queued_in_all(session: Session, most: int) -> int:
-    """How many jobs of all owners are queued, parts of jobs aside; counted up to `most`."""
+    """How many jobs of all owners are queued, without child jobs; counted up to `most`."""
     return session.execute(_QUEUED_IN_ALL, {"most": most}).scalar_one()
 
 
 def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
-    """How many owners have as many jobs in this state as they may; parts count where they run."""
+    """How many owners have as many jobs in this state as they may. Child jobs count while they run."""
     jobs = select(Job.owner).where(Job.state == state)
     if state == JobState.QUEUED:
         jobs = jobs.where(Job.parent_id.is_(None))
@@ -188,5 +188,5 @@ def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
 
 
 def stored_bytes(session: Session, owner: str) -> int:
-    """Bytes of the owner's uploads, tables, artifacts and scores, each as often as a row names them."""
+    """Bytes of the owner's uploads, tables, artifacts and scores. One that two rows name counts twice."""
     return sum(map(int, session.execute(_STORED, {"of_owner": owner}).one()))

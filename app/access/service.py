@@ -1,4 +1,4 @@
-"""Keys: made once, shown once, kept as a hash. Quotas, and the audit log of what keys have changed."""
+"""Keys, of which only a hash is kept; quotas; and the audit log of what keys have changed."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def create(
     expires_in_seconds: float | None = None,
     by: Caller | None = None,
 ) -> tuple[ApiKey, str]:
-    """Make a key. The secret is returned here and never again: only its SHA-256 is kept. `by` is who asks for it; on
-    the server it is nobody's key.
+    """Make a key; returns it and its secret, of which only the SHA-256 is kept.
+
+    `by` is the caller who asks; on the server's command line there is none.
     """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -96,8 +97,8 @@ def rotate(
 ) -> tuple[ApiKey, str]:
     """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
 
-    The grace never makes a key last longer than it would have by itself. A key has one successor: a caller that asks
-    twice would otherwise leave a key that nobody knows of.
+    The grace never makes a key last longer than it would have. A key has one successor: a second would be a key that
+    nobody knows of.
     """
     if not 0.0 <= grace_seconds <= LONGEST_GRACE:
         raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
@@ -126,7 +127,7 @@ def rotate(
 
 
 def administers_all(session: Session, caller: Caller) -> bool:
-    """Whether the caller is an admin of the only owner that there is: what concerns all owners is theirs."""
+    """Whether the caller is an admin, and no other owner has or had a key."""
     return "admin" in caller.scopes and not rows.has_others(session, caller.owner)
 
 
@@ -144,7 +145,7 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
 
 
 def revoke(session: Session, owner: str, key_id: str) -> None:
-    """Revoke the key. Processes that hold it in their cache refuse it within a second."""
+    """Revoke the key. Processes that have it in their cache refuse it within a second."""
     if not rows.revoke(session, owner, key_id):
         raise NotFound(f"there is no key {key_id!r}")
 
@@ -154,10 +155,10 @@ BYTES_RETRY_SECONDS = 60
 
 
 def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Let another job be queued by the caller's transaction, with so many bytes of its upload, or refuse it.
+    """Check that the owner may queue another job, with so many bytes of its upload.
 
-    What it counts cannot change before the transaction ends: others of the same owner wait for their turn. Raises
-    TooMany, Unavailable or OutOfSpace.
+    What is counted cannot change before the transaction ends: others of the same owner wait. Raises TooMany,
+    Unavailable or OutOfSpace.
     """
     if settings.quota_queued_jobs is not None or settings.quota_bytes is not None:
         rows.take_turn(session, owner)
@@ -165,7 +166,7 @@ def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
 
 
 def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """The same as the rows stand now: good for refusing an upload before it is sent, too early for accepting it."""
+    """Check the same without a lock. It may refuse an upload before it is sent; it must not accept one."""
     resources.check(settings)
     limit = settings.quota_queued_jobs
     if limit is not None and (queued := rows.queued_jobs(session, owner)) >= limit:
@@ -183,7 +184,7 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
 
 
 def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
-    """Refuse so many bytes more where the owner may not have them."""
+    """Raise OutOfSpace if the owner may not store so many bytes more."""
     limit = settings.quota_bytes
     if limit is not None and (stored := rows.stored_bytes(session, owner)) + adds_bytes > limit:
         more = f" and asks for {adds_bytes} more" if adds_bytes else ""
@@ -205,10 +206,10 @@ def _exceeded(
 
 
 def list_audit(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
-    """What was changed on the owner's behalf, newest first."""
+    """One page of what was changed on the owner's behalf, newest first."""
     return audit_rows.list_page(session, owner, limit=limit, after=after)
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:
-    """Have what is changed within a block go into the owner's log as the command's doing."""
+    """Write what a block changes into the owner's audit log, as done by this command."""
     return audit_rows.acting_as(audit_rows.Actor(owner, None, command, partial(new_id, "aud")))

@@ -1,4 +1,4 @@
-"""A thin client of the HTTP API: finds the service and the key, sends, waits, and turns problems into one sentence."""
+"""A client of the HTTP API: finds the service and the key, sends, waits, and turns problems into sentences."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ SHOWN_OF_COLUMN = 3
 
 
 class ClientError(Exception):
-    """What the service, or the way to it, answered instead: one sentence for a person, errors below it."""
+    """The service refused, or could not be reached. The message is one sentence, and the single errors below it."""
 
 
 class ApiClient(AbstractContextManager["ApiClient"]):
-    """The service's API as a person's commands need it. Use as a context manager."""
+    """The service's API for the commands. Use it as a context manager."""
 
     def __init__(self, url: str, key: str | None) -> None:
         import httpx
@@ -40,7 +40,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     @classmethod
     def find(cls, url: str | None, key: str | None, state_dir: Path) -> ApiClient:
-        """Take what is given, else what `rankwright serve` left in its state folder."""
+        """Take the URL and key that are given, else those that `rankwright serve` left in its state folder."""
         url = url or _read(state_dir / "address") or "http://127.0.0.1:8000"
         return cls(url, key or _read(state_dir / "api-key"))
 
@@ -48,7 +48,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._http.close()
 
     def request(self, method: str, path: str, **kwargs: Any) -> Any:
-        """Send one request; returns the JSON answer. Anything else than success is a `ClientError`."""
+        """Send a request; returns the JSON answer. Raises ClientError unless it succeeds."""
         return self._answer(method, path, **kwargs).json()
 
     def _answer(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
@@ -71,8 +71,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         on_sent: Callable[[int], object],
         parent: str | None = None,
     ) -> dict[str, Any]:
-        """Stream a file up, and wait until its table is ready or invalid; with a parent, as another version of it.
-        `on_sent` hears of every chunk's bytes.
+        """Upload a file, and wait until its table is ready or invalid. With a parent it becomes a new version of it.
+
+        `on_sent` is called with the size of every chunk.
         """
         address = "/v1/datasets" if parent is None else _versions_of(parent)
         dataset = self._send("POST", address, path, on_sent, params=fields)
@@ -89,14 +90,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return found
 
     def profile(self, dataset_id: str, format: str) -> bytes:
-        """What a dataset's columns hold, as a file."""
+        """The profile of a dataset, as a file."""
         address = f"/v1/datasets/{quote(dataset_id, safe='')}/profile"
         return self._answer("GET", address, params={"format": format}).content
 
     def compare(
         self, dataset_id: str, path: Path, on_sent: Callable[[int], object]
     ) -> dict[str, Any]:
-        """Stream the pairs of a dataset up, and wait until they are ready or invalid."""
+        """Upload the pairs of a dataset, and wait until they are ready or invalid."""
         address = f"/v1/datasets/{dataset_id}"
         dataset = self._send("PUT", f"{address}/pairs", path, on_sent)
         return self._wait(address, dataset, lambda found: found["pairs"]["status"])
@@ -130,7 +131,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return found
 
     def score_table(self, ref: str, path: Path, accept: str, params: dict[str, str]) -> bytes:
-        """Score the rows of a small file in one request; returns the answer in the media type asked for."""
+        """Score the rows of a small file in one request; returns the answer in the media type `accept`."""
         headers = {"Accept": accept, **content_headers(path)}
         address = _address(ref, "score")
         return self._answer(
@@ -140,14 +141,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def score_batch(
         self, ref: str, path: Path, on_sent: Callable[[int], object], params: dict[str, str]
     ) -> dict[str, Any]:
-        """Stream a file up to be scored by a job, and wait until that has ended."""
+        """Upload a file that a job scores, and wait until the job has ended."""
         batch = self._send(
             "POST", "/v1/batch-scores", path, on_sent, params={"model": ref} | params
         )
         return self._wait(f"/v1/batch-scores/{batch['id']}", batch)
 
     def take_result(self, batch_id: str, format: str, file: BinaryIO) -> None:
-        """Stream batch scores into a file."""
+        """Write the result of batch scores into a file."""
         import httpx
 
         address = f"/v1/batch-scores/{batch_id}/result"
@@ -162,11 +163,11 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise ClientError(f"the scores did not come whole: {error}") from error
 
     def forget_batch(self, batch_id: str) -> None:
-        """Have the service forget batch scores that have ended, and the rows that were sent for them."""
+        """Delete batch scores that have ended, and the rows that were sent for them."""
         self._answer("DELETE", f"/v1/batch-scores/{batch_id}")
 
     def submit(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Hand in a training job; returns it as accepted."""
+        """Submit a training job; returns it as accepted."""
         accepted: dict[str, Any] = self.request("POST", "/v1/jobs", json=job)
         return accepted
 
@@ -185,7 +186,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return answer
 
     def model_text(self, ref: str, what: str, **params: Any) -> str:
-        """GET a part of a model that is not JSON."""
+        """GET a part of a model as text."""
         return self._answer("GET", _address(ref, what), params=params).text
 
     def model_bytes(self, ref: str, what: str, **params: Any) -> bytes:
@@ -202,7 +203,7 @@ def _address(ref: str, what: str) -> str:
 
 
 def default_state_dir() -> Path:
-    """The state folder that `rankwright serve` uses when nothing else is said."""
+    """The state folder of `rankwright serve` if none is named."""
     return Path(os.environ.get("RANKWRIGHT_STATE_DIR", ".rankwright"))
 
 
@@ -214,7 +215,7 @@ def _read(path: Path) -> str | None:
 
 
 def content_headers(path: Path) -> dict[str, str]:
-    """What a table is and how it is compressed, by the name of its file."""
+    """Content-Type and Content-Encoding by the name of the file. Raises ClientError for an unknown ending."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     headers = {}
     if suffixes and suffixes[-1] in COMPRESSED:

@@ -1,4 +1,4 @@
-"""`rankwright upload | versions | show | algorithms`: the service's API from a shell."""
+"""`rankwright upload | versions | show | algorithms`, and what the commands that call the service share."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 @contextmanager
 def service(url: str | None, key: str | None) -> Iterator[ApiClient]:
-    """Open the client; what goes wrong ends the command with one red sentence and exit code 1."""
+    """Open the client. A ClientError ends the command with a red sentence and exit code 1."""
     try:
         with ApiClient.find(url, key, default_state_dir()) as client:
             yield client
@@ -143,7 +143,7 @@ def _show_dataset(dataset: dict[str, Any]) -> None:
 
 
 def _show_warnings(warnings: list[dict[str, Any]]) -> None:
-    """Say what was done with values that could not be taken as they are, and which option decides otherwise."""
+    """Print what was done with values that did not fit, and the option that changes it."""
     for warning in warnings[:SHOWN_ERRORS]:
         option = f"--{warning['parameter']}"
         err.print(f"column {warning['column']}: {warning['detail']} ({option})", markup=False)
@@ -162,8 +162,9 @@ def send_table(
     fields: dict[str, str],
     parent: str | None = None,
 ) -> dict[str, Any]:
-    """Upload a table, as a version of its parent if it has one, and its pairs if there are any; returns the dataset
-    once it is ready.
+    """Upload a table, and its pairs if there are any; returns the dataset once it is ready.
+
+    With a parent it becomes a new version of that. Raises ClientError if the table or its pairs are invalid.
     """
     with sending(table) as sent:
         dataset = client.upload(table, fields, sent, parent)
@@ -253,7 +254,7 @@ def show(
 
 
 def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> None:
-    """Print what a model is worth, and write its curve where that is asked for."""
+    """Print how good a model is, and write its curve to an SVG file if one is named."""
     model = client.model(ref)
     metrics = client.model(model["id"], "metrics", on=judged_on(model))
     roc = curve_of(client, model, metrics) if has_curve(model) else None
@@ -292,14 +293,14 @@ def algorithms(
 
 
 def new_table(*headings: str) -> Table:
-    """A table without lines, to be filled; without headings it has none."""
+    """Make an empty table without lines."""
     from rich.table import Table
 
     return Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
 
 
 def split_assignment(text: str) -> tuple[str, str]:
-    """The name and the value of what reads name=value."""
+    """Split name=value. Raises ClientError for a text without a name or "="."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ClientError(f"a feature or parameter must read name=value, got {text!r}")

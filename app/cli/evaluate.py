@@ -108,7 +108,7 @@ def _window(text: str) -> Json:
 
 
 def _fields(model: Json, path: Path) -> dict[str, str]:
-    """How to upload a file so that it fits a model."""
+    """The fields of an upload whose columns fit a model."""
     fields = {"name": path.name.split(".")[0], "kind": model["kind"]}
     if model["label"] is not None:
         fields |= {"label": model["label"], "positive": model["positive"]}
@@ -121,14 +121,14 @@ def _fields(model: Json, path: Path) -> dict[str, str]:
 
 
 def _listed(names: list[str]) -> str:
-    """Names with commas between, those that hold one in quotes."""
+    """The names with commas between; a name with a comma stands in quotes."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
 
 
 def _judge(client: ApiClient, kind: str, asked: Json) -> Json:
-    """Ask for an evaluation or a comparison and follow its job; what it could not do is a `ClientError`."""
+    """Submit an evaluation or a comparison, and follow its job. Raises ClientError if the job does not succeed."""
     accepted = client.request("POST", f"/v1/{kind}", json=asked)
     wait_for_job(client, client.request("GET", f"/v1/jobs/{accepted['job_id']}"))
     found: Json = client.request("GET", f"/v1/{kind}/{quote(accepted['id'])}")
@@ -136,7 +136,7 @@ def _judge(client: ApiClient, kind: str, asked: Json) -> Json:
 
 
 def _evaluation(client: ApiClient, found: Json) -> str:
-    """The figures of an evaluation, with its curve where it has one, and its drift."""
+    """The text of an evaluation: metrics, the curve if there is one, and drift."""
     title = f"{found['model_name']}:{found['model_version']} on {found['dataset_name']}"
     metrics = found["metrics"]
     match found["kind"]:
@@ -185,7 +185,7 @@ def _labels(metrics: Json) -> list[str]:
 
 
 def _comparison(found: Json) -> str:
-    """Window by window the areas, then the differences."""
+    """The text of a comparison: for each window the areas, then the differences."""
     names = {model["model_id"]: f"{model['name']}:{model['version']}" for model in found["models"]}
     result = found["result"]
     lines = [f"{', '.join(names.values())} on {found['dataset_name']} {_counts(result)}"]

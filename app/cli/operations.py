@@ -1,4 +1,4 @@
-"""`rankwright backup | restore | doctor`: the embedded state copied and made anew, and any state examined."""
+"""`rankwright backup | restore | doctor`: back up and restore the embedded state, and examine any state."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _broker_url(settings: Settings) -> str:
 
 
 def _holder(settings: Settings) -> int | None:
-    """The `serve` that runs on this state: it left its pid with its lock."""
+    """The pid of the `rankwright serve` that runs on this state; it is written in its lock file."""
     pid = None
     try:
         with (settings.state_dir / "lock").open() as file:

@@ -1,4 +1,4 @@
-"""Options that commands take, each with its sentence of help."""
+"""Options that several commands take, with their help."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ PairsFile = Annotated[
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Those of the options that were given."""
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""`rankwright serve | api | worker | dispatcher | migrate | health | keys`: the processes of the service."""
+"""`rankwright serve | api | worker | dispatcher | migrate | health | keys`: run and manage the service."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fail(message: str) -> NoReturn:
 
 
 class SettingsError(Exception):
-    """Settings that break their rules, each named in a sentence."""
+    """Some settings break their rules; the message names each."""
 
 
 def read_settings(state_dir: Path | None = None) -> Settings:
@@ -58,7 +58,7 @@ def read_settings(state_dir: Path | None = None) -> Settings:
 
 
 def settings_of(state_dir: Path | None = None) -> Settings:
-    """The settings from the environment; one that breaks its rule ends the command with a sentence that names it."""
+    """The settings from the environment. If one breaks its rule, the command ends with a sentence."""
     try:
         return read_settings(state_dir)
     except SettingsError as error:
@@ -152,7 +152,7 @@ def dispatcher(gate: Gate = None) -> None:
 
 
 def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:
-    """Run `work` in a thread, and set its event on SIGINT or SIGTERM. If it ends by itself, exit with code 1."""
+    """Run `work` in a thread until SIGINT or SIGTERM sets its event. If it ends by itself, exit with code 1."""
     stop = threading.Event()
 
     def run() -> None:
@@ -257,7 +257,7 @@ def revoke_key(
 
 @contextmanager
 def database(settings: Settings | None = None) -> Iterator[Database]:
-    """Open the database for one command; what it refuses ends the command with a sentence."""
+    """Open the database for one command. If it refuses, the command ends with a sentence."""
     from app.platform.database import Database
     from app.platform.errors import ServiceError
 

@@ -1,4 +1,4 @@
-"""How good a model is, in words and figures for a terminal, with its ROC curve drawn in characters."""
+"""How good a model is, as text for a terminal, with its ROC curve drawn in characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 @dataclass(frozen=True)
 class Roc:
-    """What is drawn: the curve's points from (0, 0) to (1, 1) and the words beside it."""
+    """A curve to draw: its points from (0, 0) to (1, 1), a title and a legend."""
 
     fpr: Sequence[float]
     tpr: Sequence[float]
@@ -45,7 +45,7 @@ def terminal_plot(roc: Roc, *, width: int = 48, height: int = 16) -> str:
 
 
 def _along(roc: Roc, n: int) -> Iterator[tuple[float, float]]:
-    """Walk the curve in `n` equal steps of FPR + TPR, which never stands still, not even on a vertical rise."""
+    """Yield points of the curve in `n` equal steps of FPR + TPR, which grows on a vertical rise, too."""
     way = [fpr + tpr for fpr, tpr in zip(roc.fpr, roc.tpr, strict=True)]
     for step in range(n):
         at = 2.0 * step / (n - 1)
@@ -70,17 +70,17 @@ Json = dict[str, Any]
 
 
 def judged_on(model: Json) -> str:
-    """The part whose figures speak for a model: the held-out one, unless it has none."""
+    """The part whose metrics count: validation, unless the model was trained on all rows."""
     return "train" if model["validation"]["method"] == "none" else "validation"
 
 
 def has_curve(model: Json) -> bool:
-    """Whether the model has a ROC curve: models of pairs or of several labels have none, nor those never judged."""
+    """Whether the model has a ROC curve: not if it ranks pairs or several labels, or was not validated."""
     return bool(model["kind"] == "bipartite" and judged_on(model) == "validation")
 
 
 def report(model: Json, metrics: Json, roc: Roc | None) -> str:
-    """Say how good a model is, and what a search for its parameters has found."""
+    """The text on a model: its metrics, and what a search for parameters found."""
     if roc is not None:
         shown = terminal_plot(roc)
     elif model["kind"] == "preferences":
@@ -101,7 +101,7 @@ def report(model: Json, metrics: Json, roc: Roc | None) -> str:
 
 
 def provenance(model: Json) -> str:
-    """Say which data a model was made with, the content by the beginning of its hash."""
+    """The datasets that a model was made with; the content by the beginning of its hash."""
     made_with = (
         ("trained on", model["dataset"]),
         ("judged by", model["validation_dataset"]),
@@ -115,7 +115,7 @@ def provenance(model: Json) -> str:
 
 
 def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
-    """Fetch a model's validation curve, with its AUC and partial AUCs as the legend."""
+    """Fetch a model's validation curve; AUC and partial AUCs are its legend."""
     points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]
     return Roc(
         fpr=[point["fpr"] for point in points],
@@ -187,7 +187,7 @@ def _search(model: Json) -> str:
 
 
 def _members(model: Json) -> str:
-    """What `auto` has made the model of."""
+    """The rankers that `auto` has combined."""
     members = [
         f"  {member['algorithm']}  weight {member['weight']:.3g}"
         for member in model["algorithm"]["members"]
@@ -218,7 +218,7 @@ def _area(window: Json) -> str:
 
 
 def shown_interval(value: Json) -> str:
-    """A value with the ends of its interval, if it has them."""
+    """A value with its interval, if it has one."""
     low, high = value["low"], value["high"]
     bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
     return f"{value['value']:.4f}{bounds}"

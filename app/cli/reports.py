@@ -84,7 +84,7 @@ def tree(
 
 
 def _one(found: Json) -> Table:
-    """A value a line, the score as a bar from the least one."""
+    """A table for one feature: a line for each value, with a bar for the score above the lowest."""
     (feature,) = found["features"]
     table = new_table(feature["name"], "score", "")
     least = min(found["scores"])
@@ -95,7 +95,7 @@ def _one(found: Json) -> Table:
 
 
 def _two(found: Json) -> Table:
-    """The first feature's values down, the second one's across."""
+    """A table for two features: the first one's values in rows, the second one's in columns."""
     down, across = found["features"]
     table = new_table(f"{down['name']} \\ {across['name']}", *map(_shown, across["values"]))
     for value, scores in zip(down["values"], found["scores"], strict=True):
@@ -186,7 +186,7 @@ def profile(
 
 
 def _format(given: str | None, output: Path | None, known: dict[str, str], default: str) -> str:
-    """What the service calls the format that was asked for, or that the file's ending says."""
+    """The service's name for the format: the one asked for, else by the file's ending."""
     ending = default if output is None else output.suffix.removeprefix(".").lower()
     name = ending if given is None else given
     if name not in known:

@@ -76,7 +76,7 @@ def score(
 
 
 def _as_file(words: list[str]) -> Path | None:
-    """The one word that names a file and no feature."""
+    """The path, if there is one word and it names a file."""
     if len(words) != 1 or "=" in words[0]:
         return None
     path = Path(words[0])
@@ -86,7 +86,7 @@ def _as_file(words: list[str]) -> Path | None:
 def _score_file(
     client: ApiClient, model: str, path: Path, output: str, asked: dict[str, str]
 ) -> None:
-    """In one request where the file is small and its rows are all that is wanted, else by a job."""
+    """Score a small file in one request; a large one, or one whose columns are kept, by a job."""
     format, media_type = _format_of(output)
     params = {"ignore": "*"} | asked
     by_workers_alone = content_headers(path)["Content-Type"] == _PARQUET_FILE
@@ -112,7 +112,7 @@ def _score_file(
 
 
 def _format_of(output: str) -> tuple[str, str]:
-    """What the service calls the format that a file's ending says."""
+    """The service's names for the format of the output, by the file's ending."""
     ending = ".csv" if output == _STDOUT else Path(output).suffix.lower()
     if ending not in _FORMATS:
         known = ", ".join(_FORMATS)

@@ -1,4 +1,4 @@
-"""`rankwright train | follow`: a job from a shell, followed to its end, with the best so far and what Ctrl-C asks."""
+"""`rankwright train | follow`: submit a training job, and show its progress to the end."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ Job = dict[str, Any]
 
 
 def wait_for_job(client: ApiClient, job: Job) -> Job:
-    """Show a job until it has succeeded, and ask what is to become of it on Ctrl-C; else raises `ClientError` with the
-    reason.
-    """
+    """Show a job until it has succeeded; on Ctrl-C ask whether to cancel it. Raises ClientError if it fails."""
     cancelling = False
     while True:
         try:
@@ -57,8 +55,8 @@ def wait_for_job(client: ApiClient, job: Job) -> Job:
 
 
 def _ask(client: ApiClient, job: Job) -> bool:
-    """Ask what is to become of a job, and do it; returns whether it is cancelled. Ends the command where the job
-    is left running.
+    """Ask whether to cancel the job, and do it; returns whether it is cancelled. If the job is left running, the
+    command ends here.
     """
     words = "Cancel the job? [y]es, [n]o (leave it running): "
     answers = "yn"
@@ -88,7 +86,7 @@ def _can_keep(job: Job) -> bool:
 
 
 def _read_answer(words: str, answers: str) -> str:
-    """One of the letters; no more input, or another Ctrl-C, is a no."""
+    """Read one of the letters. No more input, or another Ctrl-C, is a no."""
     while True:
         try:
             err.print(words, end="", markup=False)
@@ -107,7 +105,7 @@ def _read_answer(words: str, answers: str) -> str:
 
 @contextmanager
 def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
-    """What shows a job's state each time it is called: a live status on a terminal, else a line now and then."""
+    """Give a function that shows a job's state: as a live display on a terminal, else as a line now and then."""
     if not err.is_terminal:
         yield _Lines().show
         return
@@ -140,8 +138,8 @@ class _Lines:
 
 
 class _View:
-    """The leaderboard so far, and below it the status. Drawn several times a second, so that its clock goes on between
-    what the job tells.
+    """The leaderboard, and the status below it. It is drawn several times a second, so that the clock runs on between
+    two reports of the job.
     """
 
     def __init__(self, job: Job) -> None:
@@ -150,7 +148,7 @@ class _View:
         self._since = time.monotonic()
 
     def show(self, job: Job) -> None:
-        """Take note of the job's state."""
+        """Keep the job's state for the display."""
         progress = job["progress"] or {}
         heard = job["state"], progress.get("elapsed_seconds")
         if heard != self._last:
@@ -169,7 +167,7 @@ class _View:
 
 
 def status(job: Job, since: float = 0.0) -> str:
-    """What a job is doing, in a line; `since` are the seconds that have gone by since it was told."""
+    """What a job is doing, in one line. `since` is the time since the job reported it, in seconds."""
     progress = job["progress"] or {}
     if job["state"] not in ("running", "cancelling") or not progress.get("phase"):
         words = [job["state"], progress.get("detail")]
@@ -203,7 +201,7 @@ def status(job: Job, since: float = 0.0) -> str:
 
 
 def leaderboard(job: Job) -> Table | None:
-    """The best that a search has found so far; None where there is nothing."""
+    """The best candidates that a search has found so far; None if there are none."""
     from rich.table import Table
     from rich.text import Text
 
@@ -228,7 +226,7 @@ def leaderboard(job: Job) -> Table | None:
 
 
 def _distinguishing(row: Job, rows: list[Job]) -> Job:
-    """A row's parameters, but for those that all rows of its algorithm have alike."""
+    """A row's parameters, without those that are the same in all rows of its algorithm."""
     alike = [each["parameters"] for each in rows if each["algorithm"] == row["algorithm"]]
     parameters: Job = row["parameters"]
     if len(alike) == 1:
@@ -379,7 +377,7 @@ def follow(
 def _validation(
     folds: int | None, repeats: int | None, time_column: str | None
 ) -> dict[str, Any] | None:
-    """How the model is to be judged; None where the service is left to its default."""
+    """The validation that was asked for; None for the service's default."""
     asked = given(folds=folds, repeats=repeats, time_column=time_column)
     if not asked:
         return None
@@ -400,7 +398,7 @@ def _value(text: str) -> Any:
 
 
 def _dimension(text: str) -> tuple[str, Any]:
-    """A parameter's values, with commas between, or its range: low..high, and `:log` to draw the logarithm."""
+    """A parameter's values, as 1,2,3, or its range: low..high, with `:log` to draw on a logarithmic scale."""
     name, values = split_assignment(text)
     ends, colon, word = values.partition(":")
     if ".." not in ends:

@@ -1,4 +1,4 @@
-"""What routes of every domain ask for: the caller, the process's context, a page of a list, preferences."""
+"""What endpoints of every domain ask for: the caller, the process's context, the page of a list, preferences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPUTATION_WAIT_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking: the owner whose resources are seen, and what the key allows."""
+    """Who sends the request: the owner whose resources are seen, and the scopes of the key."""
 
     key_id: str
     owner: str
@@ -37,9 +37,10 @@ class Caller:
 
 @dataclass(frozen=True)
 class Context:
-    """What every route of this process may use: the settings, the doors to database, blobs and broker, and the limits.
+    """What every endpoint of this process may use: the settings, the database, the blobs, the broker, and the limits.
 
-    What belongs to one domain stands in `app.state` beside it, and comes by a dependency of that domain.
+    What belongs to one domain stands beside it in `app.state`, and a dependency of that domain hands it to an
+    endpoint.
     """
 
     settings: Settings
@@ -60,7 +61,7 @@ class Context:
 
     @contextmanager
     def computation(self) -> Iterator[None]:
-        """Let a long computation run if there is room for it; a client that asks for many gets 429."""
+        """Hold one of the few permits for long computations. Raises TooMany if none is free soon."""
         if not self.computations.acquire(timeout=COMPUTATION_WAIT_SECONDS):
             raise TooMany(
                 f"{MOST_COMPUTATIONS} answers like this are being computed: try again in a moment"
@@ -101,7 +102,7 @@ def _paging(
 
 @dataclass(frozen=True)
 class Subject:
-    """Of which model, and on which dataset, the entries of a list are."""
+    """Filters of a list: only entries of this model, only entries on this dataset."""
 
     model_id: str | None
     dataset_id: str | None
@@ -115,7 +116,7 @@ def _subject(
 
 
 def preferences(request: Request) -> dict[str, str]:
-    """The Prefer header's preferences by name (RFC 7240); of one given twice the first counts."""
+    """Return the preferences of the Prefer header by name (RFC 7240). If one is given twice, the first counts."""
     found: dict[str, str] = {}
     for header in request.headers.getlist("prefer"):
         for part in header.split(","):

@@ -1,4 +1,4 @@
-"""Creating POSTs: an Idempotency-Key replays the first answer to its equals, and `?validate=true` only checks."""
+"""POST requests that create something. An Idempotency-Key replays the first answer; `?validate=true` only checks."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ ValidateOnly = Annotated[
 
 @dataclass(frozen=True)
 class IdempotentRequest:
-    """A creating POST: by which route, who asks, under which Idempotency-Key, a hash of the request, and whether it is
-    to be checked only.
+    """A POST that creates something: its route, its owner, its Idempotency-Key, a hash of the request, and whether it
+    is only to be checked.
     """
 
     route: str
@@ -75,7 +75,7 @@ IdempotentDep = Annotated[IdempotentRequest, Depends(_idempotent)]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered, now or the first time."""
+    """The answer to a request: made now, or kept from the first time."""
 
     status_code: int
     response: Json
@@ -90,10 +90,10 @@ def replay_or_run(
     fingerprint: str,
     work: Callable[[Session], tuple[int, Json]],
 ) -> Answer:
-    """Run `work` in the transaction that keeps the key, or replay the answer that the same key and body got.
+    """Run `work` in the transaction that keeps the key, or return the answer that the same key got before.
 
-    Concurrent equals wait for the first. If it fails, nothing is kept and the next of them runs. The same key
-    with another `fingerprint` (hash of the body) is `Invalid`. Without a key, `work` simply runs.
+    Equal requests at the same moment wait for the first. If it fails, nothing is kept and the next one runs. Raises
+    Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `work` simply runs.
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So whoever inserts runs, and whoever finds a row finds a finished one.
@@ -113,7 +113,7 @@ def replay_or_run(
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
-    """Whether an answer is kept under the key: then a request may be a replay, which makes nothing."""
+    """Whether an answer is kept under the key. Such a request may be a replay, which creates nothing."""
     return rows.find(session, owner, route, key) is not None
 
 
@@ -124,8 +124,9 @@ async def answer_once(
     show: Callable[[Answer], Awaitable[Response]],
     check: Check | None = None,
 ) -> Response:
-    """Run `work` once in a transaction and show its answer; for `?validate=true` run `check`, which changes nothing and
-    says what it found, or else rehearse the work.
+    """Run `work` once in a transaction, and return its answer as `show` makes it.
+
+    For `?validate=true` run `check` instead; without a `check`, run `work` and roll it back.
     """
     if idempotent.validate:
         if check is not None:
@@ -148,7 +149,7 @@ class _RollBack(Exception):
 
 
 def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
-    """Run `work` in a transaction that is rolled back; what it raises comes through."""
+    """Run `work` in a transaction that is rolled back. What it raises comes through."""
 
     def work_and_undo(session: Session) -> None:
         work(session)

@@ -1,6 +1,4 @@
-"""How much somebody may ask for, in each API process for itself: a rate for each key or address, and a share of what is
-open at once for each owner.
-"""
+"""Limits of one API process: a rate for each key or address, and a share of what is open at once for each owner."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ _MOST_BUCKETS = 10_000
 
 
 class RateLimiter:
-    """Each request takes a token; so many come back a second, and a bucket holds so many at most.
+    """A token bucket for each name. A request takes a token; `per_second` tokens come back, up to `burst`.
 
-    Of many buckets those that are full again are forgotten, and all where that is not enough. Not locked: it is asked
-    on the event loop alone. `rule` and `code` are what is said to who asks too fast.
+    With too many buckets, the full ones are forgotten; if that is not enough, all are. It is not locked: only the
+    event loop uses it. A refusal has the sentence `rule` and the code `code`.
     """
 
     def __init__(
@@ -39,7 +37,7 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Take a token out of this bucket, or raise TooMany that says when to come back."""
+        """Take a token out of this bucket. Raises TooMany, which says when to come back."""
         now = self._clock()
         tokens, at = self._buckets.get(name, (self._burst, now))
         tokens = min(self._burst, tokens + (now - at) * self._per_second)
@@ -51,7 +49,7 @@ class RateLimiter:
         self._buckets[name] = (tokens - 1.0, now)
 
     def give_back(self, name: str) -> None:
-        """Put back a token that was taken for what turned out to cost none."""
+        """Put a token back: the request turned out to be free."""
         if name in self._buckets:
             tokens, at = self._buckets[name]
             self._buckets[name] = (tokens + 1.0, at)
@@ -70,18 +68,18 @@ RETRY_SECONDS = 5
 
 @dataclass(eq=False)
 class Permit:
-    """One of the permits, and how many bytes its upload has: what it says, or what has come where that is more."""
+    """One permit, and the bytes of its upload: as announced, or as received where that is more."""
 
     size: int = 0
 
 
 class FairSemaphore:
-    """A semaphore that does not block: whoever finds no permit is told at once to come back. For the event loop alone.
+    """A semaphore that never blocks: if no permit is free, it raises at once. Only the event loop uses it.
 
-    An owner may have no more than are left free: half of them alone, a third beside another who has as many, and so on.
-    So the next owner finds one, without a share that would have to be set anew for each number of owners.
+    An owner may hold no more permits than are free: half of all if alone, a third beside another owner who holds as
+    many, and so on. So the next owner always finds a permit, however many owners there are.
 
-    `what` is held, and `full` is what an owner is told where others have taken all.
+    `what` names what is limited. `full` is the error where other owners have taken all permits.
     """
 
     def __init__(self, most: int, what: str, full: type[ServiceError]) -> None:
@@ -92,7 +90,7 @@ class FairSemaphore:
         self.taken = 0
 
     def refusal(self, owner: str) -> ServiceError | None:
-        """What the owner is told who asks for one more; None where it may have one."""
+        """The error for one permit more; None if the owner may have one."""
         has, free = len(self._permits.get(owner, ())), self._most - self.taken
         if 0 < free > has:
             return None
@@ -108,7 +106,7 @@ class FairSemaphore:
 
     @contextmanager
     def hold(self, owner: str) -> Iterator[Permit]:
-        """Hold a permit for the length of a block; raises what `refusal` says."""
+        """Hold a permit for the length of a block. Raises the error of `refusal`."""
         permit = self.acquire(owner)
         try:
             yield permit
@@ -116,7 +114,7 @@ class FairSemaphore:
             self.release(owner, permit)
 
     def acquire(self, owner: str) -> Permit:
-        """Take a permit until `release`; raises what `refusal` says."""
+        """Take a permit until `release`. Raises the error of `refusal`."""
         if (refusal := self.refusal(owner)) is not None:
             raise refusal
         permit = Permit()
@@ -132,5 +130,5 @@ class FairSemaphore:
             del self._permits[owner]
 
     def size_of(self, owner: str) -> int:
-        """Bytes of the uploads that the owner is sending. Any thread may ask."""
+        """Bytes of the uploads that the owner is sending. Any thread may call it."""
         return sum(permit.size for permit in tuple(self._permits.get(owner, ())))

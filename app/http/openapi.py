@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI generates, and what it cannot know."""
+"""The OpenAPI document: what FastAPI generates, completed by what it cannot know."""
 
 from __future__ import annotations
 
@@ -69,8 +69,10 @@ _WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
 
 @dataclass(frozen=True)
 class DomainDocs:
-    """What the domains tell of themselves: the scope that an endpoint takes, operations that are no routes of FastAPI's
-    by path and method, the shapes that these name, and every algorithm with the JSON Schema of its parameters.
+    """What the domains add to the document.
+
+    `scope_of` gives an endpoint's scope. `operations` are those that FastAPI does not serve, by path and method, and
+    `schemas` are the shapes that they use. `algorithms` gives every algorithm with the JSON Schema of its parameters.
     """
 
     scope_of: Callable[[Callable[..., Any]], str | None]
@@ -177,7 +179,7 @@ def _problem_name(status: str) -> str:
 
 
 def _name_algorithms(schemas: dict[str, Any], algorithms: list[dict[str, Any]]) -> None:
-    """A job's `algorithm` is a union, told apart by its name, of what the registry holds."""
+    """Write a job's `algorithm` as a union of all algorithms in the registry; its name says which."""
     names = {}
     for algorithm in algorithms:
         schema = dict(algorithm["parameters"])
@@ -215,11 +217,11 @@ def _page() -> str:
 
 @router.get("/docs", include_in_schema=False)
 async def read_docs() -> Response:
-    """The page reads /openapi.json and draws itself."""
+    """Send the page of documentation. It reads /openapi.json and draws itself."""
     return HTMLResponse(_page(), headers={"Content-Security-Policy": POLICY})
 
 
 @router.get("/", include_in_schema=False)
 async def read_root() -> Response:
-    """Whoever comes with a browser finds the console."""
+    """Send a browser to the console."""
     return RedirectResponse("/console")

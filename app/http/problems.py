@@ -50,7 +50,7 @@ def problem(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Make the response. `instance` is the path alone: a query string may hold people's data."""
+    """Make the response. `instance` is the path without its query, which may hold people's data."""
     body: dict[str, Any] = {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,
@@ -86,7 +86,7 @@ def of_service_error(request: Request, error: ServiceError) -> Response:
 
 
 def of_core_error(request: Request, error: CoreError) -> Response:
-    """The science refused its input: the caller's fault."""
+    """`core` refused its input, which came from the caller."""
     return problem(request, status=422, code=error.code, title="Invalid request", detail=str(error))
 
 
@@ -113,7 +113,7 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """All methods of this path: the router names only those of the first route that fits."""
+    """All methods of this path. The router knows only those of the first route that matches."""
     offered: set[str] = set()
     for route in request.app.routes:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
@@ -178,7 +178,7 @@ def _pointer(path: Sequence[Any], body: Any) -> str:
 
 
 def of_os_error(request: Request, error: OSError) -> Response:
-    """A full disk, which passes; whatever else the system refuses is our own fault."""
+    """A full disk is an answer of its own. Any other error of the system is raised again."""
     if not resources.is_full(error):
         raise error
     log.error("a disk is full: %s", error)
@@ -186,13 +186,13 @@ def of_os_error(request: Request, error: OSError) -> Response:
 
 
 def of_recursion(request: Request, error: RecursionError) -> Response:
-    """What the caller sent has too many levels: the reader let pass what something behind it cannot follow."""
+    """The body has too many levels."""
     detail = "the body has too many levels, one within the other"
     return of_service_error(request, Malformed(detail, code="malformed_json"))
 
 
 def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
-    """The caller went away while sending. Nobody reads this answer; the log has it."""
+    """The caller went away while sending. Nobody reads this answer, but the log has it."""
     return problem(
         request,
         status=400,
@@ -203,7 +203,7 @@ def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
 
 
 def of_crash(request: Request) -> Response:
-    """Our own fault. The log holds the trace under the request id; the caller is told no more than that."""
+    """An error of ours. The log has the trace under the request id; the answer has only that id."""
     return problem(
         request,
         status=500,

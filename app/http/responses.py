@@ -1,4 +1,4 @@
-"""Which media type an answer has: what the caller likes best of what can be made (RFC 9110, §12.5.1)."""
+"""Choosing a media type (RFC 9110, §12.5.1), files in ranges, and texts that a spreadsheet can open safely."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _SHOWN = 100
 
 
 def choose_media_type(request: Request, offers: Sequence[str]) -> str:
-    """Return the one of the offers that the Accept header prefers, the first among equals and where it says nothing.
+    """Return the offer that the Accept header prefers; the first offer if several are as good, or if there is no
+    header.
 
-    Raises NotAcceptable, naming the offers, where none of them will do.
+    Raises NotAcceptable, which names the offers, if none will do.
     """
     accept = ",".join(request.headers.getlist("accept"))
     ranges = _ranges(accept)
@@ -40,7 +41,7 @@ def choose_media_type(request: Request, offers: Sequence[str]) -> str:
 
 
 def _ranges(accept: str) -> dict[str, float]:
-    """The media ranges with their qualities; parameters beside q say nothing here."""
+    """The media ranges with their qualities. Other parameters than q are not read."""
     ranges: dict[str, float] = {}
     for entry in accept.split(","):
         name, *parameters = (part.strip().lower() for part in entry.split(";"))
@@ -51,7 +52,7 @@ def _ranges(accept: str) -> dict[str, float]:
 
 
 def _quality(offer: str, ranges: dict[str, float]) -> float:
-    """What the most specific of the ranges says of a media type."""
+    """The quality that the most specific range gives to a media type."""
     media_type = offer.partition(";")[0]
     for name in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
         if name in ranges:
@@ -60,7 +61,7 @@ def _quality(offer: str, ranges: dict[str, float]) -> float:
 
 
 def _read_quality(text: str) -> float:
-    """From 0 to 1; what is no number counts as 0: such a range is not asked for."""
+    """A number from 0 to 1. Anything else counts as 0: such a range is not asked for."""
     try:
         quality = float(text)
     except ValueError:
@@ -72,13 +73,13 @@ _ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
 class RangeNotSatisfiable(ServiceError):
-    """The range that is asked for lies beyond the file."""
+    """The range lies beyond the end of the file."""
 
     code, status, title = "range_not_satisfiable", 416, "Range not satisfiable"
 
 
 class StoredFile(FileResponse):
-    """A file that may be read in one range; of any other Range header the answer is the whole, as the RFC allows."""
+    """A file that can be read in one range. For any other Range header the whole file is sent, as the RFC allows."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -111,12 +112,12 @@ _BEGINS_ONE = r"^[=+\-@\t\r]"
 
 
 def escape_formula(text: str) -> str:
-    """Put an apostrophe before what a spreadsheet would take for a formula."""
+    """Put an apostrophe before a text that a spreadsheet would take for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same for every text of a batch; words of a dictionary are written out."""
+    """Do the same for every text of a batch. Dictionary columns become plain text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -134,7 +135,7 @@ def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def etag_matches(if_none_match: str | None, tag: str) -> bool:
-    """Whether the caller holds the answer of this tag already (RFC 9110, weak comparison)."""
+    """Whether the caller already has the answer with this tag (RFC 9110, weak comparison)."""
     if if_none_match is None:
         return False
     held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]

@@ -1,4 +1,4 @@
-"""What all shapes share."""
+"""What the schemas of all domains share."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PageOf(Resource, Generic[Item]):
 
 
 class DatasetVersion(Resource):
-    """Data that something was made with, as it was called then; it may be gone."""
+    """The data that something was made with, under the name it had then. The dataset may be gone."""
 
     id: str
     name: str
@@ -114,7 +114,7 @@ class Interval(Resource):
 
 
 def bytes_of(*media_types: str) -> dict[str, Any]:
-    """OpenAPI's words for tables in these formats, each of them bytes to a client that is made from the description.
+    """Describe a body of tables in these formats: bytes, for a client that is made from the document.
 
     None has an example beside its schema: such a client would have to write it in the format.
     """

@@ -1,5 +1,5 @@
-"""The HTTP server, and what every request passes: bounds on what a caller may send, request ids, security headers, the
-access log, the last safety net, and the end of the process.
+"""The HTTP server and the middleware of every request: limits, request ids, security headers, the access log, the last
+error handler, and the end of the process.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MOST_PIPELINED = 16  # requests that may queue up behind the one that is being a
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's own protocol, which takes heads of any length, at any pace.
+    """uvicorn's protocol with limits for heads. uvicorn itself takes a head of any length, at any pace.
 
-    Whatever is not body counts as head: the request line, headers, the sizes and extensions of chunks, and the headers
-    behind them. Each byte of a body, and each head that is complete, starts the count anew.
+    All that is not body counts as head: the request line, headers, the sizes and extensions of chunks, and trailers.
+    Each byte of a body, and each complete head, sets the count back to zero.
     """
 
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any) -> None:
@@ -52,17 +52,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Someone is here, and has yet to say something."""
+        """Start the clock: a head must come in time."""
         super().connection_made(transport)
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """They are gone."""
+        """Stop the clock."""
         self._stop_clock()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, as long as it leads somewhere."""
+        """Read on. Close the connection if the head is too long."""
         self._head_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
@@ -73,12 +73,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_clock()
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Note that a head begins."""
         self._in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head is here."""
+        """Note that the head is complete."""
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
@@ -86,17 +86,17 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests at once")  # the parser ends the connection
 
     def on_body(self, body: bytes) -> None:
-        """Some of the body is here."""
+        """Note that a piece of the body has come."""
         self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is here."""
+        """Note that the request is complete."""
         self._head_bytes, self._in_body = 0, False
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """This is not HTTP."""
+        """Refuse bytes that are not HTTP."""
         self._refuse(400, "malformed", msg)
 
     def _start_clock(self) -> None:
@@ -112,7 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(408, "timeout", f"a head must be here within {seconds:g} seconds")
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Say why, unless an answer is under way, and hang up."""
+        """Send a problem, unless an answer has begun, and close the connection."""
         if self.transport.is_closing():
             return
         cycle = self.cycle
@@ -139,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
 def server_config(
     app: ASGIApp | Callable[..., Any] | str, settings: Settings, **options: Any
 ) -> uvicorn.Config:
-    """How the application is served, here and in tests. Web sockets are not offered, so none are opened."""
+    """Configure uvicorn, for the service and for tests. There are no web sockets, so none are opened."""
     protocol: Any = partial(BoundedProtocol, head_seconds=settings.head_seconds)
     return uvicorn.Config(
         app, http=protocol, ws="none", access_log=False, server_header=False, **options
@@ -147,25 +147,25 @@ def server_config(
 
 
 class Drain:
-    """Whether this process is about to end. Who holds requests open asks to be told."""
+    """Whether this process is about to end. What keeps requests open registers a listener."""
 
     def __init__(self) -> None:
         self.begun = False
         self._listeners: list[Callable[[], object]] = []
 
     def on_end(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when it begins."""
+        """Call `listener` when the drain begins."""
         self._listeners.append(listener)
 
     def begin(self) -> None:
-        """Begin, in the event loop."""
+        """Begin to drain. Called in the event loop."""
         self.begun = True
         for listener in self._listeners:
             listener()
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn, which goes on answering for `seconds` after it was told to end, so that a proxy can look elsewhere."""
+    """uvicorn that goes on answering for `seconds` after a signal to end, so that a proxy can look elsewhere."""
 
     def __init__(self, config: uvicorn.Config, drain: Drain, seconds: float) -> None:
         super().__init__(config)
@@ -175,15 +175,15 @@ class DrainingServer(uvicorn.Server):
         self._until = 0.0
 
     def end(self, *_: object) -> None:
-        """Handle a signal: the first begins the end, the second hurries it."""
+        """Handle a signal: the first begins the drain, the second ends it."""
         self._asked += 1
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take the place of uvicorn's handler, which closes at once."""
+        """Replace uvicorn's handler, which closes at once."""
         self.end()
 
     async def on_tick(self, counter: int) -> bool:
-        """Look whether it was told to end: uvicorn asks ten times a second."""
+        """Drain or end if a signal has come. uvicorn calls this ten times a second."""
         if self._asked and not self._drain.begun:
             self._until = time.monotonic() + self._seconds
             self._drain.begin()
@@ -213,19 +213,19 @@ _CLOSE = (b"connection", b"close")
 
 
 class AddressTooLong(ServiceError):
-    """A path and query beyond what any model's features need."""
+    """The path and the query are longer than any model's features need."""
 
     code, status, title = "uri_too_long", 414, "Address too long"
 
 
 class HeadersTooLarge(ServiceError):
-    """More headers than any client has reason to send."""
+    """There are more headers than any client has reason to send."""
 
     code, status, title = "headers_too_large", 431, "Headers too large"
 
 
 class RequestMiddleware:
-    """Plain ASGI, outermost but for Starlette's own error page, which nothing reaches past it."""
+    """The outermost layer, as plain ASGI; only Starlette's own error page lies around it."""
 
     def __init__(
         self, app: ASGIApp, *, settings: Settings, requests: Histogram, drain: Drain
@@ -293,7 +293,7 @@ class RequestMiddleware:
             logs.request_id.reset(token)
 
     def _overload(self, scope: Scope) -> ServiceError | None:
-        """What one request more than may be open is told; whoever watches over the service still gets an answer."""
+        """The refusal if too many requests are open; None for health checks."""
         if self._open <= self._most_open or scope["path"].startswith("/health/"):
             return None
         return Unavailable(
@@ -324,7 +324,7 @@ class RequestMiddleware:
 
 
 def _refusal(scope: Scope, size: int) -> ServiceError | None:
-    """What no route could take."""
+    """Why no route can take this request; None if one may."""
     count = len(scope["headers"])
     if count > MOST_HEADERS or size > LONGEST_HEADERS:
         return HeadersTooLarge(
@@ -344,7 +344,7 @@ def _ending() -> ServiceError:
 
 
 def _read_headers(scope: Scope) -> tuple[str, int | None, int]:
-    """The request's id, what it says of its body's length, and the size of its headers."""
+    """The request id, the announced length of the body, and the size of the headers."""
     request_id, length, size = None, None, 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
@@ -356,9 +356,7 @@ def _read_headers(scope: Scope) -> tuple[str, int | None, int]:
 
 
 def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -> Receive:
-    """Refuse a body as soon as it is known to be over the limit, whether it says its length or not; and one that
-    keeps us waiting. Only waits count: how long we take over what has come is not the caller's fault.
-    """
+    """Stop reading a body that is over the limit, announced or not, or that comes too slowly."""
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
@@ -388,8 +386,9 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
 
 
 def least_rate(seen: int) -> float:
-    """Bytes a second that a body must keep when so many have come: the root of their number, so that one of 4 GiB
-    holds its place for nine hours at most, and not for 48 days.
+    """Bytes a second that a body must keep after so many bytes: the square root of their number.
+
+    So a body of 4 GiB holds its place for nine hours at most, and not for 48 days.
     """
     return SLOWEST_BODY * max(1.0, math.sqrt(seen / SMALL_BODY))
 

@@ -1,1 +1,1 @@
-"""Keeping the service well: health, metrics, doctor, backup, housekeeping."""
+"""What keeps the service well: health, metrics, doctor, backup, housekeeping."""

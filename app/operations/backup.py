@@ -1,9 +1,9 @@
-"""Backup of the embedded state while it runs, and restore into an empty folder.
+"""Backup of the embedded state while the service runs, and restore into an empty folder.
 
-A backup holds the database as it was at one moment, every blob that this database names, and a manifest of their
-hashes. Blobs never change once they have a name, so copying them after the database is enough as long as none is
-removed meanwhile: the sweeper is held. The broker has nothing to keep: what is queued is rows, and jobs that ran come
-back when their leases run out.
+A backup holds the database as it was at one moment, every blob that this database names, and a manifest with their
+hashes. A blob never changes once it has a name. So it is enough to copy blobs after the database, and to have the
+sweeper remove none meanwhile. The broker has nothing to keep: the queue is rows, and jobs that ran come back when
+their leases end.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Open = Callable[[str], IO[bytes]]
 
 @contextmanager
 def write(path: Path) -> Iterator[Add]:
-    """Write an archive: a tar file where the name ends in .tar, else a folder. It appears when the block ends well."""
+    """Write an archive: a tar file if the name ends in .tar, else a folder. It appears when the block ends well."""
     if path.exists():
         raise FileExistsError(f"{path} is there already")
     partial = path.with_name(path.name + _PARTIAL)
@@ -80,7 +80,7 @@ def write(path: Path) -> Iterator[Add]:
 
 @contextmanager
 def read(path: Path) -> Iterator[Open]:
-    """Read an archive that `write` has made. Raises OSError or tarfile.TarError for what is none."""
+    """Open an archive that `write` made. Raises OSError or tarfile.TarError if it is none."""
     if path.is_dir():
         yield lambda name: (path / name).open("rb")
         return
@@ -96,7 +96,7 @@ def read(path: Path) -> Iterator[Open]:
 
 
 def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
-    """Copy what is left of a file; returns its SHA-256 in hexadecimal, and how many bytes."""
+    """Copy the rest of a file; returns its SHA-256 in hexadecimal, and its bytes."""
     digest, size = hashlib.sha256(), 0
     while chunk := source.read(CHUNK):
         digest.update(chunk)
@@ -107,7 +107,7 @@ def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Make a file that no other user may read; it is on disk when the block ends."""
+    """Make a file that no other user may read. It is on disk when the block ends."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         yield file
@@ -116,7 +116,7 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def remove(path: Path) -> None:
-    """Remove an archive; one that is not there is no error."""
+    """Remove an archive, if it is there."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -124,7 +124,7 @@ def remove(path: Path) -> None:
 
 
 class BackupError(Exception):
-    """It cannot be backed up or restored; the message says why."""
+    """A backup or a restore is not possible; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Backup:
 
 
 def back_up(settings: Settings, target: Path) -> Backup:
-    """Write a backup to a new folder, or tar file, and read it back; raises BackupError or OSError."""
+    """Write a backup to a new folder or tar file, and read it back. Raises BackupError or OSError."""
     source = settings.database_file
     if source is None:
         raise BackupError(
@@ -177,7 +177,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
 
 
 def restore(source: Path, state_dir: Path) -> Backup:
-    """Make a state folder of a backup; the folder must be empty or not be there. Raises BackupError or OSError."""
+    """Restore a backup into a folder that is empty or not there. Raises BackupError or OSError."""
     state_dir = state_dir.absolute()
     if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
         raise BackupError(
@@ -206,7 +206,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """The database as it is now, in one file, without holding up its writers."""
+    """Copy the database as it is now into one file, without blocking its writers."""
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
         live.backup(copy)
 
@@ -247,7 +247,7 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
 
 
 def _finish(database: Path) -> None:
-    """Have everything in the one file, and see that SQLite finds it sound."""
+    """Put everything into the one file, and have SQLite check it."""
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -256,7 +256,7 @@ def _finish(database: Path) -> None:
 
 
 def _check(open_file: Open, made: Backup) -> None:
-    """Read every byte back."""
+    """Read every byte of the backup, and compare."""
     with open(os.devnull, "wb") as nowhere:
         for name, expected in made.files.items():
             with open_file(name) as file:
@@ -288,7 +288,7 @@ def _opened(source: Path) -> Iterator[Open]:
 
 
 def _manifest(open_file: Open, source: Path) -> Backup:
-    """The manifest, of which every name is one that a backup may hold: none leads out of the folder."""
+    """Read the manifest. Every name in it is one that a backup may hold, so none leads out of the folder."""
     try:
         with open_file(MANIFEST) as file:
             said = json.load(file)

@@ -1,6 +1,6 @@
-"""The doctor: looks at a state from outside, whether the service runs or not, and says what is wrong and what to do.
+"""The doctor examines a state, whether the service runs or not, and says what is wrong and what to do.
 
-Each part is looked at even where another one is not well.
+Each part is examined even if another one is not well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from app.platform.tables import JobState
 
 
 class Level(StrEnum):
-    """`FAIL` is trouble; `warn` may become some, or is none where that is how it is meant."""
+    """`FAIL` is an error. `warn` may become one, or may be as it is meant."""
 
     OK = "ok"
     WARN = "warn"
@@ -42,7 +42,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the state, how it is, and what to do about it where it is not well."""
+    """One part of the state: how it is, and what to do if it is not well."""
 
     part: str
     level: Level
@@ -51,22 +51,22 @@ class Finding:
 
 
 def ok(part: str, detail: str) -> Finding:
-    """All is well."""
+    """A finding without trouble."""
     return Finding(part, Level.OK, detail)
 
 
 def warn(part: str, detail: str, advice: str) -> Finding:
-    """Worth a look."""
+    """A finding that is worth a look."""
     return Finding(part, Level.WARN, detail, advice)
 
 
 def fail(part: str, detail: str, advice: str) -> Finding:
-    """Trouble."""
+    """A finding that needs to be mended."""
     return Finding(part, Level.FAIL, detail, advice)
 
 
 def age(seconds: float) -> str:
-    """A time as people read it."""
+    """A time for people."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -80,7 +80,7 @@ _OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", failpoints.VARIABLE}
 
 
 def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether the variables that are set mean something, and go together."""
+    """Check that the variables that are set have a meaning, and fit together."""
     known = {_PREFIX + name.upper() for name in Settings.model_fields}
     set_here = {name for name in environment if name.startswith(_PREFIX)}
     yield ok("settings", f"read; {len(set_here & known)} are set in the environment")
@@ -104,7 +104,7 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
 
 
 def check_folder(given: Settings) -> Iterator[Finding]:
-    """Whether the state folder is there, and ours alone; nothing where database and blobs lie elsewhere."""
+    """Check that the state folder is there, and closed to other users. Nothing if database and blobs lie elsewhere."""
     if given.database_url is not None and given.blob_url is not None:
         return
     path = given.state_dir.absolute()
@@ -132,7 +132,7 @@ def check_folder(given: Settings) -> Iterator[Finding]:
 
 
 def check_disk(given: Settings) -> Iterator[Finding]:
-    """Whether there is room where the service writes."""
+    """Check the free space of the disks that the service writes to."""
     seen = set()
     for path in resources.folders(given):
         free = resources.free_bytes(path)
@@ -154,7 +154,7 @@ MOST_SKEW = 5.0
 
 
 def check_tables(settings: Settings) -> Finding:
-    """Whether the database answers, and has the tables that this code works with."""
+    """Check that the database answers, and has the tables of this version."""
     file = settings.database_file
     if file is not None and not file.exists():
         return fail(
@@ -188,7 +188,7 @@ def check_tables(settings: Settings) -> Finding:
 
 
 def check_pages(db: Database) -> Iterator[Finding]:
-    """Whether SQLite finds its file sound; PostgreSQL has tools of its own."""
+    """Have SQLite check its file. PostgreSQL has tools of its own."""
     if db.dialect != "sqlite":
         return
     with db.read() as session:
@@ -201,7 +201,7 @@ def check_pages(db: Database) -> Iterator[Finding]:
 
 
 def check_clock(db: Database) -> Finding:
-    """Whether database and process agree on the time. Leases go by the database's alone, but people read both."""
+    """Compare the clocks of database and process. Leases use the database's alone, but people read both."""
     before = time.time()
     with db.read() as session:
         there = rows.now(session)
@@ -214,7 +214,7 @@ def check_clock(db: Database) -> Finding:
 
 
 def check_keys(db: Database, settings: Settings) -> Finding:
-    """Whether a key opens the service, and the one in the state folder does."""
+    """Check that there is a key, and that the one in the state folder works."""
     with db.read() as session:
         usable = key_rows.count_usable(session)
     if not usable:
@@ -237,7 +237,7 @@ _OVERDUE = 1.25  # graces after which the sweeper, who comes 24 times a grace, m
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
-    """Look at the folder, at what rows name, and at what none does; `deep` reads every byte."""
+    """Check the blob folder, the blobs that rows name, and those that no row names. `deep` reads every byte."""
     root = settings.blob_dir
     if not root.is_dir():
         detail = f"there is no folder {root}"
@@ -257,7 +257,7 @@ def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Fin
 
 
 def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
-    """Whether what the rows name is there, and is what it was."""
+    """Check that every blob that a row names is there; with `deep`, that it is undamaged."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
     for key, row in housekeeping.named_blobs(db):
@@ -281,7 +281,7 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
 
 
 def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
-    """What the sweeper has left for longer than it should."""
+    """Look for blobs that the sweeper should have removed."""
     late = _OVERDUE * settings.blob_grace_seconds
     old = [key for key in blobs.older_than(late) if not key.startswith("staging/")]
     orphans = []
@@ -308,7 +308,7 @@ _START = "start it: `rankwright serve`"
 
 
 def check_broker(url: str, *, runs: bool | None) -> Finding:
-    """Whether the broker answers. Without it jobs begin a second later, and nothing is lost."""
+    """Check that the broker answers. Without it jobs begin a second later, and nothing is lost."""
     producer = Producer(url)
     try:
         producer.ping()
@@ -323,7 +323,7 @@ def check_broker(url: str, *, runs: bool | None) -> Finding:
 
 
 def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterator[Finding]:
-    """Whether the queue moves, and the dispatcher sees to what it should."""
+    """Check that the queue moves, and that the dispatcher does its work."""
     late = MISSED_ROUNDS * settings.reap_seconds
     with db.read() as session:
         counts = rows.open_jobs(session)
@@ -358,7 +358,7 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
-    """Whether workers were heard from, and are of this version."""
+    """Check that there are workers, and that they are of this version."""
     within = MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
@@ -389,10 +389,10 @@ def examine(
     runs: bool | None,
     deep: bool,
 ) -> Iterator[Finding]:
-    """Look at everything, and say of each part how it is as soon as that is known.
+    """Examine everything; yield each finding as soon as it is known.
 
-    `runs` says whether `rankwright serve` runs on this state; None where the service is not run by it. With `deep`
-    every byte is read: SQLite's file is checked, and each blob's hash.
+    `runs` says whether `rankwright serve` runs on this state; None if the service is run in another way. With `deep`
+    every byte is read: SQLite checks its file, and each blob's hash is computed.
     """
     yield from check_settings(settings, environment)
     yield from check_folder(settings)

@@ -1,4 +1,4 @@
-"""Whether the parts that a request needs are there, each by name; and the figures for Prometheus."""
+"""Health of the parts that the service needs, and the metrics for Prometheus that come from the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MISSED_BEATS = 3
 
 @dataclass(frozen=True)
 class Check:
-    """One part: whether it is well, and a sentence on how it is."""
+    """One part: whether it is well, and a sentence about it."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class Check:
 
 
 def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings) -> list[Check]:
-    """Look at each part. All must be well for the service to take and do work."""
+    """Check each part. All must be well for the service to accept and do work."""
     return [
         _check("database", lambda: _database(db)),
         _check("blob_store", lambda: _blob_store(blobs)),
@@ -82,12 +82,12 @@ def _worker(db: Database, settings: Settings) -> str:
 
 
 def _note(worker: Worker) -> str | None:
-    """A worker that finds its jobs by looking, not by message, says so in its row."""
+    """The note of a worker that finds its jobs by polling, because no messages come."""
     return f"{worker.host}: {worker.note}" if worker.note else None
 
 
 class MetricsCollector(Collector):
-    """Jobs, workers, the queue's age, quotas and room, over all owners, as one moment has them."""
+    """Jobs, workers, the age of the queue, quotas and free space, over all owners."""
 
     def __init__(self, db: Database, settings: Settings, uploads: Callable[[], int]) -> None:
         self._db = db
@@ -95,11 +95,11 @@ class MetricsCollector(Collector):
         self._uploads = uploads
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing: the names are known once somebody asks, and the database is not asked at start."""
+        """Yield nothing: at start the database is not asked."""
         return iter(())
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Read them all."""
+        """Read all metrics."""
         settings = self._settings
         limits = {
             "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
@@ -153,7 +153,7 @@ MISSED_ROUNDS = 4
 
 
 def worker_problem(db: Database, producer: Producer, settings: Settings, host: str) -> str | None:
-    """Why no worker of this host is well; None when one is. It reaches what a worker needs, and looks for its row."""
+    """Why no worker of this host is well; None if one is. It checks the broker and looks for the worker's row."""
     within = MISSED_BEATS * settings.heartbeat_seconds
     try:
         producer.ping()
@@ -165,7 +165,7 @@ def worker_problem(db: Database, producer: Producer, settings: Settings, host: s
 
 
 def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
-    """Why the dispatcher is not well; None when it is: it can reach what it needs, and left nothing undone for long."""
+    """Why the dispatcher is not well; None if it is: it reaches broker and database, and no work is left undone."""
     late = MISSED_ROUNDS * settings.reap_seconds
     try:
         producer.ping()

@@ -1,7 +1,7 @@
-"""Housekeeping: rows that have outlived their use and blobs that no row names go by themselves, never by hand.
+"""Housekeeping: old rows, and blobs that no row names, are removed without anybody's doing.
 
-Rows go a few at a time, each batch in a short transaction of its own with a rest behind it: a million of them hold up
-nobody, and whatever ends the process halfway leaves the rest for the next round.
+Rows are removed in batches, each in a short transaction with a pause behind it. So a million of them block nobody, and
+if the process ends halfway, the next round goes on.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _KEYS_A_QUERY = 500
 def run_housekeeping(
     db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
 ) -> None:
-    """Tidy up, round by round, until `stop` is set."""
+    """Tidy up, round after round, until `stop` is set."""
     Housekeeper(db, blobs, settings, stop).run()
 
 
 class Housekeeper:
-    """The thread of the dispatcher that tidies up, round by round. Two of them do no harm."""
+    """Tidies up, round after round, in a thread of the dispatcher. Two of them do no harm."""
 
     def __init__(
         self, db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
@@ -55,7 +55,7 @@ class Housekeeper:
         self._events_pruned = rows.FIRST  # of the jobs that ended before, no event is left to prune
 
     def run(self) -> None:
-        """Work until `stop` is set. What goes wrong is tried again before long."""
+        """Work until `stop` is set. After an error it goes on with the next round."""
         interval = self._settings.blob_grace_seconds / ROUNDS_A_GRACE
         while not self._stop.is_set():
             pause = interval
@@ -69,7 +69,7 @@ class Housekeeper:
             self._stop.wait(pause)
 
     def round(self) -> Counter[str]:
-        """Remove everything whose time has come; returns how many of what."""
+        """Remove everything that is old enough; returns how many of what."""
         removed = Counter(
             {
                 "remembered answers": self._each(
@@ -99,7 +99,7 @@ class Housekeeper:
         return None if days is None else days * DAY
 
     def _each(self, prune: Callable[[Session, float, int], int], age: float | None) -> int:
-        """Prune what is older than that, batch by batch; None keeps all."""
+        """Prune what is older than `age`, batch by batch; None keeps all."""
         if age is None:
             return 0
         return self._in_batches(lambda session: prune(session, age, BATCH))
@@ -114,7 +114,7 @@ class Housekeeper:
                 return total
 
     def _prune_events(self) -> int:
-        """Prune the events of jobs that ended long ago, but for the last: it says how."""
+        """Prune the events of jobs that ended long ago, except each job's last."""
         age = self._days("events")
         total = 0
         while age is not None and (page := self._ended(age, self._events_pruned, unneeded=False)):
@@ -146,7 +146,7 @@ class Housekeeper:
         )
 
     def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
-        """Delete datasets as their owners would, which is refused where one is in use after all."""
+        """Delete datasets as their owners would; one that is in use after all stays."""
         age = self._days(what)
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
@@ -176,7 +176,7 @@ class Housekeeper:
 
 
 def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
-    """Remove the blobs that no row names once their grace is over; returns how many. Not while a backup reads them."""
+    """Remove the blobs that no row names once their grace is over; returns how many. None while a backup reads them."""
     grace = settings.blob_grace_seconds
     with db.read() as session:
         spare_staging = rows.runs_since(session, grace)
@@ -205,14 +205,14 @@ _PAGE = 500
 
 
 class NamedBlob(NamedTuple):
-    """A blob's key, and the row that names it in words."""
+    """A blob's key, and a description of the row that names it."""
 
     key: str
     row: str
 
 
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
-    """Every blob that a row names, as often as one does, read page by page in transactions of their own."""
+    """Yield every blob that a row names, once for each row. Each page is read in a transaction of its own."""
     for column in rows.BLOB_COLUMNS:
         after = ""
         while True:

@@ -1,4 +1,4 @@
-"""Queries over all owners: figures, what has outlived its use, which blobs are named."""
+"""Queries over all owners: metrics, what is old enough to be removed, which blobs are named."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ from app.platform.tables import (
 
 
 def ping(session: Session) -> None:
-    """Have the database answer."""
+    """Run the smallest query."""
     session.execute(select(1))
 
 
 def now(session: Session) -> float:
-    """The present by the database's clock."""
+    """The present time by the database's clock."""
     return session.execute(select(db_now())).scalar_one()
 
 
 def sqlite_errors(session: Session) -> list[str]:
-    """What SQLite finds wrong with its file, having read all of it."""
+    """Errors that SQLite finds in its file. It reads all of it."""
     found = session.scalars(text("PRAGMA integrity_check")).all()
     return [error for error in found if error != "ok"]
 
 
 def open_jobs(session: Session) -> dict[str, int]:
-    """Number of jobs that have yet to end by state, parts of jobs included."""
+    """Number of unfinished jobs by state, child jobs included."""
     statement = select(Job.state, func.count()).where(Job.state.not_in(FINAL_STATES))
     return dict(session.execute(statement.group_by(Job.state)).all())
 
 
 def oldest_due(session: Session) -> float | None:
-    """For how many seconds the oldest queued job that may begin has waited; None where none waits."""
+    """Seconds that the oldest job that may begin has waited; None if none waits."""
     since = func.min(case((Job.not_before > Job.created_at, Job.not_before), else_=Job.created_at))
     due = select(since).where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
     waited: float | None = session.scalar(select(db_now() - due.scalar_subquery()))
@@ -78,7 +78,7 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 class EndedJob(NamedTuple):
-    """A job that ended, and when: a place in the order of ends."""
+    """A job that ended, and when: a position in the order of ends."""
 
     finished_at: float
     id: str
@@ -90,28 +90,28 @@ Conditions = tuple[ColumnElement[bool], ...]
 
 
 class OwnedDataset(NamedTuple):
-    """A dataset and whose it is."""
+    """A dataset and its owner."""
 
     id: str
     owner: str
 
 
 def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove so many entries of the audit log that are older than that; returns how many."""
+    """Remove up to `limit` entries of the audit log that are older than that; returns how many."""
     return delete_some(
         session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
     )
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove so many batch scores that were asked for that long ago and whose job has ended; returns how many."""
+    """Remove up to `limit` batch scores that are older than that and whose job has ended; returns how many."""
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
     return delete_some(session, BatchScore, old, ~going_on, limit=limit)
 
 
 def prune_series(session: Session, limit: int) -> int:
-    """Remove so many counters of series of which no version is left; returns how many."""
+    """Remove up to `limit` version counters of datasets of which no version is left; returns how many."""
     of_it = or_(Dataset.first_id == DatasetSeries.first_id, Dataset.id == DatasetSeries.first_id)
     return delete_some(session, DatasetSeries, ~exists().where(of_it), limit=limit)
 
@@ -119,7 +119,7 @@ def prune_series(session: Session, limit: int) -> int:
 def ended_jobs(
     session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
 ) -> Sequence[EndedJob]:
-    """Jobs that ended that long ago, in the order of their ends; of them only those that nothing needs, if asked."""
+    """Jobs that ended longer ago than that, in the order of ends; with `unneeded` only those that nothing needs."""
     conditions = [
         Job.parent_id.is_(None),
         Job.finished_at < db_now() - age_seconds,
@@ -133,7 +133,7 @@ def ended_jobs(
 
 
 def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
-    """Remove so many events of these jobs, all or all but each one's last; returns how many."""
+    """Remove up to `limit` events of these jobs; with `spare_last` each job keeps its last. Returns how many."""
     of_these: ColumnElement[bool] = JobEvent.job_id.in_(job_ids)
     if spare_last:
         last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
@@ -142,12 +142,12 @@ def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_
 
 
 def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
-    """Remove those of these jobs that still nothing needs, with what is left of their rows; returns how many."""
+    """Remove those of these jobs that still nothing needs, with their rows; returns how many."""
     return delete_some(session, Job, Job.id.in_(job_ids), _unneeded(), limit=len(job_ids))
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """A job that ended, and that no model, dataset, pairs, evaluation, comparison or batch score names as its own."""
+    """The job ended, and no model, dataset, pairs, evaluation, comparison or batch score names it."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
@@ -162,12 +162,12 @@ def _unneeded() -> ColumnElement[bool]:
 
 
 def is_invalid(age_seconds: float) -> Conditions:
-    """Datasets that were refused that long ago."""
+    """Datasets that were refused longer ago than that."""
     return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:
-    """Datasets of which nothing was made, and with which no job has had to do for that long."""
+    """Datasets that nothing was made of, and that no job has used for so long."""
     used = (
         select(table.dataset_id).where(table.dataset_id.is_not(None))
         for table in (Model, Evaluation, Comparison, BatchScore)
@@ -184,7 +184,7 @@ def is_unused(age_seconds: float) -> Conditions:
 
 
 def _at_rest(age_seconds: float) -> Conditions:
-    """Made that long ago, and no job that reads it, learns from it or judges by it has ended since."""
+    """The dataset is older than that, and no job that used it has ended since."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
     judges_by = Job.spec["validation"]["dataset_id"].as_string()
     return (
@@ -197,7 +197,7 @@ def _at_rest(age_seconds: float) -> Conditions:
 def find_datasets(
     session: Session, conditions: Conditions, after: str, limit: int
 ) -> Sequence[OwnedDataset]:
-    """So many datasets of which that is true, in the order of their ids."""
+    """Up to `limit` datasets that meet the conditions, in the order of their ids."""
     statement = select(Dataset.id, Dataset.owner).where(Dataset.id > after, *conditions)
     return [
         OwnedDataset(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))
@@ -205,7 +205,7 @@ def find_datasets(
 
 
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
-    """Whether it is true of this dataset now."""
+    """Whether this dataset meets the conditions now."""
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
 
 
@@ -216,7 +216,7 @@ _ARTIFACT = literal("artifacts/").concat(
 
 
 class BlobColumn(NamedTuple):
-    """A column whose rows name blobs: what such a row is called, its id, and the key."""
+    """A column whose rows name blobs: what such a row is called, its id, and the blob's key."""
 
     what: str
     id: Any
@@ -238,7 +238,7 @@ here is swept, and not backed up."""
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that a row of `BLOB_COLUMNS`, or a job or part that goes on, names."""
+    """Those of the keys that are in use: named by a row of `BLOB_COLUMNS`, or by an unfinished job or child job."""
     statement: CompoundSelect[Any] = union(
         *(select(column.key).where(column.key.in_(keys)) for column in BLOB_COLUMNS)
     )
@@ -255,7 +255,7 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def page(session: Session, column: BlobColumn, after: str, limit: int) -> Sequence[tuple[str, str]]:
-    """So many rows that name a blob, behind the id `after` and in the order of ids: (id, key)."""
+    """Up to `limit` rows that name a blob, after the id `after`, in the order of ids: (id, key)."""
     statement = (
         select(column.id, column.key)
         .where(column.id > after, column.key.is_not(None))
@@ -266,7 +266,7 @@ def page(session: Session, column: BlobColumn, after: str, limit: int) -> Sequen
 
 
 def of_parts(session: Session) -> Sequence[tuple[str, str]]:
-    """The files that parts brought back for jobs that have yet to end: (id of the part, key)."""
+    """The files of child jobs whose parents have yet to end: (id of the child job, key)."""
     return [
         (part_id, key)
         for part_id, result in parts.results_in_use(session)
@@ -275,6 +275,6 @@ def of_parts(session: Session) -> Sequence[tuple[str, str]]:
 
 
 def runs_since(session: Session, age_seconds: float) -> bool:
-    """Whether a job that started longer ago than that still runs, whose staging folder may be as old."""
+    """Whether a job that started longer ago than that still runs. Its staging folder may be as old."""
     started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))

@@ -1,1 +1,1 @@
-"""What the services stand on: settings, ids, logging, blobs, the queue's producer."""
+"""What every domain stands on: settings, database, blobs, broker, logging."""

@@ -1,7 +1,7 @@
-"""The audit log: every transaction that changes something on a caller's behalf says so in a row of its own.
+"""The audit log: a transaction that changes something for a caller writes a row that says so.
 
-No service has to think of it. Whoever lets a caller in names them in `acting`; each read-write session notices its
-changes, and writes the entry before it commits: both are kept, or neither.
+No service has to think of it. Whoever lets a caller in sets `acting`. Each session that writes notices its changes,
+and writes the entry before it commits: both are kept, or neither.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MADE = "made"  # in a session's notes: the ids of new rows; there as soon as an
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who is changing something, by which door. `make_id` gives an id to each entry."""
+    """Who changes something, and by which route or command. `make_id` gives an id to each entry."""
 
     owner: str
     key_id: str | None
@@ -39,7 +39,7 @@ acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Name the actor for the length of a block."""
+    """Set the actor for the length of a block."""
     token = acting.set(actor)
     try:
         yield
@@ -48,7 +48,7 @@ def acting_as(actor: Actor) -> Iterator[None]:
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
-    """Have these sessions write down what actors change."""
+    """Have these sessions write an entry for what an actor changes."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
     event.listen(sessions, "before_commit", _write_entry)
@@ -84,7 +84,7 @@ def _note_flush(session: Session, _context: object) -> None:
 
 
 def _ids(values: Mapping[str, Any]) -> list[str]:
-    """The id of a resource, such as ds_…; rows within one have none."""
+    """The id of a new resource, such as ds_…; rows that belong to one have none."""
     found = values.get("id")
     return [found] if isinstance(found, str) else []
 

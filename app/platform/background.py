@@ -1,5 +1,5 @@
-"""Background tasks: work that should happen right after a request, and must never hold it up; and a cache with a
-time to live, which has its answers looked up anew in the background.
+"""Background tasks: work right after a request that must not hold it up. And a cache with a time to live, which is
+refreshed in the background.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MOST_WAITING = 1000
 
 
 class BackgroundTasks:
-    """One background thread that does what it is asked, in order.
+    """A background thread that does its tasks in order.
 
-    As best effort: an error is logged and forgotten, and what is over the bound is dropped. So it is for work
-    that something else sees to in the end.
+    It promises nothing: an error is logged, and tasks over the bound are dropped. So it is for work that something
+    else makes good in the end.
     """
 
     def __init__(self, name: str) -> None:
@@ -30,14 +30,14 @@ class BackgroundTasks:
         self._thread.start()
 
     def add(self, work: Callable[[], object]) -> None:
-        """Have the work done soon. Returns at once."""
+        """Add a task. Returns at once."""
         try:
             self._works.put_nowait(work)
         except queue.Full:
             log.debug("%s has too much to do; dropped %s", self._thread.name, work)
 
     def close(self, timeout: float = 3.0) -> None:
-        """Finish what was asked for, as far as the time allows."""
+        """Finish the tasks, as far as the time allows."""
         try:
             self._works.put_nowait(None)
         except queue.Full:
@@ -57,10 +57,10 @@ Value = TypeVar("Value")
 
 
 class TtlCache(Generic[Key, Value]):
-    """Answers that stay good for `seconds`, counted from before the look that gave them.
+    """Answers that stay good for `seconds`, counted from before the look-up that gave them.
 
-    Half that time into its life an answer that is still in use is looked up anew, by `refresh`, while requests go
-    on with the old one: so a busy process never waits for the database, and never has all its requests ask at once.
+    After half that time, an answer that is still used is looked up again by `refresh`; requests go on with the old one
+    meanwhile. So a busy process never waits for the database, and its requests never ask all at once.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TtlCache(Generic[Key, Value]):
         return value
 
     def put(self, key: Key, value: Value, looked_at: float) -> None:
-        """Remember what a look that began at this monotonic time gave."""
+        """Keep the answer of a look-up that began at this monotonic time."""
         if len(self._known) >= self._size:
             self._known.clear()
         self._known[key] = (looked_at + self.seconds / 2, looked_at + self.seconds, value)
@@ -96,5 +96,5 @@ class TtlCache(Generic[Key, Value]):
         self._known.pop(key, None)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all answers."""
         self._known.clear()

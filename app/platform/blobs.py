@@ -19,10 +19,10 @@ from app.platform import failpoints
 
 
 class Writeback:
-    """Hands a growing file over to the disk, a part at a time.
+    """Has the system write a growing file to disk, piece by piece.
 
-    The system keeps the first `most_cached` bytes in memory for who reads them soon. What comes behind them leaves the
-    memory once it is on disk: a long file would push out what others use, and touch ever new pages, which is slow.
+    The first `most_cached` bytes stay in memory for a reader who comes soon. What comes after them leaves the memory
+    once it is on disk: a long file would push out what others use.
     """
 
     _PART = 8 << 20
@@ -33,7 +33,7 @@ class Writeback:
         self._sent = 0
 
     def grown_to(self, size: int) -> None:
-        """Take note of the size so far; waits for nothing. What the system was not given yet is left to the fsync."""
+        """Note the size so far. Never waits; what the system has not been given yet is left to fsync."""
         if size - self._sent < self._PART:
             return
         if hasattr(os, "posix_fadvise"):
@@ -62,12 +62,14 @@ class BlobStore:
         (root / _STAGING).mkdir(parents=True, exist_ok=True)
 
     def check_writable(self) -> None:
-        """Raise `PermissionError` where this process may not write: better at its start than at a first upload."""
+        """Raise PermissionError if this process may not write: better at its start than at the first upload."""
         if not os.access(self.root / _STAGING, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(f"the blob folder {self.root} is not writable for this user")
 
     def path(self, key: str) -> Path:
-        """Where the blob lies. Keys come from our own rows; one that climbs out of the folder is a bug, and refused."""
+        """The path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys come from
+        our own rows.
+        """
         path = self.root / key
         if ".." in path.parts or Path(key).is_absolute():
             raise ValueError(f"blob key must stay inside the store, got {key!r}")
@@ -78,7 +80,7 @@ class BlobStore:
         return BlobWriter(self, kind)
 
     def staging_dir(self) -> Path:
-        """Make a private folder on the store's file system, for work whose files may be adopted later."""
+        """Make a private folder on the same file system, for files that may be adopted later."""
         path = self.root / _STAGING / uuid.uuid4().hex
         path.mkdir()
         return path
@@ -95,7 +97,7 @@ class BlobStore:
         return self.adopt(file, kind, sha256)
 
     def adopt(self, file: Path, kind: str, sha256: str) -> str:
-        """Publish a finished file of a staging folder under its hash; durable on return. Returns the key."""
+        """Publish a finished file of a staging folder under its hash. It is durable when this returns the key."""
         descriptor = os.open(file, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -116,15 +118,15 @@ class BlobStore:
         return self.path(key).stat().st_size
 
     def is_sound(self, key: str) -> bool:
-        """Whether a blob that is there holds the bytes that its name promises; reads all of it."""
+        """Whether a blob's bytes have the hash of its name; reads all of it."""
         with self.path(key).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
 
     def remove_old(self, key: str, age_seconds: float) -> bool:
-        """Remove the blob, or the whole staging entry, last written longer ago than that; whether it was.
+        """Remove a blob, or an entry of staging, that was last written longer ago than that; returns whether it did.
 
-        A blob that is published anew at this moment stays: it is moved aside before it is judged for good, so that
-        however long this process stands still in between, what it removes is never what others have published since.
+        A blob that is published again at this moment stays. It is moved aside first and judged there: so even a
+        process that stands still in between never removes what others have published since.
         """
         path = self.path(key)
         if not 0 < _newest(path) < time.time() - age_seconds:
@@ -149,7 +151,7 @@ class BlobStore:
         return True
 
     def put_back_set_aside(self) -> None:
-        """Put back what a sweeper has moved aside and then died: it is judged anew."""
+        """Put back the blobs that a sweeper moved aside before it died."""
         for aside in (self.root / _STAGING).glob(f"{_DOOMED}*"):
             with contextlib.suppress(FileNotFoundError):
                 self._put_back(aside)
@@ -161,7 +163,7 @@ class BlobStore:
         aside.unlink()
 
     def older_than(self, age_seconds: float) -> Iterator[str]:
-        """Yield the keys of all blobs, and the entries of staging as `staging/…`, last written longer ago than that."""
+        """Yield the keys of blobs, and of staging as `staging/…`, last written longer ago than that."""
         horizon = time.time() - age_seconds
         for kind in self.root.iterdir():
             entries = kind.iterdir() if kind.name == _STAGING else _files(kind)
@@ -171,7 +173,7 @@ class BlobStore:
 
     @contextlib.contextmanager
     def hold_sweeper(self) -> Iterator[None]:
-        """Have sweepers leave all blobs alone for the length of a block, which may be as long as one grace."""
+        """Keep sweepers from removing blobs for the length of a block, which may take as long as one grace."""
         path = self.root / _STAGING / f"{_HOLD}{uuid.uuid4().hex}"
         path.touch()
         try:
@@ -180,7 +182,7 @@ class BlobStore:
             path.unlink(missing_ok=True)
 
     def sweeper_is_held(self, longest_seconds: float) -> bool:
-        """Whether somebody holds the blobs, and has not done so for longer than that: then they died of it."""
+        """Whether somebody holds the sweeper. A hold older than `longest_seconds` is of a process that died."""
         holds = (self.root / _STAGING).glob(f"{_HOLD}*")
         return any(_newest(path) > time.time() - longest_seconds for path in holds)
 
@@ -212,7 +214,7 @@ class BlobWriter:
         self._path.unlink(missing_ok=True)
 
     def write(self, chunk: bytes) -> None:
-        """Append a chunk. A big one is hashed beside being written: each takes about as long as the other."""
+        """Append a chunk. A large one is hashed in another thread while it is written."""
         if len(chunk) < _WORTH_A_THREAD:
             self._file.write(chunk)
             self._hash.update(chunk)

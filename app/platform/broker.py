@@ -1,4 +1,4 @@
-"""The queue's producer: Celery carries wake-ups and nothing else. A message says only "there is work"."""
+"""Celery, which carries wake-ups and nothing else. A message says only "there is work"."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REST_SECONDS = 1.0
 
 
 class BrokerAway(Exception):
-    """The broker could not be reached in time. Nothing is lost: the outbox still owes the wake-up."""
+    """The broker could not be reached in time. Nothing is lost: the outbox still has the wake-up."""
 
 
 def make_celery(broker_url: str) -> Celery:
-    """The configuration that producers and workers share. A URL of another kind of broker is a `ValueError`."""
+    """Make the Celery application of producers and workers. Raises ValueError for another kind of broker."""
     scheme = broker_url.partition("://")[0]
     if scheme not in _SCHEMES:
         raise ValueError(
@@ -73,7 +73,7 @@ class Producer:
         self._rest_until = 0.0
 
     def wake(self) -> None:
-        """Tell one worker that there is work. Raises `BrokerAway`, at once for a second after a failure."""
+        """Tell one worker that there is work. Raises BrokerAway, and for a second after that at once."""
         if time.monotonic() < self._rest_until:
             raise BrokerAway("the broker was away a moment ago")
         try:
@@ -83,7 +83,7 @@ class Producer:
             raise BrokerAway(f"the broker is away: {error}") from error
 
     def ping(self) -> None:
-        """Reach the broker, send nothing. Raises `BrokerAway`."""
+        """Reach the broker without sending anything. Raises BrokerAway."""
         try:
             with self._celery.connection_for_write() as connection:
                 _ = connection.default_channel  # the transport pings as it opens a channel
@@ -91,5 +91,5 @@ class Producer:
             raise BrokerAway(f"the broker is away: {error}") from error
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close every connection."""
         self._celery.close()

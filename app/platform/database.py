@@ -36,9 +36,9 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """The door to SQL: each transaction is opened here, at the edge of the service, and nowhere else.
+    """The way to SQL: transactions are opened here, at the edge of the service, and nowhere else.
 
-    `reading` and `writing` run a function that takes a session; `read` and `write` are the same for a block.
+    `reading` and `writing` run a function that takes a session; `read` and `write` do the same for a block.
     """
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
@@ -92,7 +92,7 @@ class Database:
     def reading(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
-        """Run `work` in one transaction that changes nothing."""
+        """Run `work` in one transaction that may not write."""
         with self.read() as session:
             return work(session, *args, **kwargs)
 
@@ -101,9 +101,8 @@ class Database:
     ) -> Result:
         """Run `work` in one transaction, which is rolled back if it raises.
 
-        It runs once more, and once more again, from nothing, where it fell victim to a deadlock: beside the session it
-        must change nothing that cannot be done twice. Locks are taken in an order that lets no deadlock come about;
-        this is for one that nobody has thought of.
+        After a deadlock it runs again from the beginning. So outside the session it may change only what can be done
+        twice.
         """
         for pause in DEADLOCK_PAUSES:
             try:
@@ -134,20 +133,20 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """One read-only look, whose changes the database refuses. It takes no lock that would hold up a writer."""
+        """One transaction that may not write: the database refuses changes. It never blocks a writer."""
         with _outages(read_only=True), self._read() as session, session.begin():
             yield session
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close every connection."""
         self.engine.dispose()
 
 
 class _WriteLock:
-    """SQLite's writers of one process go one after the other.
+    """Lets the writers of one process go one after the other on SQLite.
 
-    Left to SQLite they poll for the lock, up to a tenth of a second apart and in no order: of 16 threads that
-    submitted at once the last one waited 3.7 s, with this .5 s.
+    SQLite itself has them poll for its lock, up to a tenth of a second apart and in no order: of 16 threads that
+    submitted at once the last waited 3.7 s; with this, .5 s.
     """
 
     def __init__(self) -> None:
@@ -163,9 +162,7 @@ class _WriteLock:
 
 @contextmanager
 def _outages(*, read_only: bool = False) -> Iterator[None]:
-    """Turn a database that is away, full, or locked beyond patience, and a deadlock, into `Unavailable`: the caller may
-    come back.
-    """
+    """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may come back."""
     try:
         yield
     except PoolTimeout as error:
@@ -225,7 +222,7 @@ def _is_outage(error: BaseException | None) -> bool:
 
 
 def _is_postgres(error: BaseException | None, name: str) -> bool:
-    """Whether it is this error of psycopg. A process on SQLite has not imported that, and meets none of them."""
+    """Whether it is this error of psycopg. A process on SQLite has not imported psycopg."""
     psycopg = sys.modules.get("psycopg")
     return psycopg is not None and isinstance(error, getattr(psycopg.errors, name))
 

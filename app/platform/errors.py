@@ -1,4 +1,4 @@
-"""What a service may refuse, in one family. HTTP turns each into problem+json, the command line prints `detail`."""
+"""The errors that services raise. HTTP makes problem+json of them, the command line prints `detail`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_SHOWN = 100
 
 
 def shown(value: object) -> str:
-    """A caller's value in the words of a refusal: as Python writes it, cut short."""
+    """A caller's value for a message: its repr, cut short."""
     try:
         text = repr(value)
     except RecursionError:  # read by a library that goes deeper than Python does
@@ -47,7 +47,7 @@ class ServiceError(Exception):
 
 
 class Malformed(ServiceError):
-    """The bytes could not be understood at all."""
+    """The bytes cannot be read at all."""
 
     code, status, title = "malformed", 400, "Malformed request"
 
@@ -81,7 +81,7 @@ class NotAcceptable(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The resource is in a state that rules the request out."""
+    """The state of the resource does not allow the request."""
 
     code, status, title = "conflict", 409, "Conflict"
 
@@ -105,7 +105,7 @@ class UnsupportedMedia(ServiceError):
 
 
 class Invalid(ServiceError):
-    """Understood, but it breaks a rule."""
+    """It can be read, but it breaks a rule."""
 
     code, status, title = "invalid", 422, "Invalid request"
 
@@ -117,7 +117,7 @@ class PreconditionRequired(ServiceError):
 
 
 class TooMany(ServiceError):
-    """A limit on how much at once; `Retry-After` says when to come back."""
+    """More at once than is allowed; `Retry-After` says when to come back."""
 
     code, status, title = "too_many", 429, "Too many"
 
@@ -127,7 +127,7 @@ class TooMany(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A part that the request needs is away, for a while."""
+    """A part that the request needs is away for a while."""
 
     code, status, title = "unavailable", 503, "Unavailable"
 
@@ -137,34 +137,34 @@ class Unavailable(ServiceError):
 
 
 class Deadlock(Unavailable):
-    """The transaction and another one waited for each other, and the database gave this one up: nothing of it is left,
-    and the same request may well go through now.
+    """Two transactions waited for each other, and the database ended this one. Nothing of it is kept, and the same
+    request may go through now.
     """
 
     code, title = "deadlock", "Crossed with another request"
 
 
 class OutOfSpace(Unavailable):
-    """A disk is full, or nearly so. It passes when there is room: who tries again later does so here, too."""
+    """A disk is full, or nearly so. The same request may go through when there is room."""
 
     code, status, title = "out_of_space", 507, "Out of space"
 
 
 class LeaseLost(Exception):
-    """The fencing token no longer holds: another attempt owns the job, or it ended. Drop whatever was done."""
+    """The fencing token is no longer valid: another attempt has the job, or it ended. Drop what was done."""
 
 
 class CancelRequested(Exception):
-    """A cancel came before the job could succeed. Roll back what it made and end it as cancelled."""
+    """The job was cancelled before it could succeed. Roll back what it made, and end it as cancelled."""
 
 
 def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    """A refusal that points at one entry of the job."""
+    """An Invalid that points at one entry of the body."""
     return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
 
 
 def refuse_all(errors: Sequence[Mapping[str, Any]]) -> None:
-    """Raise Invalid where there are errors, with the first one's sentence and code; it lists at most `MOST_ERRORS`."""
+    """Raise Invalid if there are errors, with the detail and the code of the first; it lists at most `MOST_ERRORS`."""
     if errors:
         first = errors[0]["detail"]
         detail = first if len(errors) == 1 else f"{len(errors)} errors, the first: {first}"
@@ -172,12 +172,12 @@ def refuse_all(errors: Sequence[Mapping[str, Any]]) -> None:
 
 
 def escape(name: str) -> str:
-    """A name as a part of a JSON pointer."""
+    """Escape a name for a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def check_id(parameter: str, value: str | None, prefix: Prefix) -> None:
-    """Raise Invalid for a filter that is given and is no id of its kind."""
+    """Raise Invalid for a filter that cannot be an id of this kind."""
     if value is not None and not is_id(value, prefix):
         detail = f"{parameter} must be an id such as {prefix}_…, got {value[:100]!r}"
         raise Invalid(detail, errors=[{"parameter": parameter, "detail": detail}])

@@ -1,7 +1,8 @@
-"""Failpoints for tests: seams at which a process can be made to die, fail, hang or dawdle.
+"""Failpoints for tests: named places at which a process can be made to die, fail, hang or slow down.
 
-`RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them in a process: at the first passing of `join` it is killed, the
-third of `claim` raises. Each happens once, and is logged before it does. Unarmed a seam costs a look at an empty dict.
+`RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them: the first time that the process reaches `join` it is killed,
+the third time at `claim` it raises. Each acts once, and is logged before. Not armed, a failpoint costs a look at an
+empty dict.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class FailpointError(Exception):
 
 
 def reach(point: str) -> None:
-    """Pass a failpoint of `POINTS`."""
+    """Act, if this failpoint of `POINTS` is armed and due."""
     if _armed and point in _armed:
         _armed[point]()
 

@@ -1,4 +1,4 @@
-"""Identifiers: a prefix that says what it names, and a UUIDv7, so that ids sort by age (RFC 9562 §5.7)."""
+"""Ids: a prefix for the kind, and a UUIDv7, so that they sort by age (RFC 9562 §5.7)."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def new_id(prefix: Prefix) -> str:
 
 
 def is_id(text: str, prefix: Prefix) -> bool:
-    """Whether a caller's text can be an id of ours at all; anything else must not reach SQL (NUL, surrogates)."""
+    """Whether a caller's text may be an id of ours. Anything else must not reach SQL (NUL, surrogates)."""
     return text.startswith(prefix + "_") and _ID.fullmatch(text) is not None

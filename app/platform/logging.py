@@ -1,4 +1,4 @@
-"""Logging: one line of text or one JSON object a record, on standard error, times in UTC."""
+"""Logging: a line of text or a JSON object for each record, on standard error, with times in UTC."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
-        """Render the record but for its trace. What a caller said must not begin a line, nor steer a terminal."""
+        """Format the record without its trace. A caller's text cannot begin a line, or steer a terminal."""
         return super().formatMessage(record).translate(_ESCAPES)
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line; what a caller passes as `extra={"fields": {...}}` becomes members of it."""
+    """One object a line. The members of `extra={"fields": {...}}` become its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Render the record."""

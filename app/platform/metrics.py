@@ -1,4 +1,4 @@
-"""What a process counts of itself, for Prometheus."""
+"""What a process counts for Prometheus."""
 
 from __future__ import annotations
 

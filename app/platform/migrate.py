@@ -1,4 +1,4 @@
-"""Migrations: bring a database to the newest schema. They run in one transaction, on SQLite as on PostgreSQL."""
+"""Migrations bring a database to the newest tables, in one transaction, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVISORY_LOCK = 7_236_512_903
 
 
 def upgrade(database_url: str) -> str:
-    """Run every migration that the database has not seen; returns the revision it is at then."""
+    """Run every migration that the database has not had; returns the revision that it is then at."""
     db = Database(database_url)
     try:
         with exclusive_transaction(db) as connection:
@@ -86,7 +86,7 @@ def is_known(revision: str) -> bool:
 
 
 def describe_unknown(revision: str) -> str:
-    """What is to be said of tables at a revision that this version has no migration for."""
+    """A sentence about tables at a revision that this version has no migration for."""
     return (
         f"its tables are at revision {revision}, which this version does not know: "
         f"it brings any from {_first()} on to {head()}"
@@ -100,7 +100,7 @@ def _first() -> str:
 
 
 def config(connection: Connection | None = None) -> Config:
-    """Alembic's configuration, with no file: the connection is handed to `migrations/env.py`."""
+    """Alembic's configuration, without a file. The connection is handed to `migrations/env.py`."""
     alembic = Config()
     alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     alembic.attributes["connection"] = connection

@@ -1,7 +1,7 @@
-"""What submission and scoring need of the science, imported before it is asked for.
+"""Imports what submission and scoring need of `core`, before it is asked for.
 
-A process that only answers for the database does without: it is a third as large, and starts in half the time. So the
-API imports this in the background, once there is somebody who will want it; a fit process does with its first job.
+A process that only answers from the database does without: it is a third as large, and starts in half the time. The
+API imports this in the background once somebody may want it; a fit process does so with its first job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class _Deferred(types.ModuleType):
-    """Stands in for a module until an attribute of it is asked for."""
+    """Stands for a module until an attribute of it is needed."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in {"__path__", "__all__"}:
@@ -27,7 +27,7 @@ class _Deferred(types.ModuleType):
 
 
 def defer_scipy_stats() -> None:
-    """Have `scipy.stats` imported at its first use.
+    """Have `scipy.stats` imported when it is first used.
 
     scikit-learn imports it with its first base class, for one function that nothing here calls. It takes 40 MB and a
     third of a second.
@@ -72,7 +72,7 @@ _MODULES = (
 
 @cache
 def preload() -> None:
-    """Import it; all but the first call do nothing."""
+    """Import everything. Only the first call does something."""
     defer_scipy_stats()
     from core.registry import ALGORITHMS
 

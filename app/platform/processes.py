@@ -1,13 +1,13 @@
-"""What long-running processes share: the parent-death watchdog, a gate to wait at, and signals to wait for.
+"""What long-running processes share: a watchdog for the parent's death, a gate to wait at, and waiting for signals.
 
-A process under the watchdog ends with its parent, even when the parent is killed with SIGKILL. Run as a program this
-module puts a command under it, in place of itself:
+A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
+module replaces itself by a command under the watchdog:
 
     python -I -S processes.py PARENT_PID PIPE COMMAND ...
 
-PIPE is the number of an inherited descriptor: the read end of a pipe whose other end only the parent holds.
-It is read where the kernel cannot signal a parent's death; there a guardian process waits for its end.
-This module imports the standard library alone, so that the program starts in 20 ms.
+PIPE is the number of an inherited descriptor: the read end of a pipe whose other end only the parent has. It is read
+where the kernel cannot signal a parent's death: there a guardian process waits for its end. This module imports only
+the standard library, so that the program starts in 20 ms.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent_pid: int) -> bool:
-    """Have the kernel kill this process when the thread that started it ends. Returns False where it cannot.
+    """Have the kernel kill this process when the thread that started it ends; returns False if it cannot.
 
-    The rule binds to the creating *thread*: start such children from a thread that lives as long as the process.
-    A parent that died before the call would never be noticed, so its pid is compared after it.
+    The rule is bound to the *thread* that started the process: it must live as long as the parent. A parent that died
+    before the call would not be noticed, so its pid is compared after it.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -43,13 +43,13 @@ def die_with_parent(parent_pid: int) -> bool:
 
 
 def wait_until_closed(pipe: int) -> None:
-    """Wait until nobody holds the other end of a pipe any more: a start that comes later than its imports."""
+    """Wait until the other end of a pipe is closed everywhere. So a process can import before it may begin."""
     while os.read(pipe, 1):
         pass
 
 
 def guard(pipe: int) -> None:
-    """Fork a guardian that kills this process's group once the pipe's other end is closed; it ends with us."""
+    """Fork a guardian that kills this process's group when the other end of the pipe is closed. It ends with us."""
     guarded, group = os.getpid(), os.getpgrp()
     if os.fork() != 0:
         return
@@ -63,7 +63,7 @@ def guard(pipe: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Put the rest of the command line in place of this process."""
+    """Replace this process by the rest of the command line."""
     parent_pid, pipe, command = int(arguments[0]), int(arguments[1]), arguments[2:]
     if not die_with_parent(parent_pid):
         guard(pipe)
@@ -80,7 +80,7 @@ def describe_exit(code: int) -> str:
 
 
 class SignalWaiter:
-    """Collects the named signals for `wait`. To be made in the main thread, one at a time."""
+    """Collects signals for `wait`. Make it in the main thread, one at a time."""
 
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
         self._numbers = list(numbers)
@@ -107,7 +107,7 @@ class SignalWaiter:
         self._writer.close()
 
     def wait(self, timeout: float | None = None) -> set[signal.Signals]:
-        """The signals that came since the last call; waits for one, or until the time is over."""
+        """Return the signals since the last call. Waits for one, or until the time is over."""
         select.select([self._reader], [], [], timeout)
         with contextlib.suppress(BlockingIOError):
             received = self._reader.recv(4096)

@@ -22,28 +22,25 @@ def is_full(error: BaseException) -> bool:
 
 
 def refusal() -> OutOfSpace:
-    """What to answer where `is_full`."""
+    """The error for an OSError that `is_full`."""
     return OutOfSpace("a disk of the service is full", retry_after=RETRY_SECONDS)
 
 
 def folders(settings: Settings) -> list[Path]:
-    """Where this process writes: the blob store, and the folder of an SQLite database."""
+    """The folders that this process writes to: the blob store, and that of an SQLite database."""
     database = settings.database_file
     return [settings.blob_dir] if database is None else [settings.blob_dir, database.parent]
 
 
 def free_bytes(folder: Path) -> int:
-    """Bytes that are free for this process on the folder's disk; of a folder yet to be made, on its parent's."""
+    """Free bytes for this process on the folder's disk. A folder that is not there yet counts as its parent."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
 def check(settings: Settings, adds_bytes: int = 0) -> None:
-    """Raise OutOfSpace where a blob of so many bytes would leave less than `min_free_bytes`.
-
-    What is under way needs the rest.
-    """
+    """Raise OutOfSpace if so many bytes more would leave less than `min_free_bytes`, which running work needs."""
     for folder in folders(settings):
         free = free_bytes(folder)
         adds = adds_bytes if folder == settings.blob_dir else 0
@@ -60,7 +57,7 @@ _CGROUPS = "sys/fs/cgroup"
 
 
 def total_bytes(root: Path = Path("/")) -> int | None:
-    """The machine's memory, or the least limit of the cgroups that this process is in; None where no one tells."""
+    """The machine's memory, or the smallest limit of this process's cgroups; None if neither is known."""
     found = list(_limits(root))
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -68,9 +65,9 @@ def total_bytes(root: Path = Path("/")) -> int | None:
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """What the cgroups allow: of version 2 and of version 1, each from its own up to the first.
+    """Memory limits of the cgroups, version 1 and 2, from the process's own to the root.
 
-    In a container the path may be the host's, which is not there: then its own limit is that of the first.
+    In a container the path may be the host's, which is not there. Then the root has the container's limit.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()

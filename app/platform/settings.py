@@ -1,4 +1,4 @@
-"""Settings: every `RANKWRIGHT_*` variable, its default and its meaning. A test holds docs/settings.md to this."""
+"""Settings: every `RANKWRIGHT_*` variable, its default and its meaning. A test compares docs/settings.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMES = {
 
 
 class Settings(BaseSettings):
-    """Read once at start. Without any variable set, everything lives in `state_dir` (the embedded default)."""
+    """The settings, read once at start. Without any variable everything lies in `state_dir`."""
 
     model_config = SettingsConfigDict(env_prefix="RANKWRIGHT_", extra="ignore", frozen=True)
 
@@ -260,7 +260,7 @@ class Settings(BaseSettings):
     @field_validator("job_memory_bytes", mode="before")
     @classmethod
     def _unset_if_empty(cls, value: object) -> object:
-        """Take an empty text for none: compose.yml can pass a variable on, and cannot leave it out."""
+        """An empty text counts as not set: compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
 
     @field_validator("kernel_cpu")
@@ -313,7 +313,7 @@ class Settings(BaseSettings):
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's URL, the embedded one where none is set."""
+        """The database's URL; SQLite in the state folder if none is set."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.state_dir.absolute() / 'rankwright.db'}"
@@ -326,7 +326,7 @@ class Settings(BaseSettings):
 
     @property
     def celery_broker_url(self) -> str:
-        """The broker's URL, the embedded server's socket where none is set."""
+        """The broker's URL; the private broker's socket if none is set."""
         if self.broker_url is not None:
             return self.broker_url.get_secret_value()
         return f"redis+socket://{self.state_dir.absolute() / 'broker.sock'}"

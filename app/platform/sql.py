@@ -1,4 +1,4 @@
-"""What tables and queries share, on SQLite and PostgreSQL: types, the clock, pages of lists, inserts, batches."""
+"""What tables and queries share on both databases: types, the clock, pages of lists, inserts, batches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Reading(Protocol):
 
 
 class Base(DeclarativeBase):
-    """Names every constraint, so that migrations can speak of them on both databases."""
+    """Gives every constraint a name, so that migrations can refer to it on both databases."""
 
     metadata = MetaData(
         naming_convention={
@@ -76,10 +76,10 @@ MACHINE_CLOCK = "rankwright_machine_clock"
 
 
 class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
-    """The present by the database's clock, not by this process's.
+    """The present time by the database's clock, not by this process's.
 
-    PostgreSQL: `clock_timestamp()`, which moves within a transaction. SQLite: the process clock in
-    milliseconds; `unixepoch('subsec')` would be plainer but is NULL before SQLite 3.42.
+    PostgreSQL: `clock_timestamp()`, which moves within a transaction. SQLite: the process clock in milliseconds;
+    `unixepoch('subsec')` would be simpler but is NULL before SQLite 3.42.
     """
 
     type = Float(53)
@@ -97,9 +97,10 @@ def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
 
 
 class machine_now(FunctionElement[float]):  # noqa: N801 - as above
-    """Seconds by the machine's monotonic clock, which nobody can set, and which begins anew when the machine starts.
+    """Seconds of the machine's monotonic clock. Nobody can set it; it begins anew when the machine starts.
 
-    All processes that share a SQLite file read the same one. On PostgreSQL NULL: the server's clock is enough.
+    All processes that share an SQLite file read the same clock. On PostgreSQL it is NULL: the server's clock is
+    enough.
     """
 
     type = Float(53)
@@ -123,7 +124,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A page of rows; `next` is the cursor that `after` takes for the page behind it."""
+    """A page of rows. `next` is the cursor for the page after it."""
 
     data: list[T]
     has_more: bool
@@ -139,7 +140,7 @@ def fetch_page(
     limit: int,
     after: str | None,
 ) -> Page[T]:
-    """Run `statement` for one page. A limit outside 1..200 or a cursor that we did not make is `Invalid`."""
+    """Run `statement` for one page. Raises Invalid for a limit outside 1..200, or a cursor that is not ours."""
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
     if after is not None:
@@ -154,13 +155,13 @@ def fetch_page(
 
 
 def encode_cursor(created_at: float, id_: str) -> str:
-    """Name the place behind this row, in characters that a URL takes as they are."""
+    """Make the cursor of the place after this row, in characters that a URL takes as they are."""
     text = json.dumps([float(created_at), id_], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str) -> tuple[float, str]:
-    """Read what `encode_cursor` wrote; anything else is `Invalid`."""
+    """Read a cursor of `encode_cursor`. Raises Invalid for anything else."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         created_at, id_ = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -181,7 +182,7 @@ def _bad_cursor(cursor: str) -> Invalid:
 
 
 def upsert_into(session: Session, table: Any) -> Any:
-    """The session's database's own INSERT into a table; only that database's dialect is imported."""
+    """Return the INSERT of the session's own database. Only that dialect is imported."""
     if session.get_bind().dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -192,9 +193,9 @@ def upsert_into(session: Session, table: Any) -> Any:
 def next_number(
     session: Session, counter: InstrumentedAttribute[int], *, first: int = 1, **key: str
 ) -> int:
-    """Give out the next number of the counter's row that has this key; without such a row it is `first`.
+    """Return the next number of the counter's row with this key; `first` if there is no such row.
 
-    Transactions that ask at once take their turns on that row.
+    Transactions that ask at the same time wait for each other on that row.
     """
     statement = (
         upsert_into(session, counter.class_)
@@ -209,7 +210,7 @@ def next_number(
 def delete_some(
     session: Session, table: type[Base], *conditions: ColumnElement[bool], limit: int
 ) -> int:
-    """Delete so many of the rows that meet the conditions; returns how many. Fewer than `limit` were the last."""
+    """Delete up to `limit` rows that meet the conditions; returns how many. Fewer than `limit` were the last."""
     columns = inspect(table).primary_key
     doomed = select(*columns).where(*conditions).limit(limit)
     done: CursorResult[Any] = session.execute(  # type: ignore[assignment]  # a DELETE's result counts its rows

@@ -1,4 +1,4 @@
-"""All tables, the same on SQLite and PostgreSQL. Keys run across every domain, so they stand together.
+"""All tables, alike on SQLite and PostgreSQL. They refer to each other across the domains, so they stand together.
 
 Times are seconds since 1970; `sql` has the clock.
 """
@@ -23,9 +23,9 @@ from app.platform.sql import Base, Json
 
 
 class JobState(StrEnum):
-    """queued → running → succeeded | failed | cancelled | timed_out; a lost lease takes running back to queued.
+    """queued → running → succeeded | failed | cancelled | timed_out. A lost lease takes running back to queued.
 
-    A running job that fans out is waiting until its parts are done, and then queued to be joined.
+    A job that fans out waits until its child jobs are done, and is then queued again to join their results.
     """
 
     QUEUED = "queued"
@@ -49,7 +49,7 @@ class DatasetKind(StrEnum):
 
 
 class VersionMode(StrEnum):
-    """What a new version holds: its parent's rows and after them the upload's, or the upload's alone."""
+    """The rows of a new version: its parent's followed by the upload's, or the upload's alone."""
 
     APPEND = "append"
     REPLACE = "replace"
@@ -97,11 +97,11 @@ class BrowserSession(Base):
 
 
 class Dataset(Base):
-    """An uploaded table: the bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`).
+    """An uploaded table: its bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`).
 
-    A later version of a table is a row of its own, never changed either. `first_id` is the first version of its series,
-    `parent_id` the version that it was made from, `base_id` the one whose rows it begins with; `first_id` and `base_id`
-    are null where they would be the row's own id. None of the three need be there any more.
+    A later version is a row of its own; no version ever changes. `first_id` is the first version of the series,
+    `parent_id` the version that this one was made from, `base_id` the one whose rows it begins with. `first_id` and
+    `base_id` are null where they would be the row's own id. All three versions may be gone.
     """
 
     __tablename__ = "datasets"
@@ -157,24 +157,24 @@ class Dataset(Base):
 
     @property
     def rows_from(self) -> str:
-        """The id of the version whose rows it begins with: versions that share it share these rows."""
+        """The id of the version whose rows it begins with. Versions with the same one share those rows."""
         return self.base_id or self.id
 
     @property
     def mode(self) -> str | None:
-        """How it was made of its parent; None of a first version."""
+        """How it was made from its parent; None for a first version."""
         if self.parent_id is None:
             return None
         return VersionMode.REPLACE if self.base_id is None else VersionMode.APPEND
 
     @property
     def upload_sha256(self) -> str:
-        """Of the bytes as they came: the blob's name."""
+        """SHA-256 of the bytes as they came; it is the blob's name."""
         return self.upload_key.rpartition("/")[2]
 
 
 class DatasetPairs(Base):
-    """The pairs of a dataset of kind `preferences`: the bytes as they came, and once ready pairs of row numbers."""
+    """The pairs of a dataset of kind `preferences`: the bytes as they came, and once ready, pairs of row numbers."""
 
     __tablename__ = "dataset_pairs"
 
@@ -198,12 +198,12 @@ class DatasetPairs(Base):
 
 
 class Job(Base):
-    """One long piece of work. The row is the queue: claimed by a conditional UPDATE that hands out lease and token.
+    """A long piece of work. The rows are the queue: a conditional UPDATE claims one and gives out lease and token.
 
-    A part of a job is a row of its own, numbered by `stage` and `part` within its parent. `deadline_at` is set once a
-    job fans out, and is then the same for all its rows. `checkpoint_key` names what the next attempt may go on from.
-    `keep_requested_at` is set once the owner has asked for the best so far: the job ends early, and well.
-    `beaten_at` is the machine's time of the claim or the last heartbeat, and NULL on PostgreSQL.
+    A child job is a row with a parent, and `stage` and `part` number it there. `deadline_at` is set when a job fans
+    out, and is the same for its child jobs. The next attempt goes on from `checkpoint_key`. `keep_requested_at` is set
+    when the owner asks for the best so far: then the job ends early, and succeeds. `beaten_at` is the machine's time
+    of the claim or the last heartbeat; NULL on PostgreSQL.
     """
 
     __tablename__ = "jobs"
@@ -257,7 +257,7 @@ class Job(Base):
 
 
 class Outbox(Base):
-    """A wake-up that is owed to the queue: written with the job, published after the commit."""
+    """A wake-up that is to be sent: written with the job, sent after the commit."""
 
     __tablename__ = "outbox"
     __table_args__ = (Index(None, "published_at", "created_at"),)
@@ -270,7 +270,7 @@ class Outbox(Base):
 
 
 class JobEvent(Base):
-    """What happened to a job, numbered from 1 without gaps (`jobs.event_seq` hands out the numbers)."""
+    """What happened to a job, numbered from 1 without gaps (by `jobs.event_seq`)."""
 
     __tablename__ = "job_events"
 
@@ -282,7 +282,7 @@ class JobEvent(Base):
 
 
 class Idempotency(Base):
-    """The first answer to a creating POST, to be replayed to the same key and body."""
+    """The first answer to a POST that creates something. The same key and body get it again."""
 
     __tablename__ = "idempotency"
     __table_args__ = (Index(None, "created_at"),)
@@ -297,7 +297,7 @@ class Idempotency(Base):
 
 
 class Worker(Base):
-    """A worker process of this boot, when it was last heard from, and how it found its work."""
+    """A worker process since its start: when it was last heard from, and how it found its jobs."""
 
     __tablename__ = "workers"
 
@@ -313,10 +313,10 @@ class Worker(Base):
 
 
 class AuditEntry(Base):
-    """One change that a caller made, written in the transaction that made it.
+    """A change that a caller made, written in the same transaction.
 
-    `action` is the route, `path` the address without its query, `made` the ids of what it created. `key_id` is null for
-    a change from the server's own command line. Nothing of a body is kept.
+    `action` is the route, `path` the address without its query, `made` the ids of what was created. `key_id` is null
+    for a change by the server's own command line. Nothing of a body is kept.
     """
 
     __tablename__ = "audit_entries"
@@ -333,8 +333,8 @@ class AuditEntry(Base):
 
 
 class DatasetProfile(Base):
-    """Quantiles, histograms and AUC of each feature, in the order of the columns, seen in so many `rows`; and the rows
-    that come twice.
+    """Quantiles, histograms and AUC of each feature in the order of the columns, over so many `rows`; and which rows
+    come twice.
     """
 
     __tablename__ = "dataset_profiles"
@@ -348,9 +348,9 @@ class DatasetProfile(Base):
 
 
 class DatasetSeries(Base):
-    """The last version that a series has given out: one that was deleted is never given again.
+    """The highest version number of a series. The number of a deleted version is never used again.
 
-    A table of which there is but the first version has no row here.
+    A table with one version only has no row here.
     """
 
     __tablename__ = "dataset_series"
@@ -366,7 +366,7 @@ OfModel = Annotated[
 
 
 class Model(Base):
-    """A trained ranker as a resource; its bytes lie in the blob store under their own hash."""
+    """A trained ranker. Its bytes are in the blob store under their hash."""
 
     __tablename__ = "models"
     __table_args__ = (
@@ -408,7 +408,7 @@ class Model(Base):
 
 
 class ModelName(Base):
-    """The last version that a name has given out: one that was deleted is never given again."""
+    """The highest version number of a name. The number of a deleted model is never used again."""
 
     __tablename__ = "model_names"
 
@@ -497,7 +497,7 @@ class ModelPairMetrics(Base):
 
 
 class ModelMargins(Base):
-    """Margins of a model's training pairs: little-endian float64 columns, and `best`, ρ where it was looked for."""
+    """Margins of a model's training pairs as little-endian float64 columns; `best` is ρ where it was computed."""
 
     __tablename__ = "model_margins"
 
@@ -514,7 +514,7 @@ class ModelMargins(Base):
 
 
 class ModelLabelMetrics(Base):
-    """AUC of one label's scores on one part; null where the part lacks one of its classes."""
+    """AUC of one label's scores on one part; null if a class has no rows there."""
 
     __tablename__ = "model_label_metrics"
 
@@ -531,7 +531,7 @@ class ModelLabelMetrics(Base):
 
 
 class ModelCurve(Base):
-    """A ROC curve as three little-endian float64 columns from (0, 0) to (1, 1), in one row: it is read whole."""
+    """A ROC curve from (0, 0) to (1, 1) as three little-endian float64 columns. One row: it is read whole."""
 
     __tablename__ = "model_curves"
 
@@ -546,7 +546,7 @@ class ModelCurve(Base):
 class ModelOutOfFold(Base):
     """The out-of-fold scores of a cross-validated model: a Parquet file in the blob store.
 
-    They are scores of people's rows, with their labels: they go when the dataset goes that they came from.
+    They belong to people's rows and labels, so they are deleted with the dataset.
     """
 
     __tablename__ = "model_out_of_fold"
@@ -564,7 +564,7 @@ class ModelOutOfFold(Base):
 
 
 class ModelControls(Base):
-    """How a model compares with plain algorithms on the same divisions; `skipped` says why with none."""
+    """How a model compares with baselines on the same splits; `skipped` says why there are none."""
 
     __tablename__ = "model_controls"
 
@@ -590,10 +590,10 @@ class ModelLeaderboard(Base):
 
 
 class ModelSample(Base):
-    """A few rows of one part (`train` or `validation`), in random order, as the ranker scores them.
+    """A few rows of one part (`train` or `validation`), in random order, as the ranker reads them.
 
-    `rows` times the model's features little-endian float64, row by row, and a float64 per row in `weight` where rows
-    have weights. They are people's data: they go when the dataset goes that they came from.
+    `values` has rows × features little-endian float64, row by row; `weight` a float64 a row if rows have weights. They
+    are people's data, so they are deleted with the dataset.
     """
 
     __tablename__ = "model_samples"
@@ -609,7 +609,7 @@ class ModelSample(Base):
 
 
 class ModelImportance(Base):
-    """How much each feature matters to a model: `features` in the artifact's order, `method` says in what sense."""
+    """How much each feature matters to a model: `features` in the artifact's order, measured as `method` says."""
 
     __tablename__ = "model_importances"
 
@@ -620,7 +620,7 @@ class ModelImportance(Base):
 
 
 class MadeByJob(Base):
-    """A resource that a job makes: written together with the job, completed as that succeeds."""
+    """A resource that a job makes. It is inserted with the job, and completed when the job succeeds."""
 
     __abstract__ = True
 
@@ -631,7 +631,7 @@ class MadeByJob(Base):
 
     @declared_attr
     def job(cls) -> Mapped[Job]:  # noqa: N805 - SQLAlchemy passes the class
-        """The job; it is there as long as the resource is."""
+        """The job. It stays as long as the resource does."""
         return relationship(
             primaryjoin=lambda: foreign(cls.__table__.c.job_id) == Job.id, viewonly=True
         )
@@ -648,7 +648,7 @@ class MadeByJob(Base):
 
 
 class Evaluation(MadeByJob):
-    """How good a model is on a dataset: asked for with its job, `metrics` and `drift` written as that succeeds."""
+    """How good a model is on a dataset. `metrics` and `drift` are written when the job succeeds."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
@@ -687,7 +687,7 @@ class EvaluationCurve(Base):
 
 
 class Comparison(MadeByJob):
-    """Several models on one dataset: asked for with its job, `result` written as that succeeds."""
+    """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
     __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "job_id"))
@@ -713,7 +713,7 @@ class Comparison(MadeByJob):
 
 
 class ComparisonModel(Base):
-    """One of the models that are compared, as it was called when that was asked for."""
+    """One of the compared models, under the name that it had then."""
 
     __tablename__ = "comparison_models"
     __table_args__ = (Index(None, "model_id"),)
@@ -728,10 +728,9 @@ class ComparisonModel(Base):
 
 
 class BatchScore(MadeByJob):
-    """A table and what a model gives its rows: asked for with its job, `result_key` and what is told of it written as
-    that succeeds.
+    """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
-    The rows are those of a dataset, or of an upload of their own; that goes as soon as it is scored.
+    The rows are a dataset's, or an upload's that is deleted as soon as it is scored.
     """
 
     __tablename__ = "batch_scores"

@@ -1,7 +1,7 @@
-"""What a written report is made of: headings, paragraphs, lists, tables and pictures; and how figures are written.
+"""The parts of a written report, and how figures are written.
 
-Nothing here is marked up, so that names, labels and categories, which anybody may have chosen, are escaped where a
-document is written, once and for all.
+Nothing here is marked up. Names, labels and categories, which anybody may have chosen, are escaped in one place: where
+a document is written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bar:
-    """A share from 0 to 1, to be seen at a glance."""
+    """A share from 0 to 1, drawn as a bar."""
 
     share: float
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A distribution, to be seen at a glance: counts side by side."""
+    """Counts side by side, drawn as a histogram."""
 
     counts: Sequence[int]
 
@@ -39,7 +39,7 @@ Cell = str | Bar | Bars
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Some sentences."""
+    """A paragraph of text."""
 
     words: str
 
@@ -53,7 +53,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure that should be seen first."""
+    """A figure that should be seen first, with its name and a note."""
 
     name: str
     figure: str
@@ -69,7 +69,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below a head; without a head the first cell of each row names it."""
+    """Rows of cells below a head. Without a head the first cell of each row is its name."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -106,7 +106,7 @@ Json = Mapping[str, Any]
 
 
 def count(number: float | None) -> str:
-    """A number of things; of weights maybe not whole."""
+    """A number of things. Sums of weights may have decimals."""
     if number is None:
         return "—"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
@@ -157,12 +157,12 @@ def window(found: Json) -> str:
 
 
 def value(given: Any) -> str:
-    """A parameter's value, as JSON has it; a plain word without its quotes."""
+    """A parameter's value as JSON, but text without quotes."""
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def objective(aim: Json | None) -> str:
-    """What was aimed at."""
+    """What a job optimises."""
     if aim is None:
         return "—"
     match aim["metric"]:
@@ -176,7 +176,7 @@ def objective(aim: Json | None) -> str:
 
 
 def validation(method: Json) -> str:
-    """How the model was judged."""
+    """How the model was validated."""
     by_time = f", the last by {method['time_column']}" if method.get("time_column") else ""
     match method["method"]:
         case "holdout":
@@ -206,7 +206,7 @@ def signed(difference: Json) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p-value; of very small ones only that they are."""
+    """A p-value; a very small one as "< 0.0001"."""
     if p is None:
         return "—"
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"

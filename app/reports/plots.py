@@ -30,7 +30,7 @@ _BESIDE = 1.6  # a window is shown with so much of the curve, in widths of its o
 
 @dataclass(frozen=True)
 class Window:
-    """A window of false positive rates and the partial AUC there; without ends of an interval if it has none."""
+    """A window of false positive rates, the partial AUC there, and its interval if it has one."""
 
     fpr_min: float
     fpr_max: float
@@ -41,7 +41,7 @@ class Window:
 
 @dataclass(frozen=True)
 class PointMark:
-    """The best cut with at most this false positive rate, as a dot."""
+    """The best operating point with at most this false positive rate, drawn as a dot."""
 
     rate: float
     point: OperatingPoint
@@ -49,9 +49,9 @@ class PointMark:
 
 @dataclass(frozen=True, eq=False)
 class CurvePlot:
-    """A ROC curve, or its part in and around a window.
+    """A ROC curve, or the part of it around a window.
 
-    `fpr` and `tpr` are cut off at `view`, the false positive rates that are shown; `band` has its limits there. True
+    `view` is the range of false positive rates that is shown: `fpr` and `tpr` end there, and so does `band`. True
     positive rates are shown from 0 to `top`.
     """
 
@@ -99,21 +99,21 @@ def plot_of(
 
 
 def rows_of(validation: Mapping[str, Any], part: str) -> str:
-    """Say which rows a part is."""
+    """The rows of a part, in words."""
     if part != models.VALIDATION:
         return "its own training"
     return "out-of-fold" if validation["method"] == "cross_validation" else "held-out"
 
 
 def _top(height: float) -> float:
-    """A round number that is no less."""
+    """The next round number."""
     return next(top for top in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0) if height <= top)
 
 
 def _window_shown(
     windows: Sequence[Mapping[str, Any]], objective: Mapping[str, Any]
 ) -> Window | None:
-    """The window of the objective, else the first that was measured."""
+    """The window of the objective, else the first one measured."""
     own = window_of(objective)
     shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
     shown = shown or next(iter(windows), None)
@@ -123,7 +123,7 @@ def _window_shown(
 
 
 def _around(window: Window) -> tuple[float, float]:
-    """The window with a little beside it."""
+    """The window with a margin on both sides."""
     beside = (window.fpr_max - window.fpr_min) * (_BESIDE - 1.0)
     start = window.fpr_min - beside
     if start < beside:  # so near to 0 that the corner may as well be seen
@@ -148,7 +148,7 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
 
 
 def _marks(judged: PartCurve, view: tuple[float, float]) -> list[PointMark]:
-    """The cut of the objective, if it asks for one; else the best cuts at a few rates, those that are in view."""
+    """The operating point of the objective, else the best ones at a few rates; only those in view."""
     from core.metrics import operating_point_on_curve
 
     target = target_fpr(judged.model.objective)
@@ -170,7 +170,7 @@ _LINE = 26  # from one line of the legend to the next
 
 
 def to_svg(plot: CurvePlot) -> str:
-    """Draw the curve with its band, its window, its cuts and the diagonal of chance; the legend is below."""
+    """Draw the curve, its band, window and operating points, and the diagonal of chance. The legend is below."""
     legend = _legend(plot)
     height = _TOP + _SIDE + 74 + _LINE * len(legend)
     return (
@@ -231,7 +231,7 @@ def _grid(plot: CurvePlot) -> list[str]:
 
 
 def _window(plot: CurvePlot) -> list[str]:
-    """The area that is measured, between the ends of its window."""
+    """The area under the curve within the window."""
     window = plot.window
     if window is None:
         return []
@@ -303,7 +303,7 @@ def _axes(plot: CurvePlot) -> list[str]:
 
 
 def _legend(plot: CurvePlot) -> list[str]:
-    """A line each: what it looks like, and what it is."""
+    """A line for each thing drawn: its sign and its name."""
     from core.metrics import Interval
 
     lines = [
@@ -347,7 +347,7 @@ def _join(words: list[str]) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """A figure with its interval, in words."""
+    """A value with its interval, as text."""
     return f"{interval.value:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
 
 
@@ -357,7 +357,7 @@ Json = dict[str, Any]
 
 
 def to_vega(plot: CurvePlot) -> Json:
-    """Layers for the window, the band, the diagonal of chance, the curve and the cuts."""
+    """The plot as a Vega-Lite specification: a layer each for window, band, chance, curve and operating points."""
     layers: list[Json] = []
     if plot.window is not None:
         layers.append(_vega_window(plot))
@@ -476,7 +476,7 @@ _FONTS = Path(__file__).parent / "fonts"
 
 
 def to_png(svg: str, width: int) -> bytes:
-    """Render an SVG picture, `width` pixels wide."""
+    """Render an SVG picture at this width in pixels."""
     import resvg_py
 
     return resvg_py.svg_to_bytes(

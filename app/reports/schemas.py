@@ -79,7 +79,7 @@ class Report(Resource):
 
 
 def report_of(facts: Facts) -> Report:
-    """Show what was gathered."""
+    """The report as JSON."""
     point = facts.metrics.get(models.VALIDATION, {}).get("operating_point")
     found, folds = facts.importance, facts.out_of_fold
     return Report(

@@ -189,7 +189,7 @@ def _search(facts: Facts) -> Iterator[Block]:
 
 
 def lineage(facts: Facts) -> Table:
-    """What came from what, and by which hand."""
+    """What the model was made from, and by which job."""
     model, job = facts.model, facts.job
     rows = [
         ["model", f"{model.id}, version {model.version} of {model.name}"],
@@ -261,7 +261,7 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
 
 
 def _said_of(control: Json) -> str | None:
-    """That a control failed, or learnt from a sample; models of earlier versions have no figures of rows."""
+    """A sentence if a baseline failed or was fitted on a sample. Models of earlier versions do not know the rows."""
     if control["failed"]:
         return f"{control['algorithm']} could not be fitted: {control['failed']}"
     rows, of_rows = control.get("rows"), control.get("of_rows")
@@ -305,7 +305,7 @@ def _measure(window: Json) -> str:
 
 
 def leaderboard(found: ModelLeaderboard) -> list[Block]:
-    """What `auto` has made of it, and all that it has tried."""
+    """What `auto` has combined, and all that it has tried."""
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
@@ -746,7 +746,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _counts(column: Column) -> list[int]:
-    """A histogram of numbers; of categories the most frequent, in their order."""
+    """A histogram of numbers; of categories the counts of the most frequent."""
     histogram = column.get("histogram")
     if histogram is not None:
         return list(histogram["counts"])

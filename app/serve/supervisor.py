@@ -1,4 +1,4 @@
-"""What `rankwright serve` does: lock, broker, tables, first key, processes; then watch them until told to stop."""
+"""What `rankwright serve` does: lock, broker, tables, first key, processes; then it watches them until told to stop."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
 
 @contextmanager
 def state_lock(state_dir: Path) -> Iterator[None]:
-    """Hold the folder for this process. Raises `ServeError` naming the pid of another `rankwright serve` on it."""
+    """Lock the folder for this process. Raises ServeError, which names the pid of the other `rankwright serve`."""
     # Children never inherit the descriptor (PEP 446), so none of them can outlive us as a holder.
     descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -90,14 +90,14 @@ def state_lock(state_dir: Path) -> Iterator[None]:
 
 
 def print_line(line: str) -> None:
-    """Tell the person at the terminal."""
+    """Print a line at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 @contextmanager
 def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """Open the API's socket here, so that the port stays ours, and callers wait, while the API restarts."""
+    """Open the API's socket here: while the API restarts the port stays ours, and callers wait."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -124,7 +124,7 @@ def address_of(host: str, listener: socket.socket) -> str:
 
 @contextmanager
 def address_file(path: Path, address: str) -> Iterator[None]:
-    """Say in the state folder where the service answers, as long as it does."""
+    """Keep the address in the state folder for the length of a block."""
     path.write_text(address + "\n")
     try:
         yield
@@ -133,7 +133,7 @@ def address_file(path: Path, address: str) -> Iterator[None]:
 
 
 class Supervisor:
-    """The processes of one `serve`, in the order in which they start; they stop in the opposite order."""
+    """The processes of one `serve`, in the order in which they start. They stop in the opposite order."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Supervisor:
         self._broker_url = settings.celery_broker_url
 
     def start_broker(self) -> None:
-        """Start the private broker and wait for its answer; not where the settings name another one."""
+        """Start the private broker, and wait until it answers. Nothing if the settings name a broker."""
         if self._settings.broker_url is not None:
             return
         path = broker.socket_path(self._state_dir)
@@ -176,7 +176,7 @@ class Supervisor:
             time.sleep(0.005)
 
     def start_services(self) -> None:
-        """Start worker, dispatcher and API; they wait for the gate."""
+        """Start worker, dispatcher and API. They wait at the gate."""
         command = [sys.executable, "-m", "app.cli"]
         gate = ["--gate", str(self._gate_fd)]
         self._workers = [
@@ -191,14 +191,14 @@ class Supervisor:
             service.start()
 
     def open_gate(self) -> None:
-        """Let the services begin: the tables are there. One that is started again does not wait."""
+        """Let the services begin, since the tables are there."""
         os.close(self._closed_gate_fd)
         self._closed_gate_fd = -1
 
     def watch_until_ready(self, address: str) -> bool:
-        """Watch the processes until the API says that it is ready; False when told to stop before.
+        """Watch the processes until the API is ready; False if told to stop before.
 
-        However long it takes: to give up would only have a slow machine begin again.
+        It waits as long as that takes: to give up would only have a slow machine begin again.
         """
         start = _ReadyCheck(address)
         # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
@@ -216,12 +216,12 @@ class Supervisor:
         return True
 
     def watch(self) -> None:
-        """Restart what dies, until told to stop."""
+        """Restart processes that die, until told to stop."""
         while self._watch_once(None):
             pass
 
     def stop(self) -> None:
-        """End everything: first the API, then worker and dispatcher, the broker last. Asked twice, kill."""
+        """End everything: the API first, then worker and dispatcher, the broker last. A second signal kills them."""
         groups: list[list[Service | None]] = [[self._api], [*self._workers], [self._broker]]
         for group in groups:
             services = [service for service in group if service is not None]
@@ -238,7 +238,7 @@ class Supervisor:
         os.close(self._guardian_fd)
 
     def _wait(self, services: list[Service]) -> None:
-        """Wait for their ends, as long as the grace lasts and nobody asks again."""
+        """Wait for the processes to end, until the grace is over or a second signal comes."""
         deadline = time.monotonic() + self._grace
         while any(service.running for service in services):
             left = deadline - time.monotonic()
@@ -249,7 +249,7 @@ class Supervisor:
                 return
 
     def _watch_once(self, longest: float | None) -> bool:
-        """Wait for a signal or the next restart, then see to the dead. False when told to stop."""
+        """Wait for a signal or the next restart, then restart what died. False if told to stop."""
         pauses = [service.seconds_to_restart() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
         if self._signals.wait(min(waits, default=None)) & self._stops:
@@ -284,7 +284,7 @@ class Supervisor:
 
 
 class Service:
-    """A child in a process group of its own. Start it from the main thread: the kernel binds the two."""
+    """A child process in a group of its own. Start it from the main thread: the kernel binds it to that."""
 
     def __init__(
         self,
@@ -308,7 +308,7 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -324,7 +324,7 @@ class Service:
         self._started_at = time.monotonic()
 
     def restart_if_due(self) -> str | None:
-        """Restart the process if it died and its pause is over. Returns how it died, once."""
+        """Restart a dead process once its pause is over. Returns how it died, once."""
         now = time.monotonic()
         if self._process is None:
             if now >= self._start_at:
@@ -342,7 +342,7 @@ class Service:
         return processes.describe_exit(code)
 
     def seconds_to_restart(self) -> float | None:
-        """How long until `restart_if_due` would restart a dead process; None while it runs."""
+        """Seconds until a dead process is restarted; None while it runs."""
         return None if self._process else max(0.0, self._start_at - time.monotonic())
 
     def terminate(self) -> None:
@@ -351,7 +351,7 @@ class Service:
             self._process.terminate()
 
     def kill(self) -> bool:
-        """Kill what is left of the group. Returns whether the process had ended by itself."""
+        """Kill the rest of the group; returns whether the process had ended by itself."""
         if self._process is None:
             return True
         ended = self._process.poll() is not None
@@ -368,7 +368,7 @@ class Service:
 
 
 class _ReadyCheck:
-    """Asks the API whether database, blobs, broker and a worker are all well, until they are."""
+    """Asks the API until database, blobs, broker and a worker are all well."""
 
     def __init__(self, address: str) -> None:
         self.ready = threading.Event()
@@ -376,7 +376,7 @@ class _ReadyCheck:
         self._url = f"{address}/health/ready"
 
     def await_ready(self) -> None:
-        """Ask again and again."""
+        """Ask until the API is ready."""
         while True:
             try:
                 with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours
