@@ -46,7 +46,7 @@ from app.cli.options import (
     Weight,
     given,
 )
-from app.cli.report_text import curve_of, has_curve, judged_on, provenance, report
+from app.cli.report_text import curve_of, evaluated_on, has_curve, provenance, report
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -137,7 +137,7 @@ def _show_dataset(dataset: dict[str, Any]) -> None:
     out.print(
         f"[bold]{dataset['id']}[/]  {escape(dataset['name'])}{_numbered(dataset)}: {dataset['rows']:,} rows, "
         f"{features} features, "
-        f"{escape(_what_is_learnt(dataset))}"
+        f"{escape(_target(dataset))}"
     )
     _show_warnings(dataset["warnings"])
 
@@ -205,7 +205,7 @@ def _refuse_invalid(
     raise ClientError("\n".join(lines))
 
 
-def _what_is_learnt(dataset: dict[str, Any]) -> str:
+def _target(dataset: dict[str, Any]) -> str:
     match dataset["kind"]:
         case "preferences":
             pairs = dataset["pairs"]
@@ -256,7 +256,7 @@ def show(
 def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> None:
     """Print how good a model is, and write its curve to an SVG file if one is named."""
     model = client.model(ref)
-    metrics = client.model(model["id"], "metrics", on=judged_on(model))
+    metrics = client.model(model["id"], "metrics", on=evaluated_on(model))
     roc = curve_of(client, model, metrics) if has_curve(model) else None
     if as_json:
         out.print_json(data={"model": model, "metrics": metrics})

@@ -61,7 +61,7 @@ def evaluate(
         elif pairs is not None or any(roles.values()):
             raise typer.BadParameter(f"columns are named for a file, {data!r} is none")
         asked |= {"model": judged["id"], "dataset_id": dataset_id}
-        found = _judge(client, "evaluations", asked)
+        found = _submit_and_follow(client, "evaluations", asked)
         if as_json:
             out.print_json(data=found)
             return
@@ -87,7 +87,7 @@ def compare(
     if windows:
         asked["windows"] = [_window(text) for text in windows]
     with service(url, key) as client:
-        found = _judge(client, "comparisons", asked)
+        found = _submit_and_follow(client, "comparisons", asked)
     if as_json:
         out.print_json(data=found)
         return
@@ -127,7 +127,7 @@ def _listed(names: list[str]) -> str:
     return line.getvalue()
 
 
-def _judge(client: ApiClient, kind: str, asked: Json) -> Json:
+def _submit_and_follow(client: ApiClient, kind: str, asked: Json) -> Json:
     """Submit an evaluation or a comparison, and follow its job. Raises ClientError if the job does not succeed."""
     accepted = client.request("POST", f"/v1/{kind}", json=asked)
     wait_for_job(client, client.request("GET", f"/v1/jobs/{accepted['job_id']}"))

@@ -69,14 +69,14 @@ CURVE_POINTS = 1000
 Json = dict[str, Any]
 
 
-def judged_on(model: Json) -> str:
+def evaluated_on(model: Json) -> str:
     """The part whose metrics count: validation, unless the model was trained on all rows."""
     return "train" if model["validation"]["method"] == "none" else "validation"
 
 
 def has_curve(model: Json) -> bool:
     """Whether the model has a ROC curve: not if it ranks pairs or several labels, or was not validated."""
-    return bool(model["kind"] == "bipartite" and judged_on(model) == "validation")
+    return bool(model["kind"] == "bipartite" and evaluated_on(model) == "validation")
 
 
 def report(model: Json, metrics: Json, roc: Roc | None) -> str:
@@ -127,7 +127,7 @@ def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
 
 def _title(model: Json, metrics: Json) -> str:
     return (
-        f"{model['name']}:{model['version']} on {_whose(metrics)} rows "
+        f"{model['name']}:{model['version']} on {_rows_name(metrics)} rows "
         f"({metrics['positives']:,} positive, {metrics['negatives']:,} negative)"
     )
 
@@ -148,7 +148,7 @@ def _legend(metrics: Json) -> list[str]:
 def _pairs(model: Json, metrics: Json) -> str:
     return "\n".join(
         [
-            f"{model['name']}:{model['version']} on {_whose(metrics)} pairs "
+            f"{model['name']}:{model['version']} on {_rows_name(metrics)} pairs "
             f"({metrics['pairs']:,} of {metrics['items']:,} items)",
             f"  in order      {shown_interval(metrics['pair_order'])}",
             f"  not in order  {metrics['misrank_fraction']:.4f}, of them tied {metrics['ties']:.4f}",
@@ -160,7 +160,7 @@ def _labels(model: Json, metrics: Json) -> str:
     labels = metrics["labels"]
     width = max(len("mean"), *(len(label["label"]) for label in labels))
     lines = [
-        f"{model['name']}:{model['version']} on {_whose(metrics)} rows, AUC by label, and partial AUC"
+        f"{model['name']}:{model['version']} on {_rows_name(metrics)} rows, AUC by label, and partial AUC"
     ]
     for label in labels:
         figures = "too few rows of a class"
@@ -177,7 +177,7 @@ def _labels(model: Json, metrics: Json) -> str:
 def _search(model: Json) -> str:
     search = model["search"]
     on = f"{search['fraction']:.0%}" if search["folds"] is None else f"{search['folds']} folds"
-    lines = [f"tried on {on} of the training part, by {_aim(model['selected_by'])}"]
+    lines = [f"tried on {on} of the training part, by {_objective(model['selected_by'])}"]
     for candidate in search["candidates"]:
         named = ", ".join(f"{name}={value}" for name, value in candidate["parameters"].items())
         worth = "failed" if candidate["value"] is None else f"{candidate['value']:.4f}"
@@ -195,7 +195,7 @@ def _members(model: Json) -> str:
     return "\n".join([f"auto, within {model['algorithm']['budget_seconds']:g} s", *members])
 
 
-def _aim(objective: Json) -> str:
+def _objective(objective: Json) -> str:
     match objective["metric"]:
         case "pauc":
             return f"pauc on {shown_window(objective)}"
@@ -204,7 +204,7 @@ def _aim(objective: Json) -> str:
     return str(objective["metric"])
 
 
-def _whose(metrics: Json) -> str:
+def _rows_name(metrics: Json) -> str:
     return "held-out" if metrics["on"] == "validation" else "its own training"
 
 

@@ -11,7 +11,7 @@ import typer
 from app.cli.api_client import ClientError
 from app.cli.client import new_table, out, service
 from app.cli.options import AsJson, Key, Url, given
-from app.cli.report_text import curve_of, has_curve, judged_on, terminal_plot
+from app.cli.report_text import curve_of, evaluated_on, has_curve, terminal_plot
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -163,7 +163,7 @@ def plot(
             found = client.model(model)
             if not has_curve(found):
                 raise ClientError(f"{found['name']} has no ROC curve")
-            metrics = client.model(found["id"], "metrics", on=judged_on(found))
+            metrics = client.model(found["id"], "metrics", on=evaluated_on(found))
             out.print(terminal_plot(curve_of(client, found, metrics)), markup=False)
             return
         asked = {"kind": kind, "on": on, "band": band, "width": width}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,10 +42,14 @@ MOST_DATA_FEATURES = 100
 
 def data(facts: Facts) -> list[Block]:
     """The dataset, its label and its features."""
-    blocks: list[Block] = [Table((), list(_dataset(facts))), Table(*_data_features(facts))]
-    if (more := len(facts.model.features) - MOST_DATA_FEATURES) > 0:
-        blocks.append(Paragraph(f"… and {more:,} features more."))
-    return blocks
+    cut = _more(facts.model.features, MOST_DATA_FEATURES, " features")
+    return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cut]
+
+
+def _more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
+    """Say how many entries are not shown, if there are any."""
+    more = len(entries) - most
+    return [Paragraph(f"… and {more:,}{what} more.")] if more > 0 else []
 
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
@@ -178,8 +182,7 @@ def _search(facts: Facts) -> Iterator[Block]:
         for candidate in search["candidates"][:MOST_CANDIDATES]
     ]
     yield Table(("candidate", "value", ""), rows)
-    if (more := len(search["candidates"]) - MOST_CANDIDATES) > 0:
-        yield Paragraph(f"… and {more:,} more.")
+    yield from _more(search["candidates"], MOST_CANDIDATES)
     if folds := search.get("folds_chosen"):  # searches of earlier versions have no such entry
         yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
         yield Table(
@@ -230,13 +233,11 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
             bar = Bar(max(0.0, value) / scale if scale > 0.0 else 0.0)
             rows.append([feature["name"], f"{value:.4g}", bar])
     part = "training" if found.part == "train" else "held-out"
-    blocks: list[Block] = [
+    return [
         Paragraph(f"{METHODS[found.method]} Measured on {part} rows."),
         Table(["feature", *(labels or ("importance", ""))], rows),
+        *_more(features, MOST_FEATURES),
     ]
-    if (more := len(features) - MOST_FEATURES) > 0:
-        blocks.append(Paragraph(f"… and {more:,} more."))
-    return blocks
 
 
 def _greatest(feature: Mapping[str, Any]) -> float:
@@ -251,16 +252,16 @@ Json = dict[str, Any]
 
 def controls(found: ModelControls, beats: bool | None) -> list[Block]:
     """Each control on each window, and whether the model is better beyond chance."""
-    blocks: list[Block] = [Paragraph(" ".join(_verdict(found, beats)))]
+    blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, beats)))]
     if found.windows:
         head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
         blocks.append(Table(head, list(_baseline_rows(found))))
-    if said := [line for each in found.controls if (line := _said_of(each))]:
+    if said := [line for each in found.controls if (line := _baseline_note(each))]:
         blocks.append(Items(said))
     return blocks
 
 
-def _said_of(control: Json) -> str | None:
+def _baseline_note(control: Json) -> str | None:
     """A sentence if a baseline failed or was fitted on a sample. Models of earlier versions do not know the rows."""
     if control["failed"]:
         return f"{control['algorithm']} could not be fitted: {control['failed']}"
@@ -270,7 +271,7 @@ def _said_of(control: Json) -> str | None:
     return None
 
 
-def _verdict(found: ModelControls, beats: bool | None) -> Iterator[str]:
+def _baselines_in_words(found: ModelControls, beats: bool | None) -> Iterator[str]:
     if found.skipped is not None:
         yield f"None were fitted: {found.skipped}."
     if beats is None:
@@ -312,18 +313,17 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
     ]
     head = ["candidate", "value", "p", "time", "became of it"]
     rows = [_candidate(each) for each in found.candidates[:MOST_BASELINES]]
-    blocks: list[Block] = [
+    note = "Values and areas are of the rows that chose, and flatter those that came out best."
+    return [
         Paragraph(
             f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
             f"{len(members)} ranker{'s' if len(members) > 1 else ''}; of several the weighted mean rank is the score."
         ),
         Items(members),
         Table(head, rows),
+        *_more(found.candidates, MOST_BASELINES),
+        Paragraph(" ".join([note, *found.notes])),
     ]
-    if (more := len(found.candidates) - MOST_BASELINES) > 0:
-        blocks.append(Paragraph(f"… and {more:,} more."))
-    note = "Values and areas are of the rows that chose, and flatter those that came out best."
-    return [*blocks, Paragraph(" ".join([note, *found.notes]))]
 
 
 def _candidate(each: Json) -> list[str]:
@@ -412,7 +412,7 @@ def _tile(name: str, found: Json) -> Tile:
     return Tile(name, document.figure(found["value"]), note)
 
 
-def judgement(facts: Facts) -> list[Block]:
+def evaluation(facts: Facts) -> list[Block]:
     """Every figure, with its interval, on each part."""
     if not facts.metrics:
         return [Paragraph("There are none: the model was not judged.")]
@@ -428,29 +428,26 @@ def judgement(facts: Facts) -> list[Block]:
 def _rows(facts: Facts) -> Iterator[list[str]]:
     parts = list(facts.metrics.values())
     kind = facts.model.kind
+
+    def row(name: str, write: Callable[[Any], str], key: str) -> list[str]:
+        return [name, *(write(part[key]) for part in parts)]
+
     if kind == DatasetKind.PREFERENCES:
-        yield ["pairs in order", *(document.interval(part["pair_order"]) for part in parts)]
-        yield [
-            "misranked, ties counted whole",
-            *(document.figure(p["misrank_fraction"]) for p in parts),
-        ]
-        yield ["tied pairs", *(document.figure(part["ties"]) for part in parts)]
-        yield ["pairs", *(document.count(part["pairs"]) for part in parts)]
-        yield ["items", *(document.count(part["items"]) for part in parts)]
-        yield [
-            "pairs that tell as much without a common item",
-            *(document.count(round(p["effective_pairs"])) for p in parts),
-        ]
+        yield row("pairs in order", document.interval, "pair_order")
+        yield row("misranked, ties counted whole", document.figure, "misrank_fraction")
+        yield row("tied pairs", document.figure, "ties")
+        yield row("pairs", document.count, "pairs")
+        yield row("items", document.count, "items")
+        effective = "pairs that tell as much without a common item"
+        yield row(effective, lambda pairs: document.count(round(pairs)), "effective_pairs")
         return
     if kind == DatasetKind.MULTILABEL:
         yield from _label_rows(parts)
         return
-    yield ["AUC", *(document.interval(part["auc"]) for part in parts)]
+    yield row("AUC", document.interval, "auc")
     for k, found in enumerate(parts[0]["pauc"]):
-        yield [
-            f"partial AUC, {document.window(found)}",
-            *(document.interval(p["pauc"][k]) for p in parts),
-        ]
+        areas = (document.interval(part["pauc"][k]) for part in parts)
+        yield [f"partial AUC, {document.window(found)}", *areas]
     for k, height in enumerate(parts[0]["tpr_at_fpr"]):
         shown = []
         for part in parts:
@@ -458,18 +455,12 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
             found = heights[k] | {"value": heights[k]["tpr"]} if heights else None
             shown.append(document.interval(found))
         yield [f"TPR at FPR {height['fpr']:g}", *shown]
-    yield ["positives", *(document.count(part["positives"]) for part in parts)]
-    yield ["negatives", *(document.count(part["negatives"]) for part in parts)]
+    yield row("positives", document.count, "positives")
+    yield row("negatives", document.count, "negatives")
     if any(part["positive_weight"] != part["positives"] for part in parts):
-        yield [
-            "weight of the positives",
-            *(document.count(part["positive_weight"]) for part in parts),
-        ]
-        yield [
-            "weight of the negatives",
-            *(document.count(part["negative_weight"]) for part in parts),
-        ]
-    yield ["tied pairs", *(document.figure(part["ties"]) for part in parts)]
+        yield row("weight of the positives", document.count, "positive_weight")
+        yield row("weight of the negatives", document.count, "negative_weight")
+    yield row("tied pairs", document.figure, "ties")
 
 
 def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
@@ -505,7 +496,7 @@ def document_of(facts: Facts) -> Document:
     ]
     if plots := list(facts.plots()):
         sections.append(Section("Curves", [Pictures(plots)]))
-    sections.append(Section("How good it is", judgement(facts)))
+    sections.append(Section("How good it is", evaluation(facts)))
     if facts.cuts:
         sections.append(Section("Operating points", _cuts(facts)))
     if facts.controls is not None:
@@ -531,10 +522,10 @@ def document_of(facts: Facts) -> Document:
 
 def warnings(facts: Facts) -> list[str]:
     """The model's own, and what else a reader should know before believing the figures."""
-    return [*facts.model.warnings, *_doubts(facts)]
+    return [*facts.model.warnings, *_cautions(facts)]
 
 
-def _doubts(facts: Facts) -> Iterator[str]:
+def _cautions(facts: Facts) -> Iterator[str]:
     if facts.part is None:
         yield "The model was not judged at all."
     elif facts.part == "train":
@@ -725,9 +716,10 @@ def _column_features(
             _values(column, dataset.rows or 0),
         ]
         rows.append([*row, document.interval(column.get("auc"), 3)] if judged else row)
-    blocks: list[Block] = [Table([*head, *(["AUC alone"] if judged else [])], rows)]
-    if (more := len(features) - MOST_COLUMNS) > 0:
-        blocks.append(Paragraph(f"… and {more:,} features more."))
+    blocks: list[Block] = [
+        Table([*head, *(["AUC alone"] if judged else [])], rows),
+        *_more(features, MOST_COLUMNS, " features"),
+    ]
     if profile.rows < (dataset.rows or 0):
         looked = f"{profile.rows:,} rows, drawn at random."
         blocks.append(Paragraph(f"Distributions and AUCs were looked at in {looked}"))
