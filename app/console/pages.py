@@ -14,6 +14,7 @@ from app.console import (
     scoring,
     session,
     start,
+    train,
     uploads,
 )
 
@@ -28,5 +29,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     admin.router,
     datasets.router,
     uploads.router,
+    train.router,
     jobs.router,
 )

@@ -1,0 +1,280 @@
+"""The form of a training job, made from the API's own schemas: its fields, and the JSON that comes of them.
+
+A field is called as its value is in the body, with dots between: `validation.fraction`. So what the API says of a place
+in the body is said beside the field.
+"""
+
+from __future__ import annotations
+
+import json
+import pprint
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Schema = Mapping[str, Any]
+Json = dict[str, Any]
+
+CHOICES: Mapping[str, Mapping[str, str]] = {
+    "objective.metric": {
+        "auc": "AUC, the whole curve",
+        "pauc": "partial AUC, a window",
+        "tpr": "TPR at an FPR",
+    },
+    "validation.method": {
+        "holdout": "holdout",
+        "cross_validation": "cross-validation",
+        "dataset": "another dataset",
+        "none": "nothing",
+    },
+    "search.method": {"": "none", "grid": "grid", "random": "random", "halving": "halving"},
+}
+FIRST: Mapping[str, str] = {
+    "bipartite": "auto",
+    "multilabel": "adaboost_mh",
+    "preferences": "rankboost",
+}
+"""What is trained on a kind of data unless something else is chosen."""
+OTHERS = ("controls", "label_noise", "seed", "timeout_seconds", "priority", "tags")
+TITLES: Mapping[str, str] = {
+    "dataset_id": "Dataset",
+    "algorithm.name": "Algorithm",
+    "name": "Name of the model",
+    "objective.metric": "Aim at",
+    "validation.method": "Judge by",
+    "search.method": "Search",
+}
+DOCS: Mapping[str, str] = {
+    "name": "Default: the algorithm's name.",
+    "seed": "The same seed and data give the same model.",
+    "tags": "One a line, as in team=risk.",
+    "objective.fpr_min": "The window's lower end.",
+    "objective.fpr_max": "The window's upper end: with 0.05 the top of the list counts, where 5 % of the negatives are "
+    "flagged at most.",
+    "validation.fraction": "Share of the rows that judges.",
+    "validation.folds": "Number of folds.",
+    "validation.dataset_id": "The dataset that judges.",
+}
+_BY = ("name", "metric", "method")
+_INTEGER = re.compile(r"[+-]?\d{1,300}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
+_RANGE = re.compile(r"(\S+)\s+to\s+(\S+?)(\s+log)?", re.IGNORECASE)
+
+
+@dataclass
+class Field:
+    """One field of the form."""
+
+    path: str
+    schema: Schema
+    value: str = ""
+    error: str = ""
+    doc: str = ""
+
+    @property
+    def id(self) -> str:
+        """What the page calls it."""
+        return "f-" + self.path.replace(".", "-")
+
+    @property
+    def title(self) -> str:
+        """The name of the field."""
+        return TITLES.get(self.path, self.path.rpartition(".")[2])
+
+    @property
+    def options(self) -> list[str] | None:
+        """The only values that there are, where there are few; None where there is more."""
+        found: list[str] = []
+        for kind in _kinds(self.schema):
+            if kind.get("type") == "boolean":
+                found += ["true", "false"]
+            elif "const" in kind or "enum" in kind:
+                found += [str(value) for value in kind.get("enum", [kind.get("const")])]
+            elif kind.get("type") == "null":
+                found.append("none")
+            else:
+                return None
+        return found
+
+    @property
+    def default(self) -> str:
+        """What holds where nothing is given."""
+        if "default" not in self.schema:
+            return ""
+        value = self.schema["default"]
+        return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+class JobForm:
+    """The form as it is filled in. `given` has the fields by their paths, `kind` is that of the dataset."""
+
+    def __init__(
+        self,
+        given: Mapping[str, str],
+        *,
+        algorithms: Sequence[Schema],
+        schemas: Schema,
+        kind: str,
+    ) -> None:
+        self._given = given
+        self._schemas = schemas
+        request = schemas["JobRequest"]["properties"]
+        names = [each["name"] for each in algorithms]
+        chosen = given.get("algorithm.name") or FIRST.get(kind, names[0])
+        self.algorithm = next((each for each in algorithms if each["name"] == chosen), None)
+        parameters: Schema = self.algorithm["parameters"]["properties"] if self.algorithm else {}
+        self.dataset = self._field("dataset_id", request["dataset_id"])
+        self.chosen = self._field("algorithm.name", {}, chosen)
+        self.name = self._field("name", request["name"])
+        self.parameters = [
+            self._field(f"algorithm.{name}", schema) for name, schema in parameters.items()
+        ]
+        self.objective = self._union("objective") if kind != "preferences" else []
+        self.validation = self._union("validation")
+        self.search = [] if chosen == "auto" else self._union("search")
+        self.space = [
+            self._field(f"search.space.{name}", schema)
+            for name, schema in parameters.items()
+            if self.search and self.search[0].value
+        ]
+        self.others = [self._field(name, request[name]) for name in OTHERS]
+        self.unplaced: list[str] = []
+
+    @property
+    def fields(self) -> list[Field]:
+        """All fields that are shown."""
+        return [
+            *(self.dataset, self.chosen, self.name),
+            *(*self.parameters, *self.objective, *self.validation),
+            *(*self.search, *self.space, *self.others),
+        ]
+
+    def body(self) -> Json:
+        """What is sent to the API: the fields that hold something, as JSON."""
+        body: Json = {}
+        for field in self.fields:
+            if field.value.strip():
+                _put(body, field.path.split("."), _read(field))
+        for name, usual in (
+            ("objective", {"metric": "auc"}),
+            ("validation", {"method": "holdout"}),
+        ):
+            if body.get(name) == usual:
+                del body[name]
+        return body
+
+    def place(self, problem: Json) -> None:
+        """Put what the API says is wrong beside the fields that it names."""
+        named = {field.path: field for field in self.fields}
+        for error in problem.get("errors") or [{"detail": problem["detail"]}]:
+            path = error.get("pointer", "").strip("/").replace("/", ".")
+            while path and path not in named:
+                path = path.rpartition(".")[0]
+                path = next((f"{path}.{by}" for by in _BY if f"{path}.{by}" in named), path)
+            if path and not named[path].error:
+                named[path].error = error["detail"]
+            else:
+                self.unplaced.append(error["detail"])
+
+    def _field(self, path: str, schema: Schema, value: str | None = None) -> Field:
+        doc = DOCS.get(path) or schema.get("description", "")
+        return Field(path, schema, self._given.get(path, "") if value is None else value, doc=doc)
+
+    def _union(self, name: str) -> list[Field]:
+        """What is chosen first, and the fields of what was chosen."""
+        union = self._schemas["JobRequest"]["properties"][name]
+        union = next((kind for kind in _kinds(union) if "discriminator" in kind), union)
+        by = union["discriminator"]["propertyName"]
+        path = f"{name}.{by}"
+        choices = CHOICES[path]
+        value = self._given.get(path, "")
+        if value not in union["discriminator"]["mapping"]:
+            value = next(iter(choices))
+        if not value:
+            return [self._field(path, {}, value)]
+        member = self._schemas[union["discriminator"]["mapping"][value].rpartition("/")[2]]
+        said, _, _ = member["description"].partition("\n\n")
+        return [
+            self._field(path, {"description": said.replace("\n", " ")}, value),
+            *(
+                self._field(f"{name}.{field}", schema)
+                for field, schema in member["properties"].items()
+                if field not in (by, "space")
+            ),
+        ]
+
+
+def _kinds(schema: Schema) -> Sequence[Schema]:
+    kinds: Sequence[Schema] = schema.get("anyOf", [schema])
+    return kinds
+
+
+def _put(body: Json, path: Sequence[str], value: object) -> None:
+    for part in path[:-1]:
+        body = body.setdefault(part, {})
+    body[path[-1]] = value
+
+
+def _read(field: Field) -> object:
+    text = field.value.strip()
+    if field.path.startswith("search.space."):
+        return read_space(text, field.schema)
+    if field.path == "tags":
+        pairs = (line.partition("=") for line in text.splitlines() if line.strip())
+        return {name.strip(): value.strip() for name, _, value in pairs}
+    return read_value(text, field.schema)
+
+
+def read_value(text: str, schema: Schema) -> object:
+    """Text as the JSON that the schema wants; as it stands where it is nothing of the kind, for the API to say so."""
+    types = {kind.get("type") for kind in _kinds(schema)}
+    if text.lower() in ("none", "null") and "null" in types:
+        return None
+    if text.lower() in ("true", "false") and "boolean" in types:
+        return text.lower() == "true"
+    if _INTEGER.fullmatch(text) and types & {"integer", "number"}:
+        return int(text)
+    if _NUMBER.fullmatch(text) and types & {"integer", "number"}:
+        number = float(text)
+        return number if abs(number) < float("inf") else text
+    return text
+
+
+def read_space(text: str, schema: Schema) -> object:
+    """What a search tries of a parameter: values with commas between, or `low to high`, with `log` behind it or not."""
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return [read_value(part.strip(), schema) for part in text.split(",") if part.strip()]
+    types = {kind.get("type") for kind in _kinds(schema)}
+    return {
+        "low": read_value(found[1], schema),
+        "high": read_value(found[2], schema),
+        **({"log": True} if found[3] else {}),
+        **({"integer": True} if "integer" in types else {}),
+    }
+
+
+def as_curl(base: str, body: Json) -> str:
+    """The request as a command for a shell."""
+    written = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
+    return (
+        f"curl {base}v1/jobs \\\n"
+        '  -H "Authorization: Bearer $RANKWRIGHT_API_KEY" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  -d '{written}'"
+    )
+
+
+def as_python(base: str, body: Json) -> str:
+    """The request in Python."""
+    written = pprint.pformat(body, sort_dicts=False, width=76).replace("\n", "\n    ")
+    return (
+        "import os\n\nimport requests\n\n"
+        "answer = requests.post(\n"
+        f'    "{base}v1/jobs",\n'
+        '    headers={"Authorization": f"Bearer {os.environ[\'RANKWRIGHT_API_KEY\']}"},\n'
+        f"    json={written},\n"
+        ")\n"
+        'print(answer.json()["id"])'
+    )

@@ -1,0 +1,123 @@
+"""Train: a form for a job, checked by the API as it is filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.console.api import ApiError
+from app.console.job_form import CHOICES, JobForm, as_curl, as_python
+from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
+
+router = APIRouter(prefix="/console/train", include_in_schema=False, route_class=ConsoleRoute)
+
+MOST_DATASETS = 200
+
+
+@router.get("")
+async def read_form(page: PageDep) -> Response:
+    """The form; the address may fill fields in."""
+    return await _show(page, page.request.query_params)
+
+
+@router.post("/form")
+async def change_form(page: PageDep) -> Response:
+    """The form again, with the fields that go with what was chosen, and what the API says of it."""
+    return await _show(page, await _given(page), check=True)
+
+
+@router.post("/check")
+async def check(page: PageDep) -> Response:
+    """What the API says of the job, as a fragment."""
+    form, _ = await _form(page, await _given(page))
+    return page.show("train_check.html", whole=False, **await _checked(page, form))
+
+
+@router.post("")
+async def submit(page: PageDep) -> Response:
+    """Hand the job in."""
+    given = await _given(page)
+    form, _ = await _form(page, given)
+    try:
+        job = await page.api.post("/v1/jobs", form.body())
+    except ApiError as error:
+        if error.status == 403:
+            raise
+        return await _show(page, given, error=error)
+    return page.go(f"/console/jobs/{job['id']}")
+
+
+async def _given(page: Page) -> dict[str, str]:
+    form = await page.form()
+    return {
+        name: value for name, value in form.items() if isinstance(value, str) and name != CSRF_FIELD
+    }
+
+
+async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str, Any] | None]:
+    """The form, and the dataset that was chosen."""
+    dataset = None
+    if given.get("dataset_id"):
+        try:
+            dataset = await page.api.get(f"/v1/datasets/{given['dataset_id']}")
+        except ApiError as error:
+            if error.status not in (404, 422):
+                raise
+    algorithms = await page.api.get("/v1/algorithms")
+    form = JobForm(
+        given,
+        algorithms=algorithms["data"],
+        schemas=page.request.app.openapi()["components"]["schemas"],
+        kind="bipartite" if dataset is None else dataset["kind"],
+    )
+    return form, dataset
+
+
+async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> dict[str, Any]:
+    """What the API says of the job, and the same request in other words."""
+    body, sound = form.body(), None
+    if error is None and form.dataset.value:
+        try:
+            sound = await page.api.post("/v1/jobs", body, query={"validate": "true"})
+        except ApiError as refused:
+            if refused.status == 403:
+                raise
+            error = refused
+    if error is not None:
+        form.place(error.body)
+    base = str(page.request.base_url)
+    return {
+        "form": form,
+        "sound": sound,
+        "problem": None if error is None else error.body,
+        "curl": as_curl(base, body),
+        "python": as_python(base, body),
+    }
+
+
+async def _show(
+    page: Page, given: Mapping[str, str], *, check: bool = False, error: ApiError | None = None
+) -> Response:
+    found = await page.api.get("/v1/datasets", limit=MOST_DATASETS)
+    ready = [each for each in found["data"] if each["status"] == "ready"]
+    if "dataset_id" not in given and ready:
+        given = {**given, "dataset_id": ready[0]["id"]}
+    form, dataset = await _form(page, given)
+    if dataset is not None and dataset["id"] not in [each["id"] for each in ready]:
+        ready.append(dataset)
+    algorithms = await page.api.get("/v1/algorithms")
+    checked = await _checked(page, form, error) if check or error is not None else {"form": form}
+    return page.show(
+        "train.html",
+        200 if error is None else error.status,
+        whole=True,
+        checked=bool(check or error),
+        datasets=ready,
+        dataset=dataset,
+        algorithms=algorithms["data"],
+        choices=CHOICES,
+        **checked,
+    )

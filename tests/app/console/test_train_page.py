@@ -1,0 +1,316 @@
+"""The form for a job: what JSON comes of it, what the API says of it, and that it leads to a job."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from live_service import OWNER, STRANGER, Service
+
+from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
+
+NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
+INTEGER = {"type": "integer"}
+NUMBER_OR_NONE = {"anyOf": [{"type": "number"}, {"type": "null"}]}
+ITEMS = "item,size\n" + "".join(f"i{n},{n}\n" for n in range(20))
+
+
+@pytest.fixture(scope="module")
+def service(start: Callable[..., Service]) -> Service:
+    return start()
+
+
+@pytest.fixture(scope="module")
+def dataset_id(service: Service) -> str:
+    return service.upload(service.client(service.key()))
+
+
+@pytest.fixture(scope="module")
+def browser_of(service: Service) -> Callable[..., Callable[..., httpx.Response]]:
+    """Sign in; returns what gets a page, or with fields posts a form."""
+
+    def sign_in(owner: str = OWNER, **scopes: Any) -> Callable[..., httpx.Response]:
+        client = service.client()
+        client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', client.get("/console").text)
+        assert found is not None
+        csrf = found[1]
+
+        def ask(path: str, fields: dict[str, str] | None = None) -> httpx.Response:
+            if fields is None:
+                return client.get(path)
+            return client.post(path, data={"csrf": csrf, **fields})
+
+        return ask
+
+    return sign_in
+
+
+@pytest.fixture(scope="module")
+def ask(browser_of: Callable[..., Callable[..., httpx.Response]]) -> Callable[..., httpx.Response]:
+    return browser_of()
+
+
+@pytest.fixture(scope="module")
+def form_of(service: Service) -> Callable[..., JobForm]:
+    """Make the form of some fields."""
+    schemas = service.app.openapi()["components"]["schemas"]
+    algorithms = service.client(service.key()).get("/v1/algorithms").json()["data"]
+
+    def make(kind: str = "bipartite", **given: str) -> JobForm:
+        fields = {name.replace("__", "."): value for name, value in given.items()}
+        return JobForm(fields, algorithms=algorithms, schemas=schemas, kind=kind)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        ("5", INTEGER, 5),
+        ("5.5", INTEGER, 5.5),
+        ("x", INTEGER, "x"),
+        ("1e-3", NUMBER_OR_NONE, 0.001),
+        (".5", NUMBER_OR_NONE, 0.5),
+        ("none", NUMBER_OR_NONE, None),
+        ("None", INTEGER, "None"),
+        ("nan", NUMBER_OR_NONE, "nan"),
+        ("inf", NUMBER_OR_NONE, "inf"),
+        ("1e999", NUMBER_OR_NONE, "1e999"),
+        ("9" * 400, INTEGER, "9" * 400),
+        ("true", {"type": "boolean"}, True),
+        ("true", {"enum": ["true"], "type": "string"}, "true"),
+        ("auto", {"anyOf": [{"type": "number"}, {"const": "auto", "type": "string"}]}, "auto"),
+        ("5", {"type": "string"}, "5"),
+    ],
+)
+def test_text_becomes_what_the_schema_wants(text: str, schema: Any, value: object) -> None:
+    found = read_value(text, schema)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_what_a_search_tries() -> None:
+    assert read_space("50, 100,200", INTEGER) == [50, 100, 200]
+    assert read_space("none, 0.5", NUMBER_OR_NONE) == [None, 0.5]
+    assert read_space("10 to 100", INTEGER) == {"low": 10, "high": 100, "integer": True}
+    assert read_space("0.01 to 1 log", NUMBER_OR_NONE) == {"low": 0.01, "high": 1, "log": True}
+
+
+def test_the_fields_become_the_body(form_of: Callable[..., JobForm]) -> None:
+    given = {
+        "dataset_id": "ds_1",
+        "algorithm__name": "rankboost",
+        "algorithm__n_rounds": "20",
+        "algorithm__max_leaves": "none",
+        "algorithm__C": "1",  # of another algorithm that was chosen before
+        "objective__metric": "pauc",
+        "objective__fpr_max": "0.1",
+        "objective__fpr": "0.3",
+        "validation__method": "cross_validation",
+        "validation__folds": "3",
+        "search__method": "random",
+        "search__space__learning_rate": "0.1 to 1 log",
+        "search__n_candidates": " 4 ",
+        "controls": "false",
+        "tags": "team=risk\n\n a = b=c ",
+    }
+    assert form_of(**given).body() == {
+        "dataset_id": "ds_1",
+        "algorithm": {"name": "rankboost", "n_rounds": 20, "max_leaves": None},
+        "objective": {"metric": "pauc", "fpr_max": 0.1},
+        "validation": {"method": "cross_validation", "folds": 3},
+        "search": {
+            "method": "random",
+            "space": {"learning_rate": {"low": 0.1, "high": 1, "log": True}},
+            "n_candidates": 4,
+        },
+        "controls": False,
+        "tags": {"team": "risk", "a": "b=c"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "algorithm"),
+    [("bipartite", "auto"), ("multilabel", "adaboost_mh"), ("preferences", "rankboost")],
+)
+def test_each_kind_of_data_begins_with_what_learns_from_it(
+    form_of: Callable[..., JobForm], kind: str, algorithm: str
+) -> None:
+    form = form_of(kind, dataset_id="ds_1")
+    assert form.body() == {"dataset_id": "ds_1", "algorithm": {"name": algorithm}}
+    assert bool(form.objective) == (kind != "preferences")
+
+
+def test_errors_stand_beside_their_fields(form_of: Callable[..., JobForm]) -> None:
+    form = form_of(algorithm__name="rankboost", search__method="grid")
+    errors = [
+        {"pointer": "/algorithm/n_rounds", "detail": "a"},
+        {"pointer": "/search/space", "detail": "b"},
+        {"pointer": "/tags/x", "detail": "c"},
+        {"pointer": "/nowhere", "detail": "d"},
+        {"detail": "e"},
+    ]
+    form.place({"detail": "all", "errors": errors})
+    found = {field.path: field.error for field in form.fields if field.error}
+    assert found == {"algorithm.n_rounds": "a", "search.method": "b", "tags": "c"}
+    assert form.unplaced == ["d", "e"]
+
+
+def test_the_request_in_other_words_is_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"name": "it's", "algorithm": {"n": None, "on": True}, "tags": {"é": NASTY}}
+    curl = as_curl("http://x/", body)
+    assert json.loads(curl.partition("-d '")[2][:-1].replace("'\\''", "'")) == body
+    sent: dict[str, Any] = {}
+    code = as_python("http://x/", body).replace("import requests\n", "")
+
+    class Requests:
+        @staticmethod
+        def post(url: str, **given: Any) -> Any:
+            sent.update(given, url=url)
+            return type("Answer", (), {"json": staticmethod(lambda: {"id": "job_1"})})
+
+    monkeypatch.setenv("RANKWRIGHT_API_KEY", "rw_x")
+    exec(code, {"requests": Requests, "print": lambda *_: None})  # our own words
+    assert (sent["url"], sent["json"]) == ("http://x/v1/jobs", body)
+
+
+def test_a_form_without_scripts_leads_to_a_job(
+    service: Service, ask: Callable[..., httpx.Response], dataset_id: str
+) -> None:
+    text = ask("/console/train").text
+    assert "<option selected>auto</option>" in text
+    text = ask("/console/train/form", {"algorithm.name": "logistic"}).text
+    assert 'name="algorithm.standardize"' in text
+    assert "About" in text  # it is checked
+    fields = {
+        "dataset_id": dataset_id,
+        "algorithm.name": "rankboost",
+        "algorithm.n_rounds": "5",
+        "controls": "false",
+        "name": "by-form",
+    }
+    answer = ask("/console/train", fields)
+    assert answer.status_code == 303, answer.text
+    job_id = answer.headers["location"].removeprefix("/console/jobs/")
+    job = service.client(service.key()).get(f"/v1/jobs/{job_id}").json()
+    assert (job["name"], job["algorithm"]["n_rounds"]) == ("by-form", 5)
+    service.work()
+
+
+def test_what_the_api_refuses_is_said_and_nothing_is_lost(
+    ask: Callable[..., httpx.Response], dataset_id: str
+) -> None:
+    fields = {
+        "dataset_id": dataset_id,
+        "algorithm.name": "rankboost",
+        "algorithm.n_rounds": "0",
+        "tags": f"{NASTY}=1",
+    }
+    for path, status in (("/console/train", 422), ("/console/train/form", 200)):
+        answer = ask(path, fields)
+        assert answer.status_code == status
+        text = unescape(answer.text)
+        assert "n_rounds must be at least 1" in text
+        assert 'name="algorithm.n_rounds" aria-describedby' in text
+        assert f"{NASTY}=1</textarea>" in text
+        assert "<script>alert" not in answer.text
+    named = ask("/console/train", {**fields, "name": NASTY})
+    assert f'value="{NASTY}"' in unescape(named.text)
+    assert "<script>alert" not in named.text
+    found = ask("/console/train/check", fields).text
+    assert 'id="e-f-algorithm-n_rounds" hx-swap-oob="true">n_rounds must' in found
+    assert "&#34;n_rounds&#34;: 0" in found  # the request is shown as it would be sent
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dataset_id": ""},
+        {"dataset_id": "ds_x"},
+        {"dataset_id": "../keys"},
+        {"algorithm.name": "nothing"},
+        {"objective.metric": "pauc"},
+        {"objective.metric": "made-up", "name": "A B"},
+        {"validation.method": "dataset", "validation.dataset_id": "ds_x"},
+        {"algorithm.name": "rankboost", "search.method": "grid"},
+        {"algorithm.name": "rankboost", "search.method": "grid", "search.space.n_rounds": "a to b"},
+        {"seed": "-1"},
+        {"seed": "1" * 5000},
+        {"tags": "=\n=="},
+    ],
+)
+def test_bad_fields_are_refused_in_words(
+    ask: Callable[..., httpx.Response], dataset_id: str, fields: dict[str, str]
+) -> None:
+    given = {"dataset_id": dataset_id, **fields}
+    answer = ask("/console/train", given)
+    assert answer.status_code in (404, 422), answer.text
+    assert 'role="alert"' in answer.text
+    assert ask("/console/train/check", given).status_code == 200
+
+
+def test_a_dataset_of_items_has_no_objective(
+    service: Service, ask: Callable[..., httpx.Response]
+) -> None:
+    client = service.client(service.key())
+    answer = client.post(
+        "/v1/datasets",
+        params={"kind": "preferences", "item": "item"},
+        content=ITEMS,
+        headers={"Content-Type": "text/csv"},
+    )
+    service.work()
+    text = ask(f"/console/train?dataset_id={answer.json()['id']}").text
+    assert "<option selected>rankboost</option>" in text
+    assert 'name="objective.metric"' not in text
+
+
+def test_who_may_not_train_sees_no_form(
+    browser_of: Callable[..., Callable[..., httpx.Response]], dataset_id: str
+) -> None:
+    reader = browser_of(scopes=["read"])
+    assert "<form id" not in reader("/console/train").text
+    for path in ("/console/train", "/console/train/check", "/console/train/form"):
+        assert reader(path, {"dataset_id": dataset_id}).status_code == 403
+
+
+def test_another_owners_dataset_is_not_offered(
+    browser_of: Callable[..., Callable[..., httpx.Response]], dataset_id: str
+) -> None:
+    stranger = browser_of(STRANGER)
+    assert dataset_id not in stranger("/console/train").text
+    assert "There is no dataset to learn from yet" in stranger("/console/train").text
+    answer = stranger("/console/train", {"dataset_id": dataset_id, "algorithm.name": "auto"})
+    assert answer.status_code == 404
+
+
+def test_the_form_follows_what_is_chosen_in_a_browser(
+    service: Service, visit: Callable[..., Any], dataset_id: str
+) -> None:
+    window = visit(service, width=390)
+    page = window.sign_in(service.key())
+    window.open(f"/console/train?dataset_id={dataset_id}")
+    page.get_by_text("About").wait_for()
+    window.check()
+    page.get_by_label("Algorithm").select_option("rankboost")
+    page.get_by_text("Parameters: ").click()
+    rounds = page.get_by_label("n_rounds", exact=True)
+    rounds.fill("0")
+    page.get_by_role("link", name="n_rounds must be").wait_for()
+    assert page.locator("#e-f-algorithm-n_rounds").inner_text().startswith("n_rounds must be")
+    window.check()
+    rounds.fill("7")
+    page.get_by_text("About").wait_for()
+    assert page.locator("#e-f-algorithm-n_rounds").inner_text() == ""
+    page.get_by_label("Aim at").select_option("pauc")
+    page.get_by_label("fpr_max", exact=True).fill("0.2")
+    page.get_by_text("About").wait_for()
+    assert rounds.input_value() == "7"  # kept while the form changed
+    page.get_by_text("The same in Python").click()
+    assert "'fpr_max': 0.2" in page.get_by_label("The request in Python").inner_text()
+    window.check()
