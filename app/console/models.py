@@ -29,7 +29,7 @@ MOST_ALIASES = 20
 SHOWN_JSON = 20_000
 DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
     "report.html": ("report", {"format": "html"}),
-    "report.md": ("report", {"format": "md"}),
+    "report.md": ("report", {"format": "markdown"}),
     "report.json": ("report", {"format": "json"}),
     "roc.csv": ("roc", {"format": "csv", "band": "pointwise"}),
     "out-of-fold.csv": ("out-of-fold", {"format": "csv"}),
@@ -170,13 +170,13 @@ def _start(cuts: Json, objective: Json) -> Json:
 
 
 def _table(cuts: Json, metrics: Json, start: Json) -> Json:
-    """The cuts for the script: thresholds exactly, all else to five digits."""
+    """The cuts for the script: thresholds exactly, all else to nine digits."""
     return {
         "figures": [name for name in _FIGURES if cuts["points"][0][name] is not None],
         "thresholds": [cut["threshold"] for cut in cuts["points"]],
         "cuts": [
             [
-                None if (limit := cut[name][end]) is None else float(f"{limit:.5g}")
+                None if (limit := cut[name][end]) is None else float(f"{limit:.9g}")
                 for name in _FIGURES
                 if cut[name] is not None
                 for end in ("value", "low", "high")
@@ -434,6 +434,8 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     model = await page.api.get(_path(ref))
     seen = {"If-Match": f'"{revision}"'} if revision else {"If-None-Match": "*"}
     try:
+        if not alias or "/" in alias:  # it would name another address
+            raise _invalid(f"an alias must not be empty or have a slash, got {alias[:100]!r}")
         await page.api.put(
             _path(model["name"], f"aliases/{alias}"), {"model_id": model["id"]}, headers=seen
         )
@@ -567,9 +569,9 @@ def _row(form: FormData, features: Sequence[Json]) -> Json:
         try:
             row = json.loads(str(form["row"]))
         except (ValueError, RecursionError) as error:
-            raise _bad_row(f"the row is not JSON: {error}") from None
+            raise _invalid(f"the row is not JSON: {error}") from None
         if not isinstance(row, dict):
-            raise _bad_row("the row must be a JSON object: each feature's name with its value")
+            raise _invalid("the row must be a JSON object: each feature's name with its value")
         return row
     row = {}
     for name, entered in _entered(form, features).items():
@@ -593,8 +595,8 @@ def _value(text: str, kind: str) -> object:
     return text
 
 
-def _bad_row(detail: str) -> ApiError:
-    return ApiError(422, {"title": "Invalid request", "detail": detail})
+def _invalid(detail: str) -> ApiError:
+    return ApiError(422, {"title": "Invalid request", "status": 422, "detail": detail})
 
 
 async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json:

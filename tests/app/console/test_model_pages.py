@@ -1,0 +1,500 @@
+"""Models in the console: the list, the slider against the API's numbers, parts, aliases, a scored row."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from live_service import OWNER, STRANGER, Service
+
+NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
+WORD = "<img src=x>"
+PARTS = ("importance", "dependence", "structure", "controls", "leaderboard", "bounds", "aliases")
+
+
+def people(rows: int = 200) -> str:
+    """Features of all three types and a label, with names and values that pages must not take for markup."""
+    rng = np.random.default_rng(0)
+    lines = ['age,member,"{}",left'.format(NASTY.replace('"', '""'))]
+    for age in rng.normal(40, 9, size=rows).round(1).tolist():
+        member, word = rng.random() < 0.5, rng.choice([WORD, "b & c", ""])
+        left = age + 9 * member + 12 * (word == WORD) + rng.normal(0, 9) > 50
+        lines.append(f"{age},{str(member).lower()},{word},{'<b>yes' if left else 'no'}")
+    return "\n".join(lines) + "\n"
+
+
+class Browser:
+    """A browser without scripts that is signed in."""
+
+    def __init__(self, service: Service, owner: str = OWNER, **scopes: Any) -> None:
+        self.client: httpx.Client = service.client()
+        answer = self.client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
+        assert answer.status_code == 303
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.get("/console").text)
+        assert found is not None
+        self.csrf = found[1]
+
+    def get(self, path: str, **query: Any) -> httpx.Response:
+        return self.client.get(path, params=query or None)
+
+    def post(self, path: str, **fields: str) -> httpx.Response:
+        return self.client.post(path, data={"csrf": self.csrf, **fields})
+
+
+class World:
+    """A service with a few small models."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.api = service.client(service.key())
+        self.dataset_id = service.upload(self.api, people(), positive="<b>yes")
+        window = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}
+        self.first = self.train(objective=window, controls=True)
+        self.second = self.train(
+            algorithm={"name": "treerank", "max_depth": 2},
+            objective={"metric": "tpr", "fpr": 0.1},
+            tags={NASTY: NASTY},
+        )
+        self.page = f"/console/models/{self.first}"
+
+    def train(self, **job: Any) -> str:
+        found: str = self.service.train(self.api, self.dataset_id, **job)["model_id"]
+        return found
+
+    def point(self, model_id: str, alias: str = "champion", **headers: str) -> httpx.Response:
+        address = f"/v1/models/churn/aliases/{alias}"
+        return self.api.put(address, json={"model_id": model_id}, headers=headers)
+
+    def ask(self, part: str, model_id: str | None = None, **query: Any) -> Any:
+        address = f"/v1/models/{model_id or self.first}/{part}"
+        return self.api.get(address, params=query).raise_for_status().json()
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+@pytest.fixture(scope="module")
+def ours(world: World) -> Browser:
+    return Browser(world.service)
+
+
+# --- in a real browser ---------------------------------------------------------------------------
+
+
+def shown(page: Any, name: str) -> tuple[str, str]:
+    tile = page.locator(f'[data-figure="{name}"]')
+    return tile.locator("span").nth(0).inner_text(), tile.locator("span").nth(1).inner_text()
+
+
+def said(figure: dict[str, float], times: float = 1, digits: int = 3) -> tuple[str, str]:
+    value, low, high = (f"{times * figure[end]:.{digits}f}" for end in ("value", "low", "high"))
+    return value, f"{low} to {high}"
+
+
+def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:
+    window = visit(world.service)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    slider = page.get_by_role("slider")
+
+    def agrees(**terms: float) -> dict[str, Any]:
+        """What stands on the page is what the API says of the threshold on the page."""
+        threshold = page.locator("[data-threshold] .limits").inner_text()
+        cut: dict[str, Any] = world.ask("operating-point", threshold=threshold, **terms)
+        page.wait_for_function(
+            "([name, value]) => document.querySelector(`[data-figure=${name}] span`).innerText === value",
+            arg=["fpr", said(cut["fpr"])[0]],
+        )
+        for name in ("fpr", "tpr", "precision", "lift"):
+            assert shown(page, name) == said(cut[name]), name
+        assert shown(page, "flagged") == said(cut["flagged"], 1000, 1)
+        metrics = world.ask("metrics")
+        caught = page.locator('[data-count="tp"]').inner_text()
+        assert int(caught) == round(cut["tpr"]["value"] * metrics["positives"])
+        mark = page.locator('[data-picture="linear"] .cut')
+        assert float(mark.get_attribute("cx")) == pytest.approx(
+            50 + cut["fpr"]["value"] * (508 - 50), abs=0.01
+        )
+        return cut
+
+    # It begins at the best cut in the objective's window.
+    first = agrees()
+    assert first["fpr"]["value"] <= 0.2
+    assert "objective" in page.locator("[data-why]").inner_text()
+    # By keyboard, one cut at a time, and to either end.
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    second = agrees()
+    assert second["threshold"] < first["threshold"]
+    assert f"FPR {second['fpr']['value']:.3f}" in slider.get_attribute("aria-valuetext")
+    page.keyboard.press("Home")
+    page.get_by_text("flag nothing", exact=True).wait_for()
+    assert shown(page, "tpr")[0] == "0.000"
+    # By a finger on the curve: the mark comes to where it is.
+    box = page.locator('[data-picture="linear"] svg').bounding_box()
+    at = box["x"] + box["width"] * (50 + 0.5 * 458) / 520
+    page.mouse.move(at - 60, box["y"] + box["height"] / 3)
+    page.mouse.down()
+    page.mouse.move(at, box["y"] + box["height"] * 0.1)
+    page.mouse.up()
+    page.wait_for_function("document.querySelector('[data-why]').innerText.startsWith('Cut ')")
+    assert abs(agrees()["fpr"]["value"] - 0.5) < 0.15
+    # Costs and another share of positives: the table is made anew, the cut that costs least is found.
+    terms = {"cost_false_positive": 1.0, "cost_false_negative": 4.0, "prevalence": 0.05}
+    for label, value in zip(
+        ("Cost of a false alarm", "Cost of a missed positive", "Share of positives to come"),
+        terms.values(),
+        strict=True,
+    ):
+        page.get_by_label(label).fill(str(value))
+    page.locator('[data-figure="cost"]').wait_for()
+    page.wait_for_function("document.querySelector('[data-why]').innerText.includes('least')")
+    cheapest = world.ask("operating-point", **terms)
+    assert shown(page, "cost") == said(cheapest["cost"])
+    assert agrees(**terms)["threshold"] == cheapest["threshold"]
+    page.get_by_label("Share of positives to come").fill("7")
+    page.get_by_text("prevalence must be").wait_for()
+    assert shown(page, "cost") == said(cheapest["cost"])  # what stood there stays
+    page.get_by_label("Share of positives to come").fill("0.05")
+    page.get_by_text("prevalence must be").wait_for(state="detached")
+    # The logarithmic picture has the same mark.
+    page.get_by_role("link", name="Log FPR").click()
+    assert page.locator('[data-picture="log"] .cut').is_visible()
+    assert not page.locator('[data-picture="linear"]').is_visible()
+    page.get_by_role("heading", name="Importance").wait_for()
+    page.wait_for_load_state("networkidle")
+    window.check()
+
+
+def test_a_row_is_scored_and_the_parts_come_by_themselves(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service, width=390, dark=True)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    page.get_by_role("button", name="Score", exact=True).wait_for()
+    assert page.get_by_role("textbox", name="age").input_value() != ""  # of the first row
+    page.get_by_role("textbox", name="age").fill("forty")
+    page.get_by_role("button", name="Score", exact=True).click()
+    page.get_by_text("'age' must be a finite number").wait_for()
+    assert page.get_by_role("textbox", name="age").input_value() == "forty"
+    page.get_by_role("textbox", name="age").fill("44.5")
+    page.locator("#score").get_by_label("member").select_option("true")
+    page.locator("#score").get_by_label(NASTY).select_option("")
+    page.get_by_role("button", name="Score", exact=True).click()
+    row = {"age": 44.5, "member": True, NASTY: None}
+    explained = world.api.post(f"/v1/models/{world.first}/explain", json={"rows": [row]}).json()
+    reasons = explained["explanations"][0]
+    page.get_by_text(f"Score {reasons['score']:.4f}").wait_for()
+    text = page.locator("#score").inner_text()
+    assert f"{100 * reasons['fpr']:.2f} % of the negatives" in text
+    assert f"{reasons['contributions']['age']:.3g}" in text
+    for heading in ("Importance of features", "Partial dependence", "Beside plain algorithms"):
+        assert page.get_by_role("heading", name=heading).is_visible()
+    page.locator("#dependence").get_by_label("Feature").select_option("member")
+    page.locator("#dependence").get_by_text("same value of member").wait_for()
+    page.wait_for_load_state("networkidle")
+    window.check()
+
+
+def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..., Any]) -> None:
+    first, second = (world.train(name="moved") for _ in range(2))
+    window = visit(world.service)
+    window.expect("412")
+    window.sign_in(world.service.key())
+    page = window.open(f"/console/models/{first}")
+    page.get_by_label("New alias").fill("live")
+    page.get_by_role("button", name="Make alias").click()
+    page.get_by_text("moved@live", exact=True).first.wait_for()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page = window.open(f"/console/models/{second}")
+    move = page.get_by_role("button", name="Point live here")
+    move.wait_for()
+    address = "/v1/models/moved/aliases/live"
+    world.api.put(address, json={"model_id": second}, headers={"If-Match": '"1"'})
+    world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
+    move.click()
+    page.get_by_text("Somebody has changed it since you opened the page").wait_for()
+    assert "is at revision 3, not 1" in page.locator("#part").inner_text()
+    window.check()
+    page.get_by_role("button", name="Point live here").click()
+    page.get_by_text("moved@live", exact=True).first.wait_for()
+    assert world.api.get(address).json()["model_id"] == second
+
+
+# --- by plain HTTP -------------------------------------------------------------------------------
+
+
+def text_of(answer: httpx.Response) -> str:
+    """The page's words, without its tags."""
+    assert NASTY not in answer.text
+    assert "<img src=x>" not in answer.text
+    assert "<b>yes" not in answer.text
+    assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=[\"']", answer.text)
+    return html.unescape(re.sub(r"<[^>]+>", " ", answer.text))
+
+
+def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
+    text = text_of(ours.get("/console/models"))
+    assert "churn:1" in text
+    assert "partial AUC, FPR 0 to 0.2" in text
+    assert "There is no model of the name “nothing”" in text_of(
+        ours.get("/console/models", name="nothing")
+    )
+    bad = ours.get("/console/models", name="<b>")
+    assert bad.status_code == 422
+    assert "name must match" in text_of(bad)
+    assert 'value="&lt;b&gt;"' in bad.text
+    api = world.api.get("/v1/models", params={"limit": 1}).json()
+    older = ours.get("/console/models", after=api["next"])
+    assert api["data"][0]["id"] not in older.text
+    assert ours.get("/console/models", after="nonsense").status_code == 422
+
+
+def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None:
+    page = ours.get(world.page)
+    text = text_of(page)
+    metrics = world.ask("metrics")
+    for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)", "holdout, fraction 0.25"):
+        assert words in text
+    assert len(page.content) < 150_000
+    for part in PARTS:
+        assert (f'href="{world.page}/{part}"' in page.text) == (part != "leaderboard")
+    for scale in ("linear", "log"):
+        other = ours.get(world.page, scale=scale).text
+        assert f'<div data-picture="{scale}">' in other
+        assert other.count("data-picture=") - other.count("hidden>") <= 1
+    asked = ours.get(
+        world.page, by="fpr", at="0.1", cost_false_positive="1", cost_false_negative="2"
+    )
+    cut = world.ask("operating-point", fpr=0.1, cost_false_positive=1, cost_false_negative=2)
+    text = text_of(asked)
+    for name in ("tpr_at_fpr", "precision", "cost"):
+        assert f"{cut[name]['value']:.4f}" in text
+    assert repr(cut["threshold"]) in text
+    training = text_of(ours.get(world.page, on="train"))
+    assert f"{world.ask('metrics', on='train')['auc']['value']:.3f}" in training
+    assert ours.get(world.page, on="moon").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"by": "fpr", "at": "x"}, "fpr"),
+        ({"by": "tpr", "at": ""}, "exactly one of fpr, tpr and threshold"),
+        ({"by": "threshold", "at": "1e999"}, "threshold"),
+        ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "cost_false_positive"),
+        ({"cost_false_positive": NASTY}, "cost_false_positive"),
+        ({"prevalence": "1"}, "prevalence"),
+    ],
+)
+def test_what_is_wrong_with_a_question_is_said_and_kept(
+    world: World, ours: Browser, query: dict[str, str], words: str
+) -> None:
+    answer = ours.get(world.page, **query)
+    assert answer.status_code == 200
+    problem = re.search(r'<div class="problem"[^>]*>(.*?)</div>', answer.text, re.DOTALL)
+    assert problem is not None
+    assert words in text_of(answer)
+    for value in filter(None, query.values()):
+        assert (
+            f'"{html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")}"'
+            in answer.text
+        )
+
+
+def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
+    terms = {"cost_false_positive": 2, "cost_false_negative": 3}
+    table = ours.get(f"{world.page}/cuts", **terms).json()
+    cuts = world.ask("operating-points", points=300, **terms)
+    assert table["problem"] is None
+    assert table["thresholds"] == [cut["threshold"] for cut in cuts["points"]]
+    assert table["places"]["cost"] == cuts["least_cost"]
+    at = 3 * table["figures"].index("cost")
+    for row, cut in zip(table["cuts"], cuts["points"], strict=True):
+        figure = cut["cost"]
+        assert row[at : at + 3] == pytest.approx(
+            [figure[end] for end in ("value", "low", "high")], rel=1e-4
+        )
+    bad = ours.get(f"{world.page}/cuts", prevalence="2").json()
+    assert "prevalence" in bad["problem"]
+    of_objective = ours.get(f"/console/models/{world.second}/cuts").json()
+    assert (
+        of_objective["places"]["objective"]
+        == world.ask("operating-points", world.second, points=300)["of_objective"]
+    )
+
+
+def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
+    for part in PARTS:
+        page = ours.get(f"{world.page}/{part}")
+        assert page.status_code == 200, part
+        assert "churn:1" in text_of(page)
+        fragment = ours.client.get(f"{world.page}/{part}", headers={"HX-Request": "true"})
+        assert "<html" not in fragment.text
+        assert text_of(fragment).strip() in text_of(page)
+    assert NASTY in text_of(ours.get(f"{world.page}/importance"))
+    chosen = text_of(ours.get(f"{world.page}/dependence", feature=NASTY))
+    assert f"same value of {NASTY}" in chosen
+    assert WORD in chosen
+    assert "feature 'no' is unknown" in text_of(ours.get(f"{world.page}/dependence", feature="no"))
+    assert "logistic" in text_of(ours.get(f"{world.page}/controls"))
+    tree = ours.get(f"/console/models/{world.second}/structure")
+    assert "ranking tree of" in text_of(tree)
+    drawing = ours.get(f"/console/models/{world.second}/download/tree.svg")
+    assert drawing.headers["content-type"] == "image/svg+xml"
+    assert "sandbox" in drawing.headers["content-security-policy"]
+
+
+def test_downloads(world: World, ours: Browser) -> None:
+    for name, kind in (
+        ("report.html", "text/html"),
+        ("report.md", "text/markdown"),
+        ("roc.csv", "text/csv"),
+        ("artifact", "application/octet-stream"),
+        ("structure.json", "application/json"),
+    ):
+        answer = ours.get(f"{world.page}/download/{name}")
+        assert answer.status_code == 200, name
+        assert answer.headers["content-type"].startswith(kind)
+    direct = world.api.get(f"/v1/models/{world.first}/artifact").content
+    assert ours.get(f"{world.page}/download/artifact").content == direct
+    for name in ("nothing", "out-of-fold.csv"):
+        assert ours.get(f"{world.page}/download/{name}").status_code == 404
+
+
+def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
+    form = ours.get(f"{world.page}/score")
+    preview = world.api.get(f"/v1/datasets/{world.dataset_id}/preview?limit=1").json()
+    assert f'value="{preview["data"][0][0]:g}"' in form.text
+    bad = ours.post(f"{world.page}/score", f0=NASTY, f1="true", f2="")
+    assert bad.status_code == 422
+    assert "must be a finite number" in text_of(bad)
+    assert "&lt;script&gt;" in bad.text
+    for number in ("nan", "inf", "1e999"):
+        assert ours.post(f"{world.page}/score", f0=number, f1="", f2="").status_code == 422
+    good = ours.post(f"{world.page}/score", f0="44", f1="false", f2=WORD)
+    row = {"age": 44, "member": False, NASTY: WORD}
+    scored = world.api.post(f"/v1/models/{world.first}/score", json={"rows": [row]}).json()
+    assert f"Score {scored['scores'][0]:.4f}" in re.sub(r"\s+", " ", text_of(good))
+    chain = world.train(algorithm={"name": "martirank", "n_rounds": 2}, name="chain")
+    other = text_of(ours.post(f"/console/models/{chain}/score", f0="44", f1="true", f2=""))
+    assert "Score " in other
+    assert "not sums of parts per feature" in other
+    for body in ("[", "[1]", '{"age": 1}', json.dumps({NASTY: 1})):
+        answer = ours.post(f"{world.page}/score", row=body)
+        assert answer.status_code == 422, body
+
+
+def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
+    page = world.page
+    for alias in ("A!", "", " ", "a/b", "../x", "?", NASTY):
+        answer = ours.post(f"{page}/aliases", alias=alias)
+        assert answer.status_code == 422, alias
+        assert "an alias must " in text_of(answer)
+        assert f'value="{alias.strip()}"' in html.unescape(answer.text)
+    assert ours.post(f"{page}/aliases", alias="champion").status_code == 303
+    again = ours.post(f"{page}/aliases", alias="champion")
+    assert again.status_code == 412
+    assert "exists already, at revision 1" in text_of(again)
+    second = f"/console/models/{world.second}"
+    assert "Point champion here" in text_of(ours.get(f"{second}/aliases"))
+    assert ours.post(f"{second}/aliases", alias="champion", revision="7").status_code == 412
+    assert ours.post(f"{second}/aliases", alias="champion", revision="1").status_code == 303
+    shown = re.sub(r"\s+", " ", text_of(ours.get(f"{second}/aliases")))
+    assert "points to version 2 , this one" in shown
+    assert shown.index("version 2 , 20") < shown.index("version 1 , 20")  # the history
+    assert "churn@champion" in text_of(ours.get(second))
+    assert "churn:2" in text_of(ours.get("/console/models/churn@champion"))
+    used = ours.post(f"{second}/delete")
+    assert used.status_code == 409
+    assert "is in use as churn@champion" in text_of(used)
+    gone = world.train(name="gone")
+    assert ours.post(f"/console/models/{gone}/delete").headers["location"] == "/console/models"
+    assert ours.get(f"/console/models/{gone}").status_code == 404
+
+
+def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
+    reader = Browser(world.service, scopes=["read"])
+    page = reader.get(world.page).text
+    aliases = reader.get(f"{world.page}/aliases").text
+    for words in ("Delete", f"{world.page}/score", "Make alias", "Point "):
+        assert words not in page + aliases
+    for part, fields in (("aliases", {"alias": "x"}), ("delete", {}), ("score", {"f0": "1"})):
+        assert reader.post(f"{world.page}/{part}", **fields).status_code == 403, part
+    scorer = Browser(world.service, scopes=["score"])
+    assert scorer.get(world.page).status_code == 403
+
+
+def test_another_owner_sees_nothing(world: World) -> None:
+    stranger = Browser(world.service, STRANGER)
+    assert "churn" not in stranger.get("/console/models").text
+    for part in ("", *(f"/{part}" for part in PARTS), "/score", "/cuts", "/download/artifact"):
+        for ref in (world.first, "churn", "churn:1"):
+            assert stranger.get(f"/console/models/{ref}{part}").status_code == 404, part
+    for part in ("aliases", "delete", "score"):
+        assert stranger.post(f"{world.page}/{part}", alias="mine").status_code == 404
+    assert stranger.get("/console/models/{{ 7 * 7 }}").status_code == 404
+
+
+def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) -> None:
+    api, service = world.api, world.service
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(120, 2)).round(2).tolist()
+    tagged = "".join(f"{a},{b},{int(a > 0)},{int(b > a)}\n" for a, b in rows)
+    answer = api.post(
+        "/v1/datasets",
+        params={"kind": "multilabel", "labels": "hot, big"},
+        content="a,b,hot,big\n" + tagged,
+        headers={"Content-Type": "text/csv"},
+    )
+    service.work()
+    dataset_id = answer.json()["id"]
+    service.train(api, dataset_id, name="tags", algorithm={"name": "adaboost_mr", "n_rounds": 3})
+    page = "/console/models/tags"
+    text = text_of(ours.get(page))
+    for words in ("Mean AUC", "hot", "big", "2 of 2"):
+        assert words in text
+    assert "Threshold" not in text
+    for part in PARTS:
+        assert ours.get(f"{page}/{part}").status_code == 200, part
+    assert "big" in text_of(ours.get(f"{page}/importance", label="big"))
+    scored = text_of(ours.post(f"{page}/score", f0="1", f1="2", label="big"))
+    assert "Reasons for big" in scored
+
+    items = "".join(f"m{i},{a},{b}\n" for i, (a, b) in enumerate(rows[:40]))
+    answer = api.post(
+        "/v1/datasets",
+        params={"kind": "preferences", "item": "film"},
+        content="film,a,b\n" + items,
+        headers={"Content-Type": "text/csv"},
+    )
+    service.work()
+    dataset_id = answer.json()["id"]
+    better = [
+        (i, k) if rows[i][0] > rows[k][0] else (k, i) for i in range(40) for k in range(i + 1, 40)
+    ]
+    api.put(
+        f"/v1/datasets/{dataset_id}/pairs",
+        content="better,worse\n" + "".join(f"m{i},m{k}\n" for i, k in better),
+        headers={"Content-Type": "text/csv"},
+    )
+    service.work()
+    service.train(api, dataset_id, name="films")
+    text = text_of(ours.get("/console/models/films"))
+    assert "Pairs in order" in text
+    assert "aimed at pair order" in re.sub(r"\s+", " ", text)
+    assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
+
+    service.train(api, world.dataset_id, name="unjudged", validation={"method": "none"})
+    unjudged = text_of(ours.get("/console/models/unjudged"))
+    assert "has no validation" in unjudged
+    assert "Reasons" in text_of(ours.post("/console/models/unjudged/score", f0="1", f1="", f2=""))
