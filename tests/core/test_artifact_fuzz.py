@@ -16,7 +16,7 @@ from long_form import LONG_FORM
 from core.artifact import save
 
 fuzz = settings(
-    max_examples=500 if LONG_FORM else 12,
+    max_examples=500 if LONG_FORM else 8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -105,7 +105,7 @@ def test_ranks(algorithm):
 
 def test_one_thread_or_two_same_bits(algorithm):
     X, y = make_table(n=350_000, d=3)  # large enough for every way that threads are used
-    ranker = make(algorithm, n_rounds=5, **FEW)
+    ranker = make(algorithm, n_rounds=2, **FEW)
     assert_same_state(*on_one_thread_and_on_all(lambda: clone(ranker).fit(X, y)))
 
 
@@ -164,13 +164,13 @@ def test_tables_and_arrays_alike(algorithm):
     names = list("abcde")
     frame = pd.DataFrame(X, columns=names)
     table = pa.table({name: pa.array(X[:, j], from_pandas=True) for j, name in enumerate(names)})
-    expected = algorithm().fit(X, y).decision_function(X)
+    expected = make(algorithm, n_rounds=20, **FEW).fit(X, y).decision_function(X)
     for columns in (frame, table):
-        ranker = algorithm().fit(columns, y)
+        ranker = make(algorithm, n_rounds=20, **FEW).fit(columns, y)
         assert ranker.feature_names_in_.tolist() == names
         assert (ranker.decision_function(columns) == expected).all()
     single = X.astype(np.float32)
-    ranker = algorithm().fit(single, y)
+    ranker = make(algorithm, n_rounds=20, **FEW).fit(single, y)
     assert (
         ranker.decision_function(single) == ranker.decision_function(single.astype(float))
     ).all()
@@ -317,7 +317,7 @@ def test_a_class_without_weight_is_refused(algorithm):
 
 def test_other_columns_than_at_fit_are_refused(algorithm):
     X, y = make_table()
-    ranker = algorithm().fit(X, y)
+    ranker = make(algorithm, n_rounds=5, **FEW).fit(X, y)
     with pytest.raises(InvalidData, match=r"X has 3 features, but .* is expecting 5 features"):
         ranker.decision_function(X[:, :3])
     if hasattr(ranker, "contributions"):
@@ -325,7 +325,7 @@ def test_other_columns_than_at_fit_are_refused(algorithm):
             ranker.contributions(X[:, :3])
     with pytest.raises(InvalidData, match="infinity"):
         ranker.predict(np.full((1, 5), np.inf))
-    named = algorithm().fit(pd.DataFrame(X, columns=list("abcde")), y)
+    named = make(algorithm, n_rounds=5, **FEW).fit(pd.DataFrame(X, columns=list("abcde")), y)
     with pytest.raises(InvalidData, match="feature names"):
         named.decision_function(pd.DataFrame(X, columns=list("abcdf")))
 
