@@ -152,3 +152,13 @@ def test_a_forest_has_the_mean_of_its_trees():
     assert forest.feature_importances_ == pytest.approx(np.mean([one.squared for one in each], 0))
     assert forest.auc_gains_ == pytest.approx(np.mean([one.linear for one in each], 0))
     assert np.argsort(-forest.feature_importances_)[0] == 1
+
+
+def test_partial_dependence_of_a_tree():
+    X, y, weight = table()
+    ranker = TreeRank(max_depth=4).fit(X, y)
+    found = ranker.partial_dependence(X, [1, 3], sample_weight=weight, n_points=5)
+    moved = X.copy()
+    moved[:, 1], moved[:, 3] = found.axes[0].values[2], found.axes[1].values[0]
+    expected = np.average(ranker.decision_function(moved), weights=weight)
+    assert found.scores[2, 0] == pytest.approx(expected)
