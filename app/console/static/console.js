@@ -30,10 +30,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => { busy.textContent = "The service does not answer. Trying again …"; });
 
-// What scrolls sideways can be reached by keyboard.
+// What scrolls can be reached by keyboard.
 const reach = () => {
   for (const part of document.querySelectorAll(".scroll")) {
-    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+    if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;
     else part.removeAttribute("tabindex");
   }
 };
