@@ -25,8 +25,8 @@ from app.models.schemas import (
     AliasTarget,
     AnyMetrics,
     BandKind,
+    ListedModel,
     Model,
-    ModelSummary,
     OperatingPoint,
     OperatingPoints,
     Part,
@@ -37,9 +37,9 @@ from app.models.schemas import (
     cut_of,
     cuts_of,
     finite,
+    listed_of,
     metrics_of,
     model_of,
-    summary_of,
 )
 from app.platform.errors import Invalid, Unavailable
 
@@ -68,13 +68,13 @@ def list_models(
     caller: CallerDep,
     paging: PagingDep,
     name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
-) -> PageOf[ModelSummary]:
+) -> PageOf[ListedModel]:
     """The owner's models, newest first."""
     page = context.db.reading(
         models.list_page, caller.owner, name=name, limit=paging.limit, after=paging.after
     )
-    return PageOf[ModelSummary](
-        data=[summary_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    return PageOf[ListedModel](
+        data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
 
 

@@ -217,6 +217,24 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
     return session.scalars(statement).all()
 
 
+def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """The aliases of some models, each after its model's id, in order."""
+    statement = (
+        select(ModelAlias.model_id, ModelAlias.alias)
+        .where(ModelAlias.owner == owner, ModelAlias.model_id.in_(model_ids))
+        .order_by(ModelAlias.alias)
+    )
+    return [(model_id, alias) for model_id, alias in session.execute(statement)]
+
+
+def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[ModelMetrics]:
+    """The metrics of some models on a part. The caller has seen that the models are the owner's."""
+    statement = select(ModelMetrics).where(
+        ModelMetrics.model_id.in_(model_ids), ModelMetrics.part == part
+    )
+    return session.scalars(statement).all()
+
+
 def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:
     """Insert the alias; false if it is there already, be it since a moment."""
     statement = (

@@ -11,7 +11,7 @@ from pydantic import Field
 from app.http.schemas import Body, DatasetVersion, Interval, Resource, Text, Timestamp
 from app.models.margins import WindowBound as Found
 from app.models.margins import WindowBounds as FoundBounds
-from app.models.service import AliasState, is_approximate
+from app.models.service import AliasState, Listed, is_approximate
 from app.models.service import CutsAlong as FoundCuts
 from app.platform.tables import Model as ModelRow
 
@@ -266,7 +266,7 @@ class Artifact(Resource):
 
 
 class ModelSummary(Resource):
-    """A model in a list."""
+    """What a list and a model itself tell alike."""
 
     id: str
     name: str
@@ -297,6 +297,15 @@ class ModelSummary(Resource):
     created_at: Timestamp
 
 
+class ListedModel(ModelSummary):
+    """A model in a list, with what one looks for there."""
+
+    aliases: list[str]
+    auc: Interval | None = Field(
+        description="On validation rows. Null without validation, and for pairs and several labels: see …/metrics."
+    )
+
+
 class Model(ModelSummary):
     """A trained ranker."""
 
@@ -316,9 +325,11 @@ class Model(ModelSummary):
     artifact: Artifact
 
 
-def summary_of(row: ModelRow) -> ModelSummary:
-    """Show a row in a list."""
-    return ModelSummary(**_common(row))
+def listed_of(found: Listed) -> ListedModel:
+    """Show a model in a list."""
+    row = found.metrics
+    auc = None if row is None else Interval(value=row.auc, low=row.auc_low, high=row.auc_high)
+    return ListedModel(**_common(found.model), aliases=found.aliases, auc=auc)
 
 
 def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | None) -> Model:

@@ -27,6 +27,7 @@ from app.platform.tables import (
     ModelAlias,
     ModelAliasHistory,
     ModelCurve,
+    ModelMetrics,
 )
 from core import metrics as core_metrics
 
@@ -78,13 +79,29 @@ def is_approximate(model: Model, part: str) -> bool:
     return part == VALIDATION and model.validation.get("method") == "cross_validation"
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A model in a list, with its aliases and its metrics on validation rows."""
+
+    model: Model
+    aliases: list[str]
+    metrics: ModelMetrics | None
+
+
 def list_page(
     session: Session, owner: str, *, name: str | None, limit: int, after: str | None
-) -> Page[Model]:
+) -> Page[Listed]:
     """The owner's models, newest first."""
     if name is not None and not re.fullmatch(_NAME, name):
         raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
-    return rows.list_page(session, owner, name=name, limit=limit, after=after)
+    page = rows.list_page(session, owner, name=name, limit=limit, after=after)
+    ids = [model.id for model in page.data]
+    aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
+    for model_id, alias in rows.aliases_of(session, owner, ids):
+        aliases[model_id].append(alias)
+    metrics = {row.model_id: row for row in rows.areas_of(session, ids, VALIDATION)}
+    data = [Listed(model, aliases[model.id], metrics.get(model.id)) for model in page.data]
+    return Page(data, page.has_more, page.next)
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

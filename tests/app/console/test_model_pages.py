@@ -246,6 +246,7 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
     text = text_of(ours.get("/console/models"))
     assert "churn:1" in text
     assert "partial AUC, FPR 0 to 0.2" in text
+    assert f"{world.ask('metrics')['auc']['value']:.3f}" in text
     assert "There is no model of the name “nothing”" in text_of(
         ours.get("/console/models", name="nothing")
     )

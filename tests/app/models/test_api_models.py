@@ -191,6 +191,15 @@ def test_aliases(service_on_both: Service) -> None:
         name: value for name, value in client.get(address).json().items() if name != "history"
     }
     assert client.get("/v1/models/other/aliases").json()["data"] == []
+    listed = client.get("/v1/models").json()["data"]
+    assert {each["id"]: each["aliases"] for each in listed} == {
+        first: ["champion"],
+        second: ["canary"],
+        other: [],
+    }
+    for each in listed:
+        metrics = client.get(f"/v1/models/{each['id']}/metrics").json()
+        assert each["auc"] == metrics["auc"]
     stranger = service.client(service.key(STRANGER))
     for caller, name in ((stranger, "churn"), (client, "nothing"), (client, "A!")):
         assert caller.get(f"/v1/models/{name}/aliases").status_code == 404
