@@ -17,7 +17,7 @@ from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Job
 from app.scoring import inputs as tables
-from app.training.samples import score
+from app.training.interpretation import score
 
 if TYPE_CHECKING:
     from core import metrics

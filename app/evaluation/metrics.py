@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import LEAST_PER_CLASS
 from app.ingest.rows import Hashes
 from app.models import repository as model_rows
 from app.models.objectives import WHOLE, Window
-from app.models.service import VALIDATION, curve_of, heights_of
-from app.platform.errors import Invalid
+from app.models.service import VALIDATION, curve_of, heights_of, read_curve, write_curve
 from app.platform.sql import Session
 from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from app.scoring.inputs import read_rows
+from app.training.interpretation import score
 from app.training.multilabel import read_part
-from app.training.preferences import read_items
-from app.training.samples import score, score_labels
+from app.training.preferences import pair_counts, read_items
 
 if TYPE_CHECKING:
     from core.metrics import Interval, OperatingPoint, RocCurve
@@ -33,17 +31,18 @@ Json = dict[str, Any]
 
 
 class Measure(Protocol):
-    """A ranker's scores of a table, to be measured in several ways."""
+    """A ranker's scores of a table, to be measured in several ways.
+
+    `notes` is what the owner of the evaluation should know about the table.
+    """
+
+    notes: list[str]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """What an evaluation says: areas and counts, and what the model's threshold does here, if it has one."""
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The areas alone, each named as `remember_validation` names those of the validation."""
-
-    @property
-    def notes(self) -> list[str]:
-        """What is to be said of the table."""
 
 
 class BipartiteMeasure:
@@ -125,15 +124,7 @@ class PreferenceMeasure:
         from core.metrics import summarise_pairs
 
         summary = summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
-        return {
-            "pair_order": summary.order._asdict(),
-            "misrank_fraction": summary.misrank_fraction,
-            "ties": summary.ties,
-            "pairs": summary.pairs,
-            "items": summary.items,
-            "weight": summary.weight,
-            "effective_pairs": summary.effective_pairs,
-        }
+        return {"pair_order": summary.order._asdict(), **pair_counts(summary)}
 
 
 class MultilabelMeasure:
@@ -142,27 +133,10 @@ class MultilabelMeasure:
     def __init__(self, ranker: Ranker, table: Mapping[str, Any], features: Sequence[str]) -> None:
         self._labels: list[str] = table["labels"]
         self._part = read_part(table, features, self._labels)
-        self._scores = score_labels(ranker, self._part.table, len(self._labels))
+        self._scores = score(ranker, self._part.table, len(self._labels))
         self._judged = self._part.judged().tolist()
-        if not any(self._judged):
-            raise Invalid(
-                f"the dataset must have a label with at least {LEAST_PER_CLASS} rows of each class, "
-                f"got none among {len(self._labels)} labels",
-                code="too_few_rows",
-            )
-
-    @property
-    def notes(self) -> list[str]:
-        """Which labels cannot be judged here."""
-        named = zip(self._labels, self._judged, strict=True)
-        without = [label for label, judged in named if not judged]
-        if not without:
-            return []
-        shown = ", ".join(map(repr, without[:10]))
-        return [
-            f"{len(without)} labels have fewer than {LEAST_PER_CLASS} rows of a class in the dataset, "
-            f"and so no AUC: {shown}"
-        ]
+        self._part.check(self._labels, "the dataset")
+        self.notes = self._part.notes(self._labels, "the dataset, and so no AUC")
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The AUC of each label, and its partial AUCs."""
@@ -289,8 +263,7 @@ def remember_validation(
             "scores were not compared: those of the validation came from the rankers of the folds, "
             "not from this one"
         ]
-    curve = curve_of(row)
-    np.stack((curve.fpr, curve.tpr, curve.thresholds)).tofile(workdir / _CURVE_FILE)
+    write_curve(workdir / _CURVE_FILE, curve_of(row))
     effective = [found[0].positive_effective, found[0].negative_effective]
     return remembered | {"curve": _CURVE_FILE, "effective": effective}, []
 
@@ -341,7 +314,6 @@ def measure_drift(
 
     `areas` are the evaluation's, at the same level and over the same windows.
     """
-    from core.metrics import RocCurve
     from core.metrics.comparison import holm
 
     after = {_key(area): area for area in areas}
@@ -352,8 +324,7 @@ def measure_drift(
     ]
     shifts = []
     if scored is not None and "curve" in before:
-        kept = RocCurve(*np.fromfile(workdir / before["curve"]).reshape(3, -1))
-        shifts = _shifts(kept, before["effective"], scored)
+        shifts = _shifts(read_curve(workdir / before["curve"]), before["effective"], scored)
     tests = [*tested, *shifts]
     adjusted = holm(np.array([test["p_value"] for test in tests])).tolist()
     for test, p_value in zip(tests, adjusted, strict=True):

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from app.datasets.tasks import hold_inputs
 from app.evaluation import metrics
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
@@ -65,8 +63,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     curve = None
     if isinstance(measure, BipartiteMeasure):
         curve = _CURVE_FILE
-        points = measure.curve
-        np.stack((points.fpr, points.tpr, points.thresholds)).astype("<f8").tofile(workdir / curve)
+        models.write_curve(workdir / curve, measure.curve)
     drifted = None
     if (before := payload["validation"]) is not None:
         areas = measure.areas(_windows_of(before), before["level"])
@@ -99,8 +96,8 @@ def publish(
     """Pack the curve, where there is one."""
     if not result["curve"]:
         return []
-    path = Path(result["workdir"]) / result["curve"]
-    return [_curve_row(claim.spec["evaluation_id"], path)]
+    columns = models.curve_columns(Path(result["workdir"]) / result["curve"])
+    return [EvaluationCurve(evaluation_id=claim.spec["evaluation_id"], **columns)]
 
 
 def complete(
@@ -114,20 +111,6 @@ def complete(
     found = {name: result[name] for name in ("metrics", "drift", "warnings")}
     EVALUATIONS.write(session, claim, claim.spec["evaluation_id"], **found)
     session.add_all(published)
-
-
-def _curve_row(evaluation_id: str, path: Path) -> EvaluationCurve:
-    from core.metrics import RocCurve
-
-    columns = np.fromfile(path, dtype="<f8").reshape(3, -1)
-    curve = RocCurve(*columns)
-    return EvaluationCurve(
-        evaluation_id=evaluation_id,
-        points=len(curve),
-        fpr=curve.fpr.tobytes(),
-        tpr=curve.tpr.tobytes(),
-        thresholds=curve.thresholds.tobytes(),
-    )
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:

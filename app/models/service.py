@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,27 @@ def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
         np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
     )
     return core_metrics.RocCurve(fpr, tpr, thresholds)
+
+
+def write_curve(path: Path, curve: core_metrics.RocCurve) -> None:
+    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as they will lie in SQL."""
+    np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
+
+
+def read_curve(path: Path) -> core_metrics.RocCurve:
+    """Read what `write_curve` has written."""
+    return core_metrics.RocCurve(*np.fromfile(path, dtype="<f8").reshape(3, -1))
+
+
+def curve_columns(path: Path) -> dict[str, Any]:
+    """What `write_curve` has written, as the columns of a stored curve."""
+    fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
+    return {
+        "points": len(fpr),
+        "fpr": fpr.tobytes(),
+        "tpr": tpr.tobytes(),
+        "thresholds": thresholds.tobytes(),
+    }
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from app.models import service as models
 from app.models.schemas import AnyMetrics, Cut, Model, cut_of, metrics_of, model_of
 from app.reports.sections import warnings
 from app.reports.service import Facts
-from app.training.importance import METHODS
+from app.training.interpretation import METHODS
 from app.training.schemas import Controls, FoldAuc, Leaderboard, controls_of, leaderboard_of
 
 

@@ -16,7 +16,7 @@ from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.sql import Session
 from app.platform.tables import Model, ModelSample
 from app.scoring.service import Served
-from app.training import samples
+from app.training.interpretation import read_sample
 
 if TYPE_CHECKING:
     from core.explain import Axis, VariableDependence
@@ -89,7 +89,7 @@ def average(subject: Subject, served: Served, *, label: str | None, n_points: in
 
     position = served.label(label)
     ranker = served.ranker
-    X, weight = samples.read(subject.kept)
+    X, weight = read_sample(subject.kept)
     axes = [
         make_axis(
             j,
@@ -133,7 +133,7 @@ def decompose(subject: Subject, served: Served) -> FoundVariables:
             f"model {model.id} has one for each of {len(served.labels)} labels",
             code="unsupported",
         )
-    X, weight = samples.read(subject.kept)
+    X, weight = read_sample(subject.kept)
     known = tuple(feature["name"] for feature in model.features)
     table = CodedTable(X, known, served.ranker.categories_)
     found = variable_dependence(

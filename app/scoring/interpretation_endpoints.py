@@ -22,7 +22,7 @@ from app.scoring.schemas import (
     dependence_of,
     variables_of,
 )
-from app.training import importance as importances
+from app.training import interpretation
 from core.bounds import LEAST_THETA
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def read_importance(
     *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
 ) -> Importance:
     """Measured when the model was trained; `method` says in what sense. 404 for a model that has none."""
-    return Importance.model_validate(context.db.reading(importances.read, caller.owner, ref, label))
+    return Importance.model_validate(
+        context.db.reading(interpretation.read_importance, caller.owner, ref, label)
+    )
 
 
 @router.get("/{ref}/partial-dependence", summary="How do scores depend on a feature?")

@@ -57,9 +57,7 @@ def prepare(
 def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> Json:
     curve = model_rows.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
-        points = models.curve_of(curve)
-        columns = np.stack((points.fpr, points.tpr, points.thresholds))
-        columns.astype("<f8").tofile(workdir / _CURVE_FILE)
+        models.write_curve(workdir / _CURVE_FILE, models.curve_of(curve))
     return {
         "id": model.id,
         "sha256": model.artifact_sha256,
@@ -145,7 +143,6 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 def _load(model: Mapping[str, Any], workdir: Path, *, typed: bool) -> Served:
     from core import artifact
-    from core.metrics import RocCurve
 
     ranker = artifact.load(Path(model["path"]).read_bytes())
     features = model["features"]
@@ -156,7 +153,7 @@ def _load(model: Mapping[str, Any], workdir: Path, *, typed: bool) -> Served:
         ]
     curve = None
     if model["curve"] is not None:
-        curve = RocCurve(*np.fromfile(workdir / model["curve"], dtype="<f8").reshape(3, -1))
+        curve = models.read_curve(workdir / model["curve"])
     index = FeatureIndex(features, ranker.categories_)
     return Served(model["id"], ranker, index, curve, model["sha256"], model["labels"])
 

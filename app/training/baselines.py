@@ -17,7 +17,6 @@ import numpy as np
 
 from app.models.objectives import WHOLE, window_of
 from app.platform.sql import Json
-from app.platform.tables import ModelControls
 from app.training.bipartite import LEVEL, HeldOutRows, windows_of
 from app.training.search import AUTO
 from core.parameters import list_parameters
@@ -43,7 +42,6 @@ LATE = 1.5
 """Times the seconds that are left for it, after which a fit is given up."""
 
 CHOSEN = "chosen"
-_KEPT = ("level", "controls", "windows", "decided_on", "skipped")
 
 
 def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> Json:
@@ -208,8 +206,3 @@ def _compare(
     return cross_validated_compare(
         judged.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **same
     )
-
-
-def row_of(model_id: str, found: Mapping[str, Any]) -> ModelControls:
-    """What is kept of it."""
-    return ModelControls(model_id=model_id, **{key: found[key] for key in _KEPT})

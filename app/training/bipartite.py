@@ -14,15 +14,23 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.models import margins
 from app.models.objectives import value_of, window_of
+from app.models.service import write_curve
 from app.platform.errors import Invalid
-from app.platform.sql import Base, Json
-from app.platform.tables import ModelCurve, ModelMetrics, ModelPartialAuc
-from app.training.samples import draw, draw_classes, score
-from app.training.splits import CROSS_VALIDATION, HOLDOUT, InnerSplits, RowSplit, divide, split_rows
+from app.platform.sql import Json
+from app.training.interpretation import draw_classes, score
+from app.training.splits import (
+    CROSS_VALIDATION,
+    HOLDOUT,
+    InnerSplits,
+    RowSplit,
+    SplitData,
+    divide,
+    split_rows,
+)
 
 if TYPE_CHECKING:
     from core.checkpoint import SharedRanker
-    from core.metrics import RocCurve, Summary
+    from core.metrics import Summary
     from core.ranker import Callback, Floats, Ranker
     from core.selection import HeldOut
 
@@ -129,7 +137,7 @@ class BipartiteTable:
         return BipartiteSplitData(train, validation, self._features, divided)
 
 
-class BipartiteSplitData:
+class BipartiteSplitData(SplitData):
     """The rows to learn from, and those to judge by; `divided` keeps how the former are split once more."""
 
     def __init__(
@@ -145,7 +153,6 @@ class BipartiteSplitData:
         self._divided = divided
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Learn from the training part."""
         train = self.train
         ranker.fit(train.coded, train.y, train.weight, callback=callback)
 
@@ -161,7 +168,6 @@ class BipartiteSplitData:
         ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
     def thinned(self, share: float, seed: int) -> BipartiteSplitData:
-        """The same, learning from a share of the training part."""
         from core.selection import draw_rows
 
         thin = copy(self)
@@ -169,7 +175,6 @@ class BipartiteSplitData:
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
-        """The training part alone, split once more."""
         if inner not in self._divided:
             validation: Json = {
                 "method": CROSS_VALIDATION,
@@ -182,33 +187,21 @@ class BipartiteSplitData:
         parts = divide(self.train, *self._divided[inner][split])
         return BipartiteSplitData(*parts, self._features, {})
 
-    @property
-    def n_learnt(self) -> int:
-        """The rows to learn from."""
-        return len(self.train.y)
-
-    @property
-    def held_out(self) -> Any:
-        """What a ranker scores of the validation part."""
-        assert self.validation is not None
-        return self.validation.coded
+    def table(self, part: str) -> Table | None:
+        return self.train if part == "train" else self.validation
 
     def held_rows(self) -> HeldOut:
         """The labels of the validation part, its weights and groups."""
         from core.selection import HeldOut
 
-        held = self.validation
-        assert held is not None
+        held = self._known("validation")
         return HeldOut(held.y, held.weight, held.group)
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
-        """What scores of the validation part are worth by the objective."""
-        held = self.validation
-        assert held is not None
+        held = self._known("validation")
         return value_of(held.y, scores, held.weight, objective)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
-        """Measure the ranker on each part, and write its scores and curves beside."""
         from core.metrics import summarise
 
         parts: Json = {}
@@ -233,29 +226,12 @@ class BipartiteSplitData:
 
     def scores_of(self, ranker: Ranker, part: str) -> Floats:
         """The scores of a part's rows."""
-        table = self.train if part == "train" else self.validation
-        assert table is not None
-        return score(ranker, table)
-
-    def sample(self, part: str, seed: int) -> Table | None:
-        """A few rows of a part."""
-        table = self.train if part == "train" else self.validation
-        return None if table is None else draw(table, seed)
+        return score(ranker, self._known(part))
 
     def judges(self, seed: int) -> tuple[str, Table]:
-        """Rows of both classes to judge by."""
         if self.validation is None:
             return "train", draw_classes(self.train, seed)
         return "validation", draw_classes(self.validation, seed)
-
-    def training_values(self, feature: int) -> npt.NDArray[np.float64]:
-        """The values of a feature in the training part."""
-        return self.train.X[:, feature]
-
-    @property
-    def notes(self) -> list[str]:
-        """What the model's owner should know about the parts."""
-        return []
 
 
 def scores_file(part: str) -> str:
@@ -297,44 +273,3 @@ def partial_aucs_of(summary: Summary) -> list[Json]:
         {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
         for area in summary.partial_aucs
     ]
-
-
-def write_curve(path: Path, curve: RocCurve) -> None:
-    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as they will lie in SQL."""
-    np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
-
-
-def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
-    """What is kept in SQL of a part's metrics, curve and all."""
-    auc = metrics["auc"]
-    same = metrics.keys() - {"auc", "partial_aucs", "curve", "margins"}
-    rows: list[Base] = [
-        ModelMetrics(
-            model_id=model_id,
-            part=part,
-            auc=auc["value"],
-            auc_low=auc["low"],
-            auc_high=auc["high"],
-            **{name: metrics[name] for name in same},
-        )
-    ]
-    rows += [
-        ModelPartialAuc(model_id=model_id, part=part, **area) for area in metrics["partial_aucs"]
-    ]
-    if metrics["curve"]:
-        rows.append(_curve_row(model_id, part, workdir / metrics["curve"]))
-    if metrics["margins"]:
-        rows.append(margins.row_of(model_id, metrics["margins"], workdir))
-    return rows
-
-
-def _curve_row(model_id: str, part: str, path: Path) -> ModelCurve:
-    fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
-    return ModelCurve(
-        model_id=model_id,
-        part=part,
-        points=len(fpr),
-        fpr=fpr.tobytes(),
-        tpr=tpr.tobytes(),
-        thresholds=thresholds.tobytes(),
-    )

@@ -21,9 +21,10 @@ import numpy.typing as npt
 from app.jobs.handlers import Callback
 from app.platform.errors import Invalid
 from app.platform.sql import Json
-from app.training import importance, samples
-from app.training.bipartite import BipartiteSplitData
-from app.training.out_of_fold import CALIBRATION_FILE, quantiles_of
+from app.platform.tables import DatasetKind
+from app.training import interpretation
+from app.training.bipartite import BipartiteSplitData, BipartiteTable
+from app.training.multilabel import MultilabelSplitData
 from app.training.plan import (
     BASELINE,
     FIT,
@@ -36,9 +37,10 @@ from app.training.plan import (
     scope_of,
     trial_of,
 )
+from app.training.preferences import PreferenceSplitData
 from app.training.progress import COMPARING, MEASURING, PREPARING, READING, FitProgress, Reporter
-from app.training.split_data import KINDS, Data, SplitData
-from app.training.splits import InnerSplits
+from app.training.result import CALIBRATION_FILE, quantiles_of
+from app.training.splits import InnerSplits, SplitData
 from core import artifact
 from core.checkpoint import SharedRanker
 from core.ensemble import count_at_once
@@ -62,6 +64,14 @@ _MOST_KEPT_CELLS = 20_000_000
 Result = TypeVar("Result")
 
 
+_READERS: Mapping[str, Callable[[Mapping[str, Any], list[str]], BipartiteTable | SplitData]] = {
+    DatasetKind.BIPARTITE: BipartiteTable,
+    DatasetKind.PREFERENCES: PreferenceSplitData,
+    DatasetKind.MULTILABEL: MultilabelSplitData,
+}
+"""What reads the tables that a payload names, by the kind of dataset."""
+
+
 class _TooSlow(Exception):
     """A baseline has taken too long."""
 
@@ -73,7 +83,7 @@ class FitContext:
         self._payload = payload
         self._reporter = reporter
         self.spec: Mapping[str, Any] = payload["spec"]
-        self._data: Data | None = None
+        self._data: BipartiteTable | SplitData | None = None
         self._inner: dict[Any, SplitData] = {}
         self._lock = threading.RLock()
 
@@ -83,13 +93,21 @@ class FitContext:
         return [feature["name"] for feature in self._payload["table"]["features"]]
 
     @property
-    def data(self) -> Data:
-        """The tables, read when they are first asked for."""
+    def data(self) -> BipartiteTable | SplitData:
+        """The tables, read when they are first asked for; only rows with one label are split more than once."""
         with self._lock:
             if self._data is None:
                 self._reporter.enter(READING)
-                self._data = KINDS[self._payload["dataset_kind"]].read(self._payload, self.names)
+                self._data = _READERS[self._payload["dataset_kind"]](self._payload, self.names)
             return self._data
+
+    def split_data(self, scope: Scope) -> SplitData:
+        """The rows of a scope."""
+        data = self.data
+        if isinstance(data, BipartiteTable):
+            return data.split_data(scope)
+        assert scope is SERVED
+        return data
 
     @property
     def at_once(self) -> int:
@@ -105,7 +123,7 @@ class FitContext:
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
         """The rows that a scope has to learn from, those of its rarer class, features, most categories of one."""
-        train = _bipartite(self.data.split_data(scope)).train
+        train = _bipartite(self.split_data(scope)).train
         y = train.y
         positives = int(np.count_nonzero(y))
         most = max((len(texts or ()) for texts in train.categories), default=0)
@@ -168,14 +186,12 @@ class FitContext:
         with self._lock:
             if which in self._inner:
                 return self._inner[which]
-            cells = len(self.data.split_data(scope).training_values(0)) * len(self.names)
+            cells = len(self.split_data(scope).training_values(0)) * len(self.names)
             most = max(_MOST_KEPT_CELLS // max(cells, 1), self.at_once)
             while len(self._inner) >= most:
                 del self._inner[next(iter(self._inner))]
             try:
-                split_data = self.data.split_data(scope).inner(
-                    inner, split, self.spec["seed"] + _SALT
-                )
+                split_data = self.split_data(scope).inner(inner, split, self.spec["seed"] + _SALT)
             except Invalid as error:
                 raise Invalid(
                     f"the search divides the training part once more: {error.detail}",
@@ -186,7 +202,7 @@ class FitContext:
 
     def _fit_baseline(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         """Fit a plain algorithm for comparison; one that refuses the rows, or takes too long, is none."""
-        split_data = self.data.split_data(scope_of(part))
+        split_data = self.split_data(scope_of(part))
         of, seed = len(_bipartite(split_data).train.y), self.spec["seed"]
         learning, rows = split_data, part.get("rows")
         if rows is not None:
@@ -214,7 +230,7 @@ class FitContext:
 
     def _fit_shard(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         """Fit one shard of a ranker: some of its pieces, which another part will join."""
-        split_data = _bipartite(self.data.split_data(scope_of(part)))
+        split_data = _bipartite(self.split_data(scope_of(part)))
         progress.enter(PREPARING, rows=split_data.n_learnt)
         ranker, first, last = _sharded(part["members"]), part["first"], part["last"]
         share, seconds, notes = _timed(
@@ -225,7 +241,7 @@ class FitContext:
 
     def _fit(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
         scope = scope_of(part)
-        split_data = self.data.split_data(scope)
+        split_data = self.split_data(scope)
         rows = part.get("rows", 1.0)
         learning = (
             split_data if rows == 1.0 else _bipartite(split_data).thinned(rows, self.spec["seed"])
@@ -250,7 +266,7 @@ class FitContext:
         parts = split_data.judge(ranker, self.spec["objective"], folder)
         drawn = {part: split_data.sample(part, seed) for part in parts}
         kept = {
-            part: samples.as_scored(sample, ranker)
+            part: interpretation.as_scored(sample, ranker)
             for part, sample in drawn.items()
             if sample is not None
         }
@@ -266,8 +282,11 @@ class FitContext:
                 "bytes": len(data),
             },
             "parts": parts,
-            "samples": {part: samples.write(folder, part, sample) for part, sample in kept.items()},
-            "importance": importance.measure(ranker, split_data, kept["train"], seed),
+            "samples": {
+                part: interpretation.write_sample(folder, part, sample)
+                for part, sample in kept.items()
+            },
+            "importance": interpretation.measure(ranker, split_data, kept["train"], seed),
             "features": [
                 feature | {"missing": any_missing} | _categories_of(texts)
                 for feature, (any_missing, _), texts in zip(

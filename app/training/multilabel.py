@@ -19,11 +19,18 @@ import numpy.typing as npt
 from app.datasets.matrices import LEAST_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
 from app.platform.errors import Invalid
-from app.platform.sql import Base, Json
-from app.platform.tables import ModelLabelMetrics
+from app.platform.sql import Json
 from app.training.bipartite import LEVEL, partial_aucs_of, windows_of
-from app.training.samples import draw, score_labels
-from app.training.splits import InnerSplits, check_one_split, cut, divide, hash_units
+from app.training.interpretation import score
+from app.training.splits import (
+    InnerSplits,
+    SplitData,
+    check_fraction,
+    check_one_split,
+    cut,
+    divide,
+    hash_units,
+)
 
 if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
@@ -46,8 +53,28 @@ class Part:
         )
         return enough
 
+    def check(self, labels: Sequence[str], what: str) -> None:
+        """Raise Invalid where no label can be judged; `what` names these rows."""
+        if not self.judged().any():
+            raise Invalid(
+                f"{what} must have a label with at least {LEAST_PER_CLASS} rows of each class, "
+                f"got none among {len(labels)} labels and {len(self.has)} rows",
+                code="too_few_rows",
+            )
 
-class MultilabelSplitData:
+    def notes(self, labels: Sequence[str], where: str) -> list[str]:
+        """Which labels cannot be judged; `where` names these rows, and says what follows."""
+        judged = zip(labels, self.judged().tolist(), strict=True)
+        without = [label for label, enough in judged if not enough]
+        if not without:
+            return []
+        shown = ", ".join(repr(label) for label in without[:10])
+        return [
+            f"{len(without)} labels have fewer than {LEAST_PER_CLASS} rows of a class in {where}: {shown}"
+        ]
+
+
+class MultilabelSplitData(SplitData):
     """The rows to learn from, and those to judge by."""
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
@@ -56,12 +83,10 @@ class MultilabelSplitData:
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Learn from the training part."""
         train = self._train
         ranker.fit(train.table.coded, train.has, train.table.weight, callback=callback)
 
     def thinned(self, share: float, seed: int) -> MultilabelSplitData:
-        """The same, learning from a share of the training part."""
         from core.selection import draw_rows
 
         part = self._train
@@ -71,23 +96,15 @@ class MultilabelSplitData:
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
-        """The training part alone, split once more."""
         check_one_split(inner, "several labels")
         found = copy(self)
         found._train, found._validation = self._divide(self._train, inner.fraction, seed)
         found._check_parts()
         return found
 
-    @property
-    def n_learnt(self) -> int:
-        """The rows to learn from."""
-        return len(self._train.has)
-
-    @property
-    def held_out(self) -> Any:
-        """What a ranker scores of the validation part."""
-        assert self._validation is not None
-        return self._validation.table.coded
+    def table(self, part: str) -> Table | None:
+        rows = self._train if part == "train" else self._validation
+        return None if rows is None else rows.table
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The mean over the labels that can be judged of their AUC, or partial AUC in the objective's window."""
@@ -100,11 +117,10 @@ class MultilabelSplitData:
         return sum(values) / len(values)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
-        """Measure the scores of every label on each part."""
         parts: Json = {}
         for name, part in (("train", self._train), ("validation", self._validation)):
             if part is not None:
-                scores = score_labels(ranker, part.table, len(self._labels))
+                scores = score(ranker, part.table, len(self._labels))
                 judged = part.judged()
                 parts[name] = {
                     "labels": [
@@ -113,31 +129,6 @@ class MultilabelSplitData:
                     ]
                 }
         return parts
-
-    def sample(self, part: str, seed: int) -> Table | None:
-        """A few rows of a part."""
-        rows = self._train if part == "train" else self._validation
-        return None if rows is None else draw(rows.table, seed)
-
-    def judges(self, seed: int) -> None:
-        """None: rows have no one label."""
-
-    def training_values(self, feature: int) -> Floats:
-        """The values of a feature in the training part."""
-        return self._train.table.X[:, feature]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Which labels cannot be judged on the validation part."""
-        if self._validation is None or self._validation.judged().all():
-            return []
-        judged = zip(self._labels, self._validation.judged().tolist(), strict=True)
-        without = [label for label, enough in judged if not enough]
-        shown = ", ".join(repr(label) for label in without[:10])
-        return [
-            f"{len(without)} labels have fewer than {LEAST_PER_CLASS} rows of a class in the "
-            f"validation part, and so no AUC there: {shown}"
-        ]
 
     def _parts(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
         spec = payload["spec"]
@@ -158,7 +149,8 @@ class MultilabelSplitData:
         )
 
     def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
-        hashes = hash_units(part.table, fraction, seed)
+        check_fraction(fraction)
+        hashes = hash_units(part.table, seed)
         units, counts = np.unique(hashes, return_counts=True)  # a random order
         held = np.isin(hashes, units[: cut(counts, fraction)])
         rows = np.flatnonzero(~held), np.flatnonzero(held)
@@ -166,16 +158,12 @@ class MultilabelSplitData:
         return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
-        self._check(self._train, "the training part")
+        """Refuse parts by which no label can be judged, and note which labels the validation part cannot judge."""
+        self._train.check(self._labels, "the training part")
         if self._validation is not None:
-            self._check(self._validation, "the validation part")
-
-    def _check(self, part: Part, what: str) -> None:
-        if not part.judged().any():
-            raise Invalid(
-                f"{what} must have a label with at least {LEAST_PER_CLASS} rows of each class, "
-                f"got none among {len(self._labels)} labels and {len(part.has)} rows",
-                code="too_few_rows",
+            self._validation.check(self._labels, "the validation part")
+            self.notes = self._validation.notes(
+                self._labels, "the validation part, and so no AUC there"
             )
 
     def _metrics(
@@ -216,11 +204,3 @@ def read_part(table: Mapping[str, Any], names: Sequence[str], labels: Sequence[s
     kept = pq.read_table(path, columns=list(labels))
     has = np.stack([kept.column(label).to_numpy() for label in labels], axis=1)
     return Part(rows, has)
-
-
-def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
-    """What is kept in SQL of a part's metrics."""
-    return [
-        ModelLabelMetrics(model_id=model_id, part=part, position=position, **label)
-        for position, label in enumerate(metrics["labels"])
-    ]

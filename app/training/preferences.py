@@ -24,12 +24,19 @@ from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models import margins
 from app.platform.errors import Invalid
-from app.platform.sql import Base, Json
-from app.platform.tables import ModelPairMetrics
-from app.training.samples import draw, score
-from app.training.splits import InnerSplits, check_one_split, cut, hash_units
+from app.platform.sql import Json
+from app.training.interpretation import draw, score
+from app.training.splits import (
+    InnerSplits,
+    SplitData,
+    check_fraction,
+    check_one_split,
+    cut,
+    hash_units,
+)
 
 if TYPE_CHECKING:
+    from core.metrics.pairs import PairSummary
     from core.ranker import Callback, Floats, Ranker
 
 
@@ -60,14 +67,13 @@ class Pairs:
         return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
-class PreferenceSplitData:
+class PreferenceSplitData(SplitData):
     """The pairs to learn from, and those to judge by."""
 
     def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
         spec = payload["spec"]
         validation = spec["validation"]
         self._features = payload["table"]["features"]
-        self.notes: list[str] = []
         self._table, self._train = read_items(payload["table"], names)
         self._judge_table = self._table
         self._validation: Pairs | None = None
@@ -84,12 +90,10 @@ class PreferenceSplitData:
         self._learn_categories()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Learn from the training pairs."""
         assert isinstance(ranker, PairLearner)  # else the job was refused
         ranker.fit_pairs(self._table.coded, self._train.rows, self._train.weight, callback=callback)
 
     def thinned(self, share: float, seed: int) -> PreferenceSplitData:
-        """The same, learning from a share of the training pairs."""
         from core.selection import draw_rows
 
         pairs = self._train
@@ -101,23 +105,21 @@ class PreferenceSplitData:
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> PreferenceSplitData:
-        """The training pairs alone, split once more: a share of their items, or of the pairs, is held out."""
         check_one_split(inner, "pairs")
         found = copy(self)
-        found.notes, found._judge_table = [], self._table
+        found._judge_table = self._table
         found._split(inner.fraction, seed)
         found._learn_categories()
         return found
 
     @property
     def n_learnt(self) -> int:
-        """The pairs to learn from."""
         return len(self._train.rows)
 
-    @property
-    def held_out(self) -> Any:
-        """What a ranker scores of the items that validation pairs are made of."""
-        return self._judge_table.coded
+    def table(self, part: str) -> Table | None:
+        if part == "train":
+            return self._table
+        return None if self._validation is None else self._judge_table
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The weighted share of validation pairs that the scores put in order."""
@@ -127,7 +129,6 @@ class PreferenceSplitData:
         return pair_order(scores, self._validation.rows, self._validation.weight)
 
     def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
-        """Measure the ranker on the pairs of each part."""
         scores = score(ranker, self._table)
         train = self._train
         measured = margins.measure_listed(
@@ -148,17 +149,14 @@ class PreferenceSplitData:
             return None
         return draw(self._judge_table, seed, np.unique(self._validation.rows))
 
-    def judges(self, seed: int) -> None:
-        """None: rows have no one label."""
-
     def training_values(self, feature: int) -> Floats:
-        """The values of a feature among the items that were learnt from."""
         values: Floats = self._table.X[np.unique(self._train.rows), feature]
         return values
 
     def _split(self, fraction: float, seed: int) -> None:
-        pairs = self._train
-        hashes = hash_units(self._table, fraction, seed)
+        check_fraction(fraction)
+        pairs, notes = self._train, []
+        hashes = hash_units(self._table, seed)
         held = _hold_out_items(hashes, pairs, fraction)
         train, validation = (
             pairs.take(~(held[:, 0] | held[:, 1])),
@@ -171,11 +169,11 @@ class PreferenceSplitData:
             train, validation = pairs.take(~chosen), pairs.take(chosen)
             if min(len(train.rows), len(validation.rows)) < FEWEST_PAIRS:
                 raise _too_few("pairs", train, validation, FEWEST_PAIRS)
-            self.notes.append(
+            notes = [
                 "split by pairs, for the items are too few to hold some out: "
                 "validation speaks of new pairs of items that training has seen"
-            )
-        self._train, self._validation = train, validation
+            ]
+        self.notes, self._train, self._validation = notes, train, validation
 
     def _learn_categories(self) -> None:
         """Forget the categories of all items but those that are learnt from."""
@@ -228,24 +226,10 @@ def _metrics(scores: Floats, pairs: Pairs) -> Json:
     from core.metrics import summarise_pairs
 
     summary = summarise_pairs(scores, pairs.rows, pairs.weight)
-    return {
-        **summary.order._asdict(),
-        "level": summary.level,
-        "misrank_fraction": summary.misrank_fraction,
-        "ties": summary.ties,
-        "pairs": summary.pairs,
-        "items": summary.items,
-        "weight": summary.weight,
-        "effective_pairs": summary.effective_pairs,
-    }
+    return {**summary.order._asdict(), "level": summary.level, **pair_counts(summary)}
 
 
-def rows_of(model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path) -> list[Base]:
-    """What is kept in SQL of a part's metrics."""
-    same = metrics.keys() - {"margins"}
-    found: list[Base] = [
-        ModelPairMetrics(model_id=model_id, part=part, **{name: metrics[name] for name in same})
-    ]
-    if metrics["margins"]:
-        found.append(margins.row_of(model_id, metrics["margins"], workdir))
-    return found
+def pair_counts(summary: PairSummary) -> Json:
+    """What is reported of pairs beside the share that is in order."""
+    names = ("misrank_fraction", "ties", "pairs", "items", "weight", "effective_pairs")
+    return {name: getattr(summary, name) for name in names}

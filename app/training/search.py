@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from app.models.objectives import value_of, window_of
 from app.platform.errors import escape, invalid, shown
 from app.platform.sql import Json
-from app.platform.tables import ModelLeaderboard
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
@@ -200,11 +199,6 @@ def leaderboard(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json
         "members": [asdict(member) for member in chosen.members],
         "notes": list(chosen.notes),
     }
-
-
-def row_of(model_id: str, found: Mapping[str, Any]) -> ModelLeaderboard:
-    """What is kept of it."""
-    return ModelLeaderboard(model_id=model_id, **found)
 
 
 def searched(search: Mapping[str, Any], chosen: Chosen) -> Json:

@@ -1,4 +1,4 @@
-"""Splits of rows: which a ranker learns from and which judge it, once or fold by fold.
+"""Splits of rows: which a ranker learns from and which judge it, once or fold by fold; and what every split can do.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features. Units
 are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
@@ -14,17 +14,25 @@ predicted. There is no stratifying either: classes come as they come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import Rows, Table, check_classes
+from app.datasets.matrices import Floats, Rows, Table, check_classes
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
 from app.platform.errors import Invalid
+from app.platform.sql import Json
+from app.training.interpretation import draw
+
+if TYPE_CHECKING:
+    from core.ranker import Callback, Ranker
+    from core.table import CodedTable
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
 FOLDS, MOST_FOLDS, MOST_REPEATS = 5, 20, 20
@@ -65,7 +73,7 @@ class Units:
     @classmethod
     def of(cls, table: Table, seed: int) -> Units:
         """Gather the rows of a table."""
-        hashes = _hash_units(table, seed)
+        hashes = hash_units(table, seed)
         order = np.argsort(hashes, kind="stable")
         ordered = hashes[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -115,7 +123,7 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
     the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
     rows or columns. Raises Invalid when a part would lack a class.
     """
-    _check_fraction(fraction)
+    check_fraction(fraction)
     units = Units.of(table, seed)
     chosen = np.zeros(len(units.sizes), dtype=bool)
     for members, mass in units.strata():
@@ -151,7 +159,7 @@ def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSpli
 
 
 def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: float) -> RowSplit:
-    _check_fraction(fraction)
+    check_fraction(fraction)
     times, counts = np.unique(time, return_counts=True)
     held = cut(counts[::-1], fraction)
     later = time >= times[-held] if held else np.zeros(len(time), dtype=bool)
@@ -186,7 +194,8 @@ def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
     return row_split
 
 
-def _check_fraction(fraction: float) -> None:
+def check_fraction(fraction: float) -> None:
+    """Raise Invalid for a share that leaves one side nothing."""
     if not 0 < fraction < 1:
         raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
 
@@ -215,13 +224,8 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
     return nearest + 1
 
 
-def hash_units(table: Table, fraction: float, seed: int) -> Hashes:
+def hash_units(table: Table, seed: int) -> Hashes:
     """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
-    _check_fraction(fraction)
-    return _hash_units(table, seed)
-
-
-def _hash_units(table: Table, seed: int) -> Hashes:
     hashes = _hash_rows(table) if table.group is None else table.group
     return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
 
@@ -234,3 +238,66 @@ def _hash_rows(table: Table) -> Hashes:
         words = None if texts is None else row_hashes.hash_words(texts)
         add_column(hashes, name, table.X[:, feature], words)
     return hashes
+
+
+class SplitData(ABC):
+    """A table in memory, divided into a training part and, unless there is none, a validation part.
+
+    `notes` is what the model's owner should know about the parts. A part's name is `train` or `validation`.
+    """
+
+    notes: Sequence[str] = ()
+
+    @abstractmethod
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Learn from the training part."""
+
+    @abstractmethod
+    def thinned(self, share: float, seed: int) -> SplitData:
+        """The same, learning from a share of the training part; a greater share holds a lesser one."""
+
+    @abstractmethod
+    def inner(self, inner: InnerSplits, split: int, seed: int) -> SplitData:
+        """The training part alone, split once more: for choosing among rankers."""
+
+    @abstractmethod
+    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
+        """What scores of the validation part are worth by the objective; higher is better."""
+
+    @abstractmethod
+    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+        """Measure the ranker: part -> metrics, small enough for JSON. What is larger goes into the folder."""
+
+    @abstractmethod
+    def table(self, part: str) -> Table | None:
+        """The table in which the rows of a part lie; None where there is no such part."""
+
+    @property
+    def n_learnt(self) -> int:
+        """The rows, or pairs, to learn from."""
+        return len(self._known("train").X)
+
+    @property
+    def held_out(self) -> CodedTable:
+        """What a ranker scores of the validation part."""
+        return self._known("validation").coded
+
+    def sample(self, part: str, seed: int) -> Table | None:
+        """A few rows of a part, drawn by `interpretation.draw`; None where there is none."""
+        table = self.table(part)
+        return None if table is None else draw(table, seed)
+
+    def judges(self, seed: int) -> tuple[str, Table] | None:
+        """Rows of both classes to judge by, drawn by `interpretation.draw_classes`, and the part they are of:
+        `validation` where there is one. None where rows have no one label.
+        """
+        return None
+
+    def training_values(self, feature: int) -> Floats:
+        """The values of a feature in the training part."""
+        return self._known("train").X[:, feature]
+
+    def _known(self, part: str) -> Table:
+        table = self.table(part)
+        assert table is not None
+        return table

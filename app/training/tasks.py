@@ -24,6 +24,7 @@ from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import repository as job_rows
 from app.jobs.handlers import Callback
+from app.models import margins
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import ARTIFACTS
@@ -32,11 +33,25 @@ from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base, Json, Session
-from app.platform.tables import Dataset, DatasetStatus, Job
-from app.training import baselines, importance, out_of_fold, samples, search
+from app.platform.tables import (
+    Dataset,
+    DatasetKind,
+    DatasetStatus,
+    Job,
+    ModelControls,
+    ModelCurve,
+    ModelImportance,
+    ModelLabelMetrics,
+    ModelLeaderboard,
+    ModelMetrics,
+    ModelOutOfFold,
+    ModelPairMetrics,
+    ModelPartialAuc,
+    ModelSample,
+)
+from app.training import search
 from app.training.plan import BASELINE, SHARD, TRIAL, Plan, fits_a_part, pack, share_of, unpack
 from app.training.progress import MEASURING, EndEarly, Reporter, leave_out
-from app.training.split_data import KINDS
 
 if TYPE_CHECKING:
     from app.training.fitting import FitContext
@@ -243,11 +258,9 @@ def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> 
     workdir, made = Path(result["workdir"]), result["artifact"]
     blobs.publish(workdir / made["file"], ARTIFACTS, made["sha256"])
     model_id = new_id("mdl")
-    rows: list[Base] = [
-        row
-        for part, metrics in result["parts"].items()
-        for row in KINDS[result["dataset_kind"]].rows_of(model_id, part, metrics, workdir)
-    ]
+    rows: list[Base] = []
+    for part, metrics in result["parts"].items():
+        rows += _rows_of_part(result["dataset_kind"], model_id, part, metrics, workdir)
     rows += _rows_to_interpret(claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
     return Published(model_id, rows)
@@ -296,18 +309,69 @@ def complete(
     session.add_all(published.rows)
 
 
+def _rows_of_part(
+    kind: str, model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path
+) -> list[Base]:
+    """What is kept of a part's metrics, in the figures of its kind of dataset."""
+    own: Json = {"model_id": model_id, "part": part}
+    if kind == DatasetKind.MULTILABEL:
+        return [
+            ModelLabelMetrics(**own, position=position, **label)
+            for position, label in enumerate(metrics["labels"])
+        ]
+    large = {"auc", "partial_aucs", "curve", "margins"}
+    figures = {name: value for name, value in metrics.items() if name not in large}
+    rows: list[Base] = []
+    if kind == DatasetKind.PREFERENCES:
+        rows.append(ModelPairMetrics(**own, **figures))
+    else:
+        auc = metrics["auc"]
+        rows.append(
+            ModelMetrics(
+                **own, auc=auc["value"], auc_low=auc["low"], auc_high=auc["high"], **figures
+            )
+        )
+        rows += [ModelPartialAuc(**own, **area) for area in metrics["partial_aucs"]]
+        if metrics["curve"]:
+            rows.append(ModelCurve(**own, **models.curve_columns(workdir / metrics["curve"])))
+    if metrics["margins"]:
+        rows.append(margins.row_of(model_id, metrics["margins"], workdir))
+    return rows
+
+
 def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
     """What is kept to ask the model what it has learnt."""
     own = claim.dataset_id or ""
     of_part = {"train": own, models.VALIDATION: claim.spec["validation"].get("dataset_id") or own}
     workdir = Path(result["workdir"])
-    rows: list[Base] = [
-        samples.row_of(model_id, part, of_part[part], written, workdir)
-        for part, written in result["samples"].items()
-    ]
-    if result["importance"] is not None:
+    rows: list[Base] = []
+    for part, written in result["samples"].items():
+        data = (workdir / written["file"]).read_bytes()
+        end = 8 * written["rows"] * written["features"]
+        rows.append(
+            ModelSample(
+                model_id=model_id,
+                part=part,
+                dataset_id=of_part[part],
+                rows=written["rows"],
+                values=data[:end],
+                weight=data[end:] or None,
+            )
+        )
+    if (found := result["importance"]) is not None:
         names = [feature["name"] for feature in result["features"]]
-        rows.append(importance.row_of(model_id, names, result["importance"]))
+        features = [
+            {"name": name, "importance": value}
+            for name, value in zip(names, found["values"], strict=True)
+        ]
+        if "gains" in found:
+            for feature, gain in zip(features, found["gains"], strict=True):
+                feature |= {"root": math.sqrt(feature["importance"]), "auc_gain": gain}
+        rows.append(
+            ModelImportance(
+                model_id=model_id, method=found["method"], part=found["part"], features=features
+            )
+        )
     return rows
 
 
@@ -318,11 +382,17 @@ def _rows_of_validation(
     rows: list[Base] = []
     if (kept := result["out_of_fold"]) is not None:
         key = blobs.publish(Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
-        rows.append(out_of_fold.row_of(model_id, claim.dataset_id or "", key, kept))
-    if result["leaderboard"] is not None:
-        rows.append(search.row_of(model_id, result["leaderboard"]))
-    if result["controls"] is not None:
-        rows.append(baselines.row_of(model_id, result["controls"]))
+        same = ("bytes", "entries", "repeats", "folds", "fold_aucs")
+        figures = {name: kept[name] for name in same}
+        dataset_id = claim.dataset_id or ""
+        rows.append(
+            ModelOutOfFold(model_id=model_id, dataset_id=dataset_id, blob_key=key, **figures)
+        )
+    if (ranked := result["leaderboard"]) is not None:
+        rows.append(ModelLeaderboard(model_id=model_id, **ranked))
+    if (compared := result["controls"]) is not None:
+        same = ("level", "controls", "windows", "decided_on", "skipped")
+        rows.append(ModelControls(model_id=model_id, **{name: compared[name] for name in same}))
     return rows
 
 

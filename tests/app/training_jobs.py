@@ -13,7 +13,7 @@ from workbench import Workbench
 from app.datasets.matrices import Columns, Table, read_table
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
-from app.training import out_of_fold
+from app.training import result
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
@@ -79,7 +79,7 @@ def table_of(job: dict[str, Any]) -> Table:
 
 
 def kept(job: dict[str, Any]) -> dict[str, np.ndarray]:
-    read = pq.read_table(Path(job["workdir"]) / out_of_fold.OUT_OF_FOLD_FILE)
+    read = pq.read_table(Path(job["workdir"]) / result.OUT_OF_FOLD_FILE)
     return {name: read.column(name).to_numpy() for name in read.column_names}
 
 

@@ -200,14 +200,14 @@ def coloured(colours: list[str | None], categories: tuple[str, ...]) -> Table:
 def test_a_split_goes_by_the_words_not_by_their_codes() -> None:
     colours = [None if i % 50 == 0 else f"colour {i % 40}" for i in range(400)]
     known = tuple(sorted({c for c in colours if c is not None}))
-    one = hash_units(coloured(colours, known), 0.25, SEED)
+    one = hash_units(coloured(colours, known), SEED)
     assert len(set(one.tolist())) == len(known) + 1
-    more = hash_units(coloured(colours, ("a colour", *known)), 0.25, SEED)
+    more = hash_units(coloured(colours, ("a colour", *known)), SEED)
     assert np.array_equal(one, more)
     both = coloured(colours, known)
     part = both.known_to(np.flatnonzero(np.arange(400) % 40 < 20))
     taught = np.isin(np.arange(400) % 40, np.arange(20)) & (np.arange(400) % 50 > 0)
-    assert np.array_equal(hash_units(part, 0.25, SEED)[taught], one[taught])
+    assert np.array_equal(hash_units(part, SEED)[taught], one[taught])
 
 
 def test_parts_share_the_categories_of_the_first() -> None:

@@ -17,8 +17,7 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Model
 from app.scoring import dependence
 from app.scoring.service import ModelCache
-from app.training import importance as importances
-from app.training import samples
+from app.training import interpretation
 from core.ranker import Floats
 
 
@@ -62,7 +61,7 @@ def kept(bench: Workbench, model: Model, part: str) -> tuple[Floats, Floats]:
     with bench.db.read() as session:
         row = rows.find_sample(session, model.id, part)
         assert row is not None
-        return samples.read(row)
+        return interpretation.read_sample(row)
 
 
 def table_of(n: int, weight: Floats | None = None, n_features: int = 2) -> Table:
@@ -74,33 +73,35 @@ def table_of(n: int, weight: Floats | None = None, n_features: int = 2) -> Table
 
 
 def test_draws_are_few_rows_in_random_order() -> None:
-    drawn = samples.draw(table_of(5_000), 7).X[:, 0]
-    assert len(drawn) == len(set(drawn)) == samples.MOST_ROWS
+    drawn = interpretation.draw(table_of(5_000), 7).X[:, 0]
+    assert len(drawn) == len(set(drawn)) == interpretation.MOST_ROWS
     assert abs(drawn[:200].mean() - 2_500) < 500
-    assert np.array_equal(drawn, samples.draw(table_of(5_000), 7).X[:, 0])
-    assert not np.array_equal(drawn, samples.draw(table_of(5_000), -8).X[:, 0])
-    assert sorted(samples.draw(table_of(50), 0).X[:, 0]) == list(range(50))
-    wide = samples.draw(table_of(500, n_features=2_000), 0)
+    assert np.array_equal(drawn, interpretation.draw(table_of(5_000), 7).X[:, 0])
+    assert not np.array_equal(drawn, interpretation.draw(table_of(5_000), -8).X[:, 0])
+    assert sorted(interpretation.draw(table_of(50), 0).X[:, 0]) == list(range(50))
+    wide = interpretation.draw(table_of(500, n_features=2_000), 0)
     assert len(wide.X) == 250
-    assert len(samples.draw(table_of(500, n_features=20_000), 0).X) == samples.LEAST_ROWS
+    assert (
+        len(interpretation.draw(table_of(500, n_features=20_000), 0).X) == interpretation.LEAST_ROWS
+    )
 
 
 def test_rows_without_weight_are_not_drawn() -> None:
     weight = np.tile([0.0, 2.0], 50)
-    drawn = samples.draw(table_of(100, weight), 0)
+    drawn = interpretation.draw(table_of(100, weight), 0)
     assert sorted(drawn.X[:, 0]) == list(range(1, 100, 2))
     assert (drawn.weight == 2).all()
-    some = samples.draw(table_of(100, weight), 0, np.array([0, 1, 3]))
+    some = interpretation.draw(table_of(100, weight), 0, np.array([0, 1, 3]))
     assert sorted(some.X[:, 0]) == [1, 3]
 
 
 def test_rows_to_judge_by_are_of_both_classes_alike() -> None:
     table = table_of(9_000)
     table.y[:30] = 1
-    drawn = samples.draw_classes(table, 0)
+    drawn = interpretation.draw_classes(table, 0)
     assert (drawn.y.sum(), len(drawn.y)) == (30, 530)
     table.y[:4_000] = 1
-    drawn = samples.draw_classes(table, 0)
+    drawn = interpretation.draw_classes(table, 0)
     assert (drawn.y.sum(), len(drawn.y)) == (500, 1_000)
 
 
@@ -169,7 +170,7 @@ def test_many_points_average_over_fewer_rows(
 def test_importances_by_contribution(bench: Workbench) -> None:
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}))
-    found = bench.db.reading(importances.read, OWNER, model.id, None)
+    found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
     assert (found["method"], found["on"]) == ("mean_absolute_contribution", "train")
     names = [feature["name"] for feature in found["features"]]
     assert names[:2] == ["age", "colour"]
@@ -191,12 +192,14 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
     assert not hasattr(RankBoost, "contributions")
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset))
-    found = bench.db.reading(importances.read, OWNER, model.id, None)
+    found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
     assert (found["method"], found["on"]) == ("permutation_auc", "validation")
     assert found["features"][0]["name"] == "age"
     assert found["features"][0]["importance"] > 0.05
     unjudged = bench.model(bench.work_on(dataset, validation={"method": "none"}))
-    assert bench.db.reading(importances.read, OWNER, unjudged.id, None)["on"] == "train"
+    assert (
+        bench.db.reading(interpretation.read_importance, OWNER, unjudged.id, None)["on"] == "train"
+    )
 
 
 def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench) -> None:
@@ -204,7 +207,7 @@ def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench
     job = bench.work_on(
         dataset, algorithm={"name": "aucboost", "weak_ranker": "logistic", "n_rounds": 5}
     )
-    found = bench.db.reading(importances.read, OWNER, bench.model(job).id, None)
+    found = bench.db.reading(interpretation.read_importance, OWNER, bench.model(job).id, None)
     assert found["method"] == "permutation_auc"
     assert {feature["name"] for feature in found["features"][:2]} == {"age", "colour"}
 
@@ -216,7 +219,7 @@ def test_models_on_pairs(bench: Workbench) -> None:
         dataset, algorithm={"name": "rankboost", "n_rounds": 30}, objective={"metric": "auc"}
     )
     model = bench.model(job)
-    found = bench.db.reading(importances.read, OWNER, model.id, None)
+    found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
     assert found["method"] == "mean_absolute_contribution"
     assert found["features"][0]["name"] == "a"
     scores = depend(bench, model.id, "a").scores
@@ -234,13 +237,13 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
     dataset = bench.ready(body, kind="multilabel", labels="p,q")
     model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mh", "n_rounds": 5}))
     for label, feature in (("p", "a"), ("q", "b")):
-        found = bench.db.reading(importances.read, OWNER, model.id, label)
+        found = bench.db.reading(interpretation.read_importance, OWNER, model.id, label)
         assert (found["label"], found["features"][0]["name"]) == (label, feature)
         scores = depend(bench, model.id, feature, label=label).scores
         assert scores.shape == (8,)
         assert scores[-1] > scores[0]
     asking: list[Callable[[str | None], object]] = [
-        lambda label: bench.db.reading(importances.read, OWNER, model.id, label),
+        lambda label: bench.db.reading(interpretation.read_importance, OWNER, model.id, label),
         lambda label: depend(bench, model.id, "a", label=label),
     ]
     for ask in asking:
@@ -269,7 +272,7 @@ def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     bench.db.writing(datasets.delete, OWNER, learnt.id)
     with pytest.raises(Conflict, match=f"dataset {learnt.id}, which was deleted"):
         depend(bench, model.id, "age")
-    assert bench.db.reading(importances.read, OWNER, model.id, None)["features"]
+    assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None)["features"]
     bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert rows.find_importance(session, model.id) is None
@@ -284,7 +287,7 @@ def test_models_from_before_say_so(bench: Workbench) -> None:
         depend(bench, model.id, "age")
     assert refusal.value.code == "no_sample"
     with pytest.raises(NotFound, match="has no importances"):
-        bench.db.reading(importances.read, OWNER, model.id, None)
+        bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
 
 
 def test_without_validation_there_is_no_such_part(bench: Workbench) -> None:

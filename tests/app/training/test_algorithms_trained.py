@@ -22,7 +22,7 @@ from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
-from app.training import importance as importances
+from app.training import interpretation
 from core import artifact
 from core.errors import InvalidParameter
 from core.metrics import auc
@@ -134,7 +134,7 @@ def test_from_job_to_score(trained_on: tuple[Workbench, dict[str, Dataset]], var
         assert kept["training_auc"] == pytest.approx(structure["training_auc"])
         if "pruning" in algorithm:
             assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
-    assert bench.db.reading(importances.read, OWNER, model.id, None)["features"]
+    assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None)["features"]
     if hasattr(served.ranker, "contributions") and algorithm.get("feature_map") not in KERNELS:
         explained = scoring.explain(served, matrix[:3])
         for parts, score in zip(explained, scores, strict=False):

@@ -17,7 +17,7 @@ from app.models import service as models
 from app.models.service import curve_of
 from app.operations.repository import named
 from app.platform.tables import ModelControls, ModelOutOfFold
-from app.training import out_of_fold
+from app.training import result
 from app.training import tasks as training
 from app.training.splits import divide, split_rows
 from core import artifact
@@ -150,18 +150,16 @@ def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
 def test_a_yardstick_turns_one_scale_into_another() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=5000)
-    own, other = out_of_fold.quantiles_of(scores), out_of_fold.quantiles_of(np.exp(2 * scores))
+    own, other = result.quantiles_of(scores), result.quantiles_of(np.exp(2 * scores))
     new = rng.normal(size=300).clip(-2.5, 2.5)
-    assert out_of_fold.calibrate(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
-    beyond = out_of_fold.calibrate(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
+    assert result.calibrate(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
+    beyond = result.calibrate(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
     assert (np.diff(beyond) > 0).all()
     leaves = rng.integers(0, 4, 1000).astype(float)  # a ranker of four scores
-    marks = out_of_fold.quantiles_of(leaves)
-    assert out_of_fold.calibrate(np.arange(4.0), marks, 10 * marks) == pytest.approx(
-        [0, 10, 20, 30]
-    )
-    one = out_of_fold.quantiles_of(np.ones(9))
-    assert out_of_fold.calibrate(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
+    marks = result.quantiles_of(leaves)
+    assert result.calibrate(np.arange(4.0), marks, 10 * marks) == pytest.approx([0, 10, 20, 30])
+    one = result.quantiles_of(np.ones(9))
+    assert result.calibrate(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
 
 
 def test_folds_of_any_scale_make_one_curve() -> None:
@@ -172,7 +170,7 @@ def test_folds_of_any_scale_make_one_curve() -> None:
     score = np.concatenate([base, 100 + 3 * base])
     weight = np.tile(rng.integers(1, 4, 600).astype(float), 2)
     folds = np.split(np.arange(1200), 2)
-    aligned = out_of_fold.align(score, folds, np.tile(base, 2), weight)
+    aligned = result.align(score, folds, np.tile(base, 2), weight)
     for fold in folds:
         order = np.argsort(score[fold], kind="stable")
         steps = np.diff(score[fold][order]) > 0

@@ -1,29 +1,101 @@
-"""How much each feature matters to a model: measured in the fit process, stored, and read.
+"""What is kept of a model so that it can be asked what it has learnt: a few rows of each part, and importances.
 
-There is one definition per kind of ranker, and an answer names it: figures of two methods cannot be compared.
+The rows are people's data: they go when the dataset goes that they came from. There is one definition of importance per
+kind of ranker, and an answer names it: figures of two methods cannot be compared.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.datasets.matrices import Floats, Table
+from app.datasets.matrices import Floats, Rows, Table
 from app.models import repository as rows
 from app.models.service import find, find_label
 from app.platform.errors import NotFound
 from app.platform.sql import Json, Session
-from app.platform.tables import ModelImportance
-from app.training.samples import as_scored
-from app.training.split_data import SplitData
+from app.platform.tables import ModelSample
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from app.training.splits import SplitData
     from core.ranker import Ranker
+
+MOST_ROWS = 1_000
+LEAST_ROWS = 100
+MOST_VALUES = 500_000
+"""A sample's rows, and its rows times features, are no more: 4 MB, or 100 rows of a wider table."""
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
+    """A few rows of weight above 0, of all or of some, in random order: the first of them are a sample, too."""
+    among = np.arange(len(table.X)) if rows is None else rows
+    return table.take(_draw(table, seed, among, _most(table)))
+
+
+def draw_classes(table: Table, seed: int) -> Table:
+    """As many rows of one class as of the other, or all that there are: what AUC is estimated from best."""
+    half = _most(table) // 2
+    drawn = [_draw(table, seed, np.flatnonzero(table.y == y), half) for y in (0, 1)]
+    return table.take(np.concatenate(drawn))
+
+
+def _most(table: Table) -> int:
+    n_features: int = table.X.shape[1]
+    return min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // n_features))
+
+
+def _draw(table: Table, seed: int, among: Rows, most: int) -> Rows:
+    if table.weight is not None:
+        among = among[table.weight[among] > 0]
+    generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
+    return generator.permutation(among)[:most]
+
+
+def as_scored(sample: Table, ranker: Ranker) -> Table:
+    """The rows with the ranker's own categories, which may be fewer than the table's."""
+    from core.table import to_matrix
+
+    X, categories = to_matrix(sample.coded, ranker.categories_)
+    return replace(sample, X=X, categories=categories)
+
+
+def write_sample(workdir: Path, part: str, sample: Table) -> Json:
+    """Put the rows into a file, as they will lie in SQL."""
+    name = f"{part}.sample"
+    weight = b"" if sample.weight is None else sample.weight.astype("<f8").tobytes()
+    (workdir / name).write_bytes(sample.X.astype("<f8").tobytes("C") + weight)
+    return {"file": name, "rows": len(sample.X), "features": sample.X.shape[1]}
+
+
+def read_sample(row: ModelSample) -> tuple[Floats, Floats]:
+    """The rows, of shape (rows, features), and their weights."""
+    values = np.frombuffer(row.values, dtype="<f8").reshape(row.rows, -1)
+    if row.weight is None:
+        return values, np.ones(row.rows)
+    return values, np.frombuffer(row.weight, dtype="<f8")
+
+
+def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
+    """The scores of a table, of shape (rows,), or (rows, labels) of a ranker for several.
+
+    They are computed in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its
+    memory.
+    """
+    from core.table import to_matrix
+
+    scores = np.empty(len(table.X) if n_labels is None else (len(table.X), n_labels))
+    X, _ = to_matrix(table.coded, ranker.categories_)
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        block = np.ascontiguousarray(X[start : start + _ROWS_AT_ONCE])
+        scores[start : start + _ROWS_AT_ONCE] = ranker.score_rows(block)
+    return scores
 
 
 SQUARED_GAIN = "squared_auc_gain"
@@ -92,21 +164,7 @@ def _found(method: str, part: str, values: Any) -> Json:
     return {"method": method, "part": part, "values": np.asarray(values).tolist()}
 
 
-def row_of(model_id: str, names: Sequence[str], found: Mapping[str, Any]) -> ModelImportance:
-    """What `measure` found, as a row."""
-    features: list[Json] = [
-        {"name": name, "importance": value}
-        for name, value in zip(names, found["values"], strict=True)
-    ]
-    if "gains" in found:
-        for feature, gain in zip(features, found["gains"], strict=True):
-            feature |= {"root": math.sqrt(feature["importance"]), "auc_gain": gain}
-    return ModelImportance(
-        model_id=model_id, method=found["method"], part=found["part"], features=features
-    )
-
-
-def read(session: Session, owner: str, ref: str, label: str | None) -> Json:
+def read_importance(session: Session, owner: str, ref: str, label: str | None) -> Json:
     """The features by importance, the greatest first; with several labels, to the scores of one."""
     model = find(session, owner, ref)
     found = rows.find_importance(session, model.id)
