@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -38,6 +39,8 @@ def _environment() -> Environment:
         size=size,
         duration=duration,
         plain=plain,
+        clock=clock,
+        took=took,
         segment=lambda text: quote(str(text), safe=""),
     )
     environment.globals["static"] = STATIC.url
@@ -81,6 +84,19 @@ def when(moment: str | None) -> str:
         return DASH
     at = datetime.fromisoformat(moment).astimezone(UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def clock(moment: str) -> str:
+    """The time of day of a time as the API writes it, in UTC."""
+    return datetime.fromisoformat(moment).astimezone(UTC).strftime("%H:%M:%S")
+
+
+def took(job: Mapping[str, Any]) -> str:
+    """How long a job ran until it ended."""
+    if job["started_at"] is None or job["finished_at"] is None:
+        return DASH
+    started, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
+    return duration((ended - started).total_seconds())
 
 
 def size(bytes_: float | None) -> str:

@@ -152,11 +152,13 @@ async def _check_origin(request: Request, expected: str) -> None:
 
 def _ask_to_sign_in(request: Request) -> Response:
     """Send a browser to the sign-in page, and back afterwards. A fragment's script has the whole page reloaded."""
-    if request.method in _SAFE and "hx-request" not in request.headers:
+    if "hx-request" in request.headers:
+        page = urlsplit(request.headers.get("hx-current-url", ""))
+        where = f"{SIGN_IN}?next={quote(page.path, safe='')}" if page.path else SIGN_IN
+        return Response(status_code=401, headers={"HX-Redirect": where})
+    if request.method in _SAFE:
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"{SIGN_IN}?next={quote(here, safe='')}", 303)
-    if "hx-request" in request.headers:
-        return Response(status_code=401, headers={"HX-Redirect": SIGN_IN})
     return RedirectResponse(SIGN_IN, 303)
 
 

@@ -123,6 +123,9 @@ class Job(Resource):
     error: dict[str, Any] | None = Field(description="A problem, once the job has failed.")
     model_id: str | None
     retry_of: str | None
+    last_event: int = Field(
+        description="Number (`seq`) of the job's last event: `…/events?after=` goes on from there."
+    )
     evaluation_id: str | None = Field(
         default=None, description="What a job of kind `evaluate` makes."
     )
@@ -173,6 +176,7 @@ class Job(Resource):
             error=row.error,
             model_id=row.model_id,
             retry_of=row.retry_of,
+            last_event=row.event_seq,
             evaluation_id=spec.get("evaluation_id"),
             comparison_id=spec.get("comparison_id"),
             batch_score_id=spec.get("batch_score_id"),

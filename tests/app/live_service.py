@@ -141,9 +141,9 @@ class Service:
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[Service]:
-    """Serve the application from a thread of this process."""
-    listener = socket.create_server(("127.0.0.1", 0))  # connections queue from now on
+def running(settings: Settings, port: int = 0) -> Iterator[Service]:
+    """Serve the application from a thread of this process, at a port of the system's choice unless one is given."""
+    listener = socket.create_server(("127.0.0.1", port))  # connections queue from now on
     app = create_app(settings)
     config = server_config(app, settings, log_level="critical", timeout_graceful_shutdown=1)
     server = DrainingServer(config, app.state.context.drain, settings.drain_seconds)

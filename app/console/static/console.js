@@ -22,13 +22,15 @@ window.addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sending;
 });
 window.addEventListener("pagehide", rest);
-document.addEventListener("htmx:beforeRequest", () => wait());
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (!event.target.matches("[data-events], [hx-trigger*='every']")) wait();  // what goes on by itself does so quietly
+});
 document.addEventListener("htmx:afterRequest", rest);
 document.addEventListener("htmx:beforeSwap", (event) => {
   // What the API says of a mistake is shown in the place that asked.
   if (event.detail.xhr.status >= 400 && event.detail.xhr.status < 500) event.detail.shouldSwap = true;
 });
-document.addEventListener("htmx:sendError", () => { busy.textContent = "The service does not answer. Trying again …"; });
+document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
 
 // What scrolls can be reached by keyboard.
 const reach = () => {
@@ -45,20 +47,28 @@ document.addEventListener("htmx:afterSettle", reach);
 for (const part of document.querySelectorAll("[data-events]")) follow(part);
 
 function follow(part) {
+  const ended = () => part.querySelector("[data-final]") !== null;
   const stream = new EventSource(part.dataset.events);
-  let due = null;
+  let due = null, lost = null;
   const refresh = () => {
-    if (due) return;
-    due = setTimeout(() => { due = null; window.htmx.trigger(part, "refresh"); }, 200);
+    due ??= setTimeout(() => { due = null; window.htmx.trigger(part, "refresh"); }, 200);
   };
-  stream.onopen = () => { rest(); refresh(); };
+  const stop = () => {
+    if (!ended()) return;
+    stream.close();
+    clearTimeout(lost);
+    document.removeEventListener("htmx:afterSettle", stop);
+  };
+  stream.onopen = () => { clearTimeout(lost); rest(); refresh(); };
   for (const type of (part.dataset.types || "").split(" ")) stream.addEventListener(type, refresh);
   stream.onmessage = refresh;
   stream.onerror = () => {
-    if (stream.readyState === EventSource.CLOSED) { refresh(); setTimeout(() => follow(part), 3000); }
-    else busy.textContent = "The connection is lost. Trying again …";
+    refresh();  // it may be the end of the job, or of the session
+    clearTimeout(lost);
+    lost = setTimeout(() => { if (!ended()) busy.textContent = "The connection is lost. Trying again …"; }, 1500);
+    if (stream.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
+    document.removeEventListener("htmx:afterSettle", stop);
+    setTimeout(() => { if (!ended()) follow(part); }, 3000);
   };
-  document.addEventListener("htmx:afterSettle", () => {
-    if (part.querySelector("[data-final]")) { stream.close(); rest(); }
-  });
+  document.addEventListener("htmx:afterSettle", stop);
 }

@@ -182,6 +182,7 @@ def test_event_pages(service: Service, client: httpx.Client) -> None:
     rest = client.get(f"/v1/jobs/{job['id']}/events", params={"after": page["next"]}).json()
     assert rest["data"][0]["seq"] == 3
     assert rest["data"][-1]["data"]["state"] == "succeeded"
+    assert rest["data"][-1]["seq"] == job["last_event"]
     assert not rest["has_more"]
 
 

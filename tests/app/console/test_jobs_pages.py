@@ -1,0 +1,316 @@
+"""Jobs in the console: the list, a job's page, which follows it, and what can be asked of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from live_service import OWNER, STRANGER, Service, running, table
+
+from app.platform.settings import Settings
+from app.platform.tables import BrowserSession
+
+NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
+JOB = {"algorithm": {"name": "rankboost", "n_rounds": 5}, "name": "churn", "controls": False}
+
+
+@pytest.fixture(scope="module")
+def service(start: Callable[..., Service]) -> Service:
+    return start()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> httpx.Client:
+    return service.client(service.key())
+
+
+@pytest.fixture(scope="module")
+def dataset_id(service: Service, client: httpx.Client) -> str:
+    return service.upload(client)
+
+
+@pytest.fixture(scope="module")
+def browser_of(service: Service) -> Callable[..., Callable[..., httpx.Response]]:
+    """Sign in; returns what gets a page, or with fields posts a form."""
+
+    def sign_in(owner: str = OWNER, **scopes: Any) -> Callable[..., httpx.Response]:
+        browser = service.client()
+        browser.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', browser.get("/console").text)
+        assert found is not None
+        csrf = found[1]
+
+        def ask(path: str, fields: dict[str, str] | None = None, **headers: str) -> httpx.Response:
+            if fields is None:
+                return browser.get(path, headers=headers)
+            return browser.post(path, data={"csrf": csrf, **fields})
+
+        return ask
+
+    return sign_in
+
+
+@pytest.fixture(scope="module")
+def ask(browser_of: Callable[..., Callable[..., httpx.Response]]) -> Callable[..., httpx.Response]:
+    return browser_of()
+
+
+@pytest.fixture
+def hand_in(service: Service, client: httpx.Client, dataset_id: str) -> Any:
+    """Hand a job in, which stays queued until the test has work done; it is cancelled behind the test."""
+    made: list[str] = []
+
+    def hand_in(**job: Any) -> str:
+        answer = client.post("/v1/jobs", json={"dataset_id": dataset_id, **JOB, **job})
+        assert answer.status_code == 202, answer.text
+        made.append(answer.json()["id"])
+        return made[-1]
+
+    yield hand_in
+    for job_id in made:
+        client.post(f"/v1/jobs/{job_id}/cancel")
+
+
+def test_a_job_that_ended_leads_to_what_it_made(
+    service: Service, client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
+) -> None:
+    job_id = hand_in(tags={NASTY: NASTY})
+    assert "Waiting for a worker" in ask(f"/console/jobs/{job_id}").text
+    service.work()
+    model_id = client.get(f"/v1/jobs/{job_id}").json()["model_id"]
+    text = ask(f"/console/jobs/{job_id}").text
+    assert f'href="/console/models/{model_id}"' in text
+    assert "data-events" not in text
+    assert "<script>alert" not in text
+    assert NASTY in unescape(text)
+    for words in ("succeeded", "queued", "running", "fraction"):
+        assert words in text
+
+
+def test_a_job_is_handed_in_anew_with_changes(
+    service: Service, client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
+) -> None:
+    job_id = hand_in(
+        algorithm={"name": "rankboost", "weak_ranker": "tree", "max_depth": 4},
+        objective={"metric": "pauc", "fpr_max": 0.2},
+        validation={"method": "cross_validation", "folds": 3},
+        search={
+            "method": "random",
+            "space": {"n_rounds": [5, 10], "learning_rate": {"low": 0.1, "high": 1, "log": True}},
+            "n_candidates": 2,
+        },
+        tags={"team": "risk"},
+        seed=3,
+    )
+    client.post(f"/v1/jobs/{job_id}/cancel")
+    link = re.search(r'href="(/console/train\?[^"]+)"', ask(f"/console/jobs/{job_id}").text)
+    assert link is not None
+    text = unescape(ask(unescape(link[1])).text)
+    fields = dict(re.findall(r'name="([a-z_.]+)" aria[^>]*?value="([^"]+)"', text))
+    fields |= {
+        name: chosen
+        for name, options in re.findall(
+            r'(?s)<select id="[^"]+" name="([^"]+)"(.*?)</select>', text
+        )
+        for chosen in re.findall(r'<option(?: value="([^"]*)")? selected>', options)[:1]
+    }
+    assert fields["search.space.n_rounds"] == "5, 10"
+    assert fields["search.space.learning_rate"] == "0.1 to 1 log"
+    assert fields["validation.folds"] == "3"
+    assert fields["validation.method"] == "cross_validation"
+    assert fields["objective.fpr_max"] == "0.2"
+    assert fields["seed"] == "3"
+    assert "team=risk</textarea>" in text
+    assert "<option selected>tree</option>" in text
+    assert fields["algorithm.max_depth"] == "4"
+
+
+def test_a_job_that_failed_says_why_and_what_to_do(
+    service: Service, client: httpx.Client, ask: Callable[..., httpx.Response]
+) -> None:
+    bad = service.upload(client, "a,left\n1,yes\n2\n3,no\n", name=NASTY)
+    job_id = client.get(f"/v1/datasets/{bad}").json()["job_id"]
+    text = ask(f"/console/jobs/{job_id}").text
+    assert "1 value where the header has 2" in text
+    assert "What to do" in text
+    assert f'href="/console/datasets/{bad}"' in text
+    assert "<script>alert" not in text
+    listed = ask("/console/jobs?kind=ingest&state=failed").text
+    assert NASTY in unescape(listed)
+    assert "<script>alert" not in listed
+
+
+def test_cancel_and_retry(
+    client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
+) -> None:
+    job_id = hand_in()
+    page = f"/console/jobs/{job_id}"
+    refused = ask(f"{page}/cancel", {"keep": "true"})
+    assert refused.status_code == 409
+    assert "nothing to keep" in refused.text
+    assert ask(f"{page}/retry", {}).status_code == 409
+    assert ask(f"{page}/cancel", {}).headers["location"] == page
+    assert "It was cancelled" in ask(page).text
+    again = ask(f"{page}/retry", {}).headers["location"]
+    assert again != page
+    assert f'<a href="{page}">an earlier job</a>' in ask(again).text
+    assert ask(f"{again}/cancel", {}).status_code == 303
+
+
+def test_a_finished_job_cannot_be_cancelled(
+    service: Service, ask: Callable[..., httpx.Response], hand_in: Any
+) -> None:
+    job_id = hand_in()
+    service.work()
+    answer = ask(f"/console/jobs/{job_id}/cancel", {})
+    assert answer.status_code == 409
+    assert "a job can be cancelled until it has finished" in answer.text
+
+
+def test_the_list_filters_and_pages(
+    service: Service, browser_of: Callable[..., Callable[..., httpx.Response]]
+) -> None:
+    client, ask = service.client(service.key("many")), browser_of("many")
+    dataset_id = service.upload(client, table(40))
+    names = [f"n{index}" for index in range(52)]
+    for name in names:
+        client.post("/v1/jobs", json={**JOB, "dataset_id": dataset_id, "name": name})
+    first = ask(f"/console/jobs?dataset_id={dataset_id}").text
+    assert re.findall(r">(n\d+)</a>", first) == names[:1:-1]
+    older = re.search(r'rel="next" href="([^"]+)"', first)
+    assert older is not None
+    assert re.findall(r">(n\d+)</a>", ask(unescape(older[1])).text) == ["n1", "n0"]
+    assert "There is no such job" in ask("/console/jobs?state=failed").text
+    assert "reading a table" in ask("/console/jobs?kind=ingest").text
+    for wrong in ("state=x", "dataset_id=x", "after=x", "kind=%00é"):
+        answer = ask(f"/console/jobs?{wrong}")
+        assert answer.status_code in (400, 422), wrong
+    assert NASTY not in ask(f"/console/jobs?kind={NASTY}").text
+
+
+def test_the_log_pages_backwards(
+    service: Service, ask: Callable[..., httpx.Response], hand_in: Any, monkeypatch: Any
+) -> None:
+    job_id = hand_in()
+    service.work()
+    monkeypatch.setattr("app.console.jobs.EVENTS", 2)
+    text = ask(f"/console/jobs/{job_id}").text
+    assert ">succeeded</span>" in text
+    assert ">queued</span>" not in text
+    earlier = re.search(r'href="([^"]+events_after=0)"', text)
+    while earlier is None:
+        step = re.search(r'href="([^"]+events_after=\d+)"', text)
+        assert step is not None
+        text = ask(step[1]).text
+        earlier = re.search(r'href="([^"]+events_after=0)"', text)
+    assert ">queued</span>" in ask(earlier[1]).text
+    assert ask(f"/console/jobs/{job_id}?events_after=x").status_code == 200
+    assert ask(f"/console/jobs/{job_id}?events_after={'9' * 40}").status_code == 200
+
+
+def test_the_stream_is_the_apis(
+    service: Service, ask: Callable[..., httpx.Response], hand_in: Any
+) -> None:
+    job_id = hand_in()
+    service.work()
+    answer = ask(f"/console/jobs/{job_id}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    numbers = re.findall(r"(?m)^id: (\d+)", answer.text)
+    assert numbers[0] == "1"
+    behind = ask(f"/console/jobs/{job_id}/events?after=1").text
+    assert re.findall(r"(?m)^id: (\d+)", behind) == numbers[1:]
+    headers = {"Last-Event-ID": "2"}
+    assert (
+        re.findall(r"(?m)^id: (\d+)", ask(f"/console/jobs/{job_id}/events?after=0", **headers).text)
+        == numbers[2:]
+    )
+    assert ask(f"/console/jobs/{job_id}/events?after=x").status_code == 422
+
+
+def test_a_key_that_reads_sees_no_buttons(
+    browser_of: Callable[..., Callable[..., httpx.Response]], hand_in: Any
+) -> None:
+    reader, page = browser_of(scopes=["read"]), f"/console/jobs/{hand_in()}"
+    for path in (page, "/console/jobs"):
+        text = reader(path).text
+        for words in ("Cancel</button>", "Retry</button>", "/console/train"):
+            assert words not in text
+    for what in ("cancel", "retry"):
+        answer = reader(f"{page}/{what}", {})
+        assert answer.status_code == 403
+        assert "train" in answer.text
+
+
+def test_another_owners_job_is_not_there(
+    browser_of: Callable[..., Callable[..., httpx.Response]], hand_in: Any
+) -> None:
+    stranger, job_id = browser_of(STRANGER), hand_in()
+    for path in ("", "/now", "/events"):
+        assert stranger(f"/console/jobs/{job_id}{path}").status_code == 404
+    for what in ("cancel", "retry"):
+        assert stranger(f"/console/jobs/{job_id}/{what}", {}).status_code == 404
+    assert job_id not in stranger("/console/jobs").text
+
+
+def test_a_page_follows_its_job_and_cancels_another(
+    service: Service, visit: Callable[..., Any], hand_in: Any
+) -> None:
+    first, second = hand_in(name="first"), hand_in(name="second", priority=-5)
+    window = visit(service, width=390, dark=True)
+    page = window.sign_in(service.key())
+    window.open(f"/console/jobs/{second}")
+    page.get_by_text("Waiting for a worker").wait_for()
+    window.check()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("It was cancelled").wait_for()
+    window.open(f"/console/jobs/{first}")
+    with service.at_work():
+        page.get_by_role("link", name="The model").wait_for()
+    assert page.locator("#busy").inner_text() == ""
+    window.check()
+    window.open("/console/jobs")
+    window.check()
+
+
+def test_an_expired_session_leads_to_sign_in_and_back(
+    service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
+) -> None:
+    job_id, secret = hand_in(), service.key()
+    window = visit(service)
+    window.expect("status of 401")
+    page = window.sign_in(secret)
+    window.open(f"/console/jobs/{job_id}")
+    page.get_by_text("Waiting for a worker").wait_for()
+    with service.context.db.write() as session:
+        session.query(BrowserSession).update({"expires_at": 1.0})
+    client.post(f"/v1/jobs/{job_id}/cancel")
+    page.get_by_label("API key").fill(secret)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"**/console/jobs/{job_id}")
+    page.get_by_text("It was cancelled").wait_for()
+
+
+def test_a_live_page_outlives_a_restart_of_the_service(
+    settings: Settings, visit: Callable[..., Any]
+) -> None:
+    with running(settings) as before:
+        client, secret = before.client(before.key()), before.key()
+        dataset_id = before.upload(client, table(40))
+        job_id = client.post("/v1/jobs", json={**JOB, "dataset_id": dataset_id}).json()["id"]
+        window = visit(before)
+        window.expect("ERR_|status of 5|htmx:")
+        page = window.sign_in(secret)
+        window.open(f"/console/jobs/{job_id}")
+        page.get_by_text("Waiting for a worker").wait_for()
+    page.get_by_text(re.compile("The connection is lost|does not answer")).wait_for()
+    port = int(before.url.rpartition(":")[2])
+    with running(settings, port) as after:
+        after.client(after.key()).post(f"/v1/jobs/{job_id}/cancel")
+        page.get_by_text("It was cancelled").wait_for()
+        assert page.locator("#busy").inner_text() == ""
+        page.goto("about:blank")  # or the stream would hold up the end
