@@ -363,6 +363,7 @@ async def read_controls(page: PageDep, ref: str) -> Response:
     model = await page.api.get(_path(ref))
     found, words = await _or_words(page, _path(model["id"], "controls"))
     drawn: list[tuple[Json, Markup]] = []
+    better: list[str] = []
     for window in (found or {"windows": []})["windows"]:
         estimates = [
             charts.Estimate(name, area["value"], area["low"], area["high"])
@@ -372,8 +373,15 @@ async def read_controls(page: PageDep, ref: str) -> Response:
             ]
         ]
         drawn.append((window, charts.forest(estimates, "Areas with their intervals")))
+        if found["decided_on"] == {end: window[end] for end in ("fpr_min", "fpr_max")}:
+            better += [
+                each["algorithm"]
+                for each in window["controls"]
+                if each["difference"]["value"] < 0
+                and each["difference"]["adjusted_p_value"] <= 1 - found["level"]
+            ]
     return await _show_part(
-        page, ref, "controls", model=model, found=found, words=words, windows=drawn
+        page, ref, "controls", model=model, found=found, words=words, windows=drawn, better=better
     )
 
 
@@ -512,8 +520,9 @@ async def _show_score(
 ) -> Response:
     chart = None
     if answer is not None and answer["contributions"]:
-        parts = sorted(answer["contributions"].items(), key=lambda each: -abs(each[1]))
-        chart = charts.bars(parts[:20], "What each feature adds to the score")
+        parts = [each for each in answer["contributions"].items() if each[1] != 0]
+        parts = sorted(parts, key=lambda each: -abs(each[1]))[:20]
+        chart = charts.bars(parts, "What each feature adds to the score")
     at_fault = {
         str(each.get("pointer", "")).rpartition("/")[2].replace("~1", "/").replace("~0", "~")
         for each in (problem or {}).get("errors") or []

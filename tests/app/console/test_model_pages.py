@@ -355,6 +355,21 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
     assert "sandbox" in drawing.headers["content-security-policy"]
 
 
+def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
+    model_id = world.train(name="auto", algorithm={"name": "auto", "budget_seconds": 0.2})
+    assert "What auto has tried" in text_of(ours.get(f"/console/models/{model_id}"))
+    page = ours.get(f"/console/models/{model_id}/leaderboard")
+    candidates = world.ask("leaderboard", model_id)["candidates"]
+    assert page.text.count('class="badge chosen"') == sum(
+        each["state"] == "chosen" for each in candidates
+    )
+    for each in candidates:
+        assert each["algorithm"] in text_of(page)
+    structure = ours.get(f"/console/models/{model_id}/structure")
+    assert structure.status_code == 200
+    assert world.ask("structure", model_id)["type"] in text_of(structure)
+
+
 def test_downloads(world: World, ours: Browser) -> None:
     for name, kind in (
         ("report.html", "text/html"),
