@@ -9,7 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import OWNER, STRANGER, Service, running, table
+from live_service import STRANGER, Service, running, table
+from plain_browser import PlainBrowser
 
 from app.platform.settings import Settings
 from app.platform.tables import BrowserSession
@@ -36,22 +37,7 @@ def dataset_id(service: Service, client: httpx.Client) -> str:
 @pytest.fixture(scope="module")
 def browser_of(service: Service) -> Callable[..., Callable[..., httpx.Response]]:
     """Sign in; returns what gets a page, or with fields posts a form."""
-
-    def sign_in(owner: str = OWNER, **scopes: Any) -> Callable[..., httpx.Response]:
-        browser = service.client()
-        browser.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
-        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', browser.get("/console").text)
-        assert found is not None
-        csrf = found[1]
-
-        def ask(path: str, fields: dict[str, str] | None = None, **headers: str) -> httpx.Response:
-            if fields is None:
-                return browser.get(path, headers=headers)
-            return browser.post(path, data={"csrf": csrf, **fields})
-
-        return ask
-
-    return sign_in
+    return lambda *given, **scopes: PlainBrowser(service, *given, **scopes).ask
 
 
 @pytest.fixture(scope="module")

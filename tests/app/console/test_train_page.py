@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from html import unescape
 from typing import Any
 
 import httpx
 import pytest
-from live_service import OWNER, STRANGER, Service
+from live_service import STRANGER, Service
+from plain_browser import PlainBrowser
 
 from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
 
@@ -33,22 +33,7 @@ def dataset_id(service: Service) -> str:
 @pytest.fixture(scope="module")
 def browser_of(service: Service) -> Callable[..., Callable[..., httpx.Response]]:
     """Sign in; returns what gets a page, or with fields posts a form."""
-
-    def sign_in(owner: str = OWNER, **scopes: Any) -> Callable[..., httpx.Response]:
-        client = service.client()
-        client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
-        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', client.get("/console").text)
-        assert found is not None
-        csrf = found[1]
-
-        def ask(path: str, fields: dict[str, str] | None = None) -> httpx.Response:
-            if fields is None:
-                return client.get(path)
-            return client.post(path, data={"csrf": csrf, **fields})
-
-        return ask
-
-    return sign_in
+    return lambda *given, **scopes: PlainBrowser(service, *given, **scopes).ask
 
 
 @pytest.fixture(scope="module")
