@@ -140,6 +140,28 @@ def complete(
     rows.add_profile(session, dataset_id, published["profile"])
 
 
+def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
+    """The dataset that a job reads: ready when that was asked for, and so ever since, unless it was deleted."""
+    dataset = rows.find(session, owner, dataset_id or "")
+    if dataset is None:
+        raise Conflict(
+            f"dataset {dataset_id} was deleted before the job ran", code="dataset_deleted"
+        )
+    return dataset
+
+
+def table_of(dataset: Dataset, blobs: BlobStore) -> Json:
+    """Where a dataset's table lies, and which column is what."""
+    return {
+        "path": str(blobs.path(dataset.table_key or "")),
+        "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
+        "label": dataset.label,
+        "labels": [label["name"] for label in dataset.labels or []],
+        "weight": dataset.weight,
+        "group": dataset.group,
+    }
+
+
 def ended(session: Session, job: Job, error: Json | None) -> None:
     """Mark the upload of a job that will never have read it: nobody must wait for it."""
     rows.abandon(session, Dataset, job.id, upload_errors(job, error))

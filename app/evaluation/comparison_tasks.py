@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.datasets.tasks import hold_inputs
-from app.evaluation.metrics import Overlap
+from app.datasets.tasks import find_to_read, hold_inputs, table_of
+from app.evaluation.metrics import Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import COMPARISONS
 from app.jobs import queue
+from app.models import service as model_service
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Job
-from app.scoring import inputs as tables
 from app.training.interpretation import score
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ def prepare(
     """Gather where the artifacts and the table lie."""
     comparison_id = claim.spec["comparison_id"]
     comparison = COMPARISONS.find_to_make(session, claim, comparison_id)
-    dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
+    dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
-        tables.find_model(session, claim.owner, compared.model_id) for compared in comparison.models
+        model_service.find_to_read(session, claim.owner, compared.model_id)
+        for compared in comparison.models
     ]
     described = [
-        {"model_id": model.id, **tables.model_of(session, model, dataset, blobs)}
-        for model in models
+        {"model_id": model.id, **model_of(session, model, dataset, blobs)} for model in models
     ]
     return {
-        "table": tables.table_of(dataset, blobs),
+        "table": table_of(dataset, blobs),
         "models": described,
         "windows": [[window["fpr_min"], window["fpr_max"]] for window in comparison.windows],
         "level": comparison.level,
@@ -62,8 +62,8 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     for number, model in enumerate(models, start=1):
         if model["features"] != features:
             features = model["features"]
-            table = tables.read_rows(payload["table"], features)
-        scores.append(score(tables.load_ranker(model), table))
+            table = read_rows(payload["table"], features)
+        scores.append(score(load_ranker(model), table))
         callback(number, len(models), {})
     names = [model["model_id"] for model in models]
     found = metrics.compare(

@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from app.datasets import repository as dataset_rows
+from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.ingest.rows import Hashes
 from app.models import repository as model_rows
 from app.models.objectives import WHOLE, Window
-from app.models.service import VALIDATION, curve_of, heights_of, read_curve, write_curve
+from app.models.service import (
+    VALIDATION,
+    artifact_key,
+    curve_of,
+    heights_of,
+    read_curve,
+    write_curve,
+)
+from app.platform.blobs import BlobStore
 from app.platform.sql import Session
-from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
-from app.scoring.inputs import read_rows
+from app.platform.tables import Dataset, DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from app.training.interpretation import score
 from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
@@ -184,6 +193,22 @@ class MultilabelMeasure:
         return _areas(has, scores, rows.weight, rows.group, windows, level)
 
 
+def load_ranker(model: Mapping[str, Any]) -> Ranker:
+    """Load what `model_of` names."""
+    from core import artifact
+
+    return artifact.load(Path(model["path"]).read_bytes())
+
+
+def read_rows(table: Mapping[str, Any], features: Sequence[str]) -> Table:
+    """Read a table whose rows have one label; raises Invalid where a class has too few."""
+    columns = Columns(features, table["label"], table["weight"], table["group"])
+    rows = read_table(Path(table["path"]), columns)
+    present = rows.y if rows.weight is None else rows.y[rows.weight > 0]
+    check_classes(present, "the dataset")
+    return rows
+
+
 MEASURES: Mapping[str, Callable[[Ranker, Json, Sequence[str]], Measure]] = {
     DatasetKind.BIPARTITE: BipartiteMeasure,
     DatasetKind.PREFERENCES: PreferenceMeasure,
@@ -234,6 +259,20 @@ def _finite(value: float) -> float | None:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> Json:
+    """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
+    trained on, if that is there still and is another than the dataset that judges.
+    """
+    trained = dataset_rows.find(session, model.owner, model.dataset_id)
+    is_other = trained is not None and trained.sha256 != dataset.sha256
+    return {
+        "name": f"{model.name}:{model.version}",
+        "trained_on": str(blobs.path(trained.table_key or "")) if trained and is_other else None,
+        "path": str(blobs.path(artifact_key(model))),
+        "features": [feature["name"] for feature in model.features],
+    }
 
 
 _CURVE_FILE = "validation.curve"

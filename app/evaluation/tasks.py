@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.datasets.tasks import hold_inputs
+from app.datasets.tasks import find_to_read, hold_inputs, table_of
 from app.evaluation import metrics
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
 from app.evaluation.service import EVALUATIONS
@@ -17,7 +17,6 @@ from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import EvaluationCurve, Job
-from app.scoring import inputs as tables
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -31,9 +30,9 @@ def prepare(
     """Gather where artifact and table lie, and what the model's validation has said."""
     evaluation_id = claim.spec["evaluation_id"]
     evaluation = EVALUATIONS.find_to_make(session, claim, evaluation_id)
-    model = tables.find_model(session, claim.owner, evaluation.model_id)
-    dataset = tables.find_dataset(session, claim.owner, claim.dataset_id)
-    described = tables.model_of(session, model, dataset, blobs)
+    model = models.find_to_read(session, claim.owner, evaluation.model_id)
+    dataset = find_to_read(session, claim.owner, claim.dataset_id)
+    described = metrics.model_of(session, model, dataset, blobs)
     remembered: Json | None = None
     notes: list[str] = []
     if claim.spec["independent"]:
@@ -41,7 +40,7 @@ def prepare(
     point = models.point_of_objective(session, model)
     return {
         "dataset_kind": dataset.kind,
-        "table": tables.table_of(dataset, blobs),
+        "table": table_of(dataset, blobs),
         "model": described,
         "windows": [[window["fpr_min"], window["fpr_max"]] for window in evaluation.windows],
         "level": evaluation.level,
@@ -56,7 +55,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     workdir = Path(payload["workdir"])
     model = payload["model"]
     measured = MEASURES[payload["dataset_kind"]]
-    measure = measured(tables.load_ranker(model), payload["table"], model["features"])
+    measure = measured(metrics.load_ranker(model), payload["table"], model["features"])
     callback(1, 2, {})
     windows = [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]]
     found = measure.metrics(windows, payload["level"], payload["threshold"])

@@ -23,7 +23,7 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.boosting.booster import Booster
-    from core.bounds import Bound, PartialAucBound, Sample, WeakRankers
+    from core.bounds import Bound, Sample, WeakRankers
     from core.metrics import RocCurve
     from core.metrics.margins import MarginDistribution
     from core.ranker import Combination, Ranker
@@ -301,20 +301,24 @@ def _column(packed: bytes) -> Floats:
 
 @dataclass(frozen=True)
 class WindowBound:
-    """A bound on 1 - pAUC of rows to come, by the rows of one part.
+    """A bound on 1 - pAUC of rows to come, by the rows of the part `on`.
 
-    `found` is None where nothing is known that would give it a value; `reasons` say why, or why it may not be believed.
+    `epsilon` and `value` are None where nothing is known that would give it a value; `reasons` say why, or why it may
+    not be believed.
     """
 
     name: str
     source: str
-    part: Part
+    on: Part
     risk: float
     positives: int
     negatives: int
     vc_dimension: int | None
-    found: PartialAucBound | None
-    reasons: tuple[str, ...]
+    epsilon: float | None
+    value: float | None
+    vacuous: bool
+    applies: bool
+    reasons: list[str]
 
 
 @dataclass(frozen=True)
@@ -393,8 +397,11 @@ def _bound(
         sample.positives,
         sample.negatives,
         dimension,
-        found,
-        tuple(reasons),
+        epsilon=None if found is None else found.epsilon,
+        value=None if found is None else found.value,
+        vacuous=found is None or found.vacuous,
+        applies=not reasons,
+        reasons=reasons,
     )
 
 

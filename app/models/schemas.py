@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from app.http.schemas import Body, DatasetVersion, Interval, Resource, Text, Timestamp
-from app.models.margins import WindowBound as Found
 from app.models.margins import WindowBounds as FoundBounds
 from app.models.service import AliasState, Listed, is_approximate
 from app.models.service import CutsAlong as FoundCuts
@@ -353,25 +352,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
 
 
 def _common(row: ModelRow) -> dict[str, Any]:
-    same = (
-        "id",
-        "name",
-        "version",
-        "objective",
-        "validation",
-        "optimised_for",
-        "selected_by",
-        "beats_controls",
-        "dataset_id",
-        "dataset",
-        "validation_dataset",
-        "kind",
-        "job_id",
-        "seed",
-        "tags",
-        "created_at",
-    )
-    shown = {field: getattr(row, field) for field in same}
+    shown = {name: getattr(row, name) for name in ModelSummary.model_fields.keys() - {"algorithm"}}
     return shown | {"algorithm": {"name": row.algorithm, **row.parameters}}
 
 
@@ -663,23 +644,5 @@ def bounds_of(found: FoundBounds, delta: float) -> WindowBounds:
         fpr_min=low,
         fpr_max=high,
         delta=delta,
-        bounds=[_bound_of(bound) for bound in found.bounds],
-    )
-
-
-def _bound_of(bound: Found) -> WindowBound:
-    known = bound.found
-    return WindowBound(
-        name=bound.name,
-        source=bound.source,
-        on=bound.part,
-        risk=bound.risk,
-        positives=bound.positives,
-        negatives=bound.negatives,
-        vc_dimension=bound.vc_dimension,
-        epsilon=None if known is None else known.epsilon,
-        value=None if known is None else known.value,
-        vacuous=known is None or known.vacuous,
-        applies=not bound.reasons,
-        reasons=list(bound.reasons),
+        bounds=[WindowBound.model_validate(bound) for bound in found.bounds],
     )

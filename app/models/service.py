@@ -503,6 +503,14 @@ def find_named(session: Session, owner: str, ref: str, place: dict[str, Any]) ->
         raise NotFound(error.detail, errors=[place | {"detail": error.detail}]) from error
 
 
+def find_to_read(session: Session, owner: str, model_id: str) -> Model:
+    """The model that a job uses; raises Conflict where it was deleted."""
+    model = rows.find(session, owner, model_id)
+    if model is None:
+        raise Conflict(f"model {model_id} was deleted before the job ran", code="model_deleted")
+    return model
+
+
 def find_to_use(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:
     """The same for a job that is about to be written: until that is done nobody deletes the model."""
     model = find_named(session, owner, ref, place)

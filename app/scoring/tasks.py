@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.datasets.tasks import hold_inputs, limits
+from app.datasets.tasks import find_to_read, hold_inputs, limits
 from app.ingest.formats import PARQUET, open_source
 from app.jobs import queue
 from app.jobs.handlers import Callback
@@ -23,7 +23,6 @@ from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Job, Model
 from app.scoring.batch import BATCH_SCORES, score_names
 from app.scoring.features import FeatureIndex
-from app.scoring.inputs import find_dataset, find_model
 from app.scoring.service import Served
 from app.scoring.table_rows import ALL, RowReader, TableOptions
 
@@ -43,7 +42,7 @@ def prepare(
     """Gather where artifact, curve and rows lie, and how the rows are to be read."""
     batch_id = claim.spec["batch_score_id"]
     batch = BATCH_SCORES.find_to_make(session, claim, batch_id)
-    model = find_model(session, claim.owner, batch.model_id)
+    model = models.find_to_read(session, claim.owner, batch.model_id)
     described = _model(session, model, blobs, workdir)
     table, forms = _table(session, batch, model, blobs)
     return {
@@ -87,7 +86,7 @@ def _table(
             "terms": batch.terms,
         }
         return read, dict.fromkeys(options.keep)
-    dataset = find_dataset(session, batch.owner, batch.dataset_id)
+    dataset = find_to_read(session, batch.owner, batch.dataset_id)
     read = {
         "path": str(blobs.path(dataset.table_key or "")),
         "content_type": PARQUET,

@@ -40,7 +40,7 @@ from app.training.baselines import (
     seconds_for,
 )
 from app.training.progress import key_of, leave_out
-from app.training.splits import CROSS_VALIDATION, InnerSplits
+from app.training.splits import Fold, InnerSplits, folds_of
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -55,9 +55,6 @@ STAGE_SHARE = 0.9
 """How much of the work that is left the shards of a fit are taken for; the rest is to join and judge them."""
 
 TRIAL, SHARD, FIT, BASELINE = "tryout", "share", "fit", "control"
-Fold = tuple[int, int]
-"""Repeat and fold, from 0."""
-
 Scope = Fold | None
 """None for what is served."""
 
@@ -68,14 +65,6 @@ LEAST_LEFT, LEAST_FIT_SECONDS = 0.1, 1.0
 
 LEAST_CHILD_JOBS = 10
 """Child jobs that the smallest job makes which fans out."""
-
-
-def folds_of(validation: Mapping[str, Any]) -> list[Fold]:
-    """The folds of a job, repeat by repeat; none without cross-validation."""
-    if validation["method"] != CROSS_VALIDATION:
-        return []
-    repeats, folds = validation.get("repeats", 1), validation["folds"]
-    return [(repeat, fold) for repeat in range(repeats) for fold in range(folds)]
 
 
 def scope_of(part: Mapping[str, Any]) -> Scope:

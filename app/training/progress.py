@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from app.jobs.progress import Callback, Report, budget_of
-from app.training.search import trials_of
+from app.jobs.progress import Callback, Report
+from app.training.search import searches, trials_of
+from app.training.splits import folds_of
 
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING = "measuring", "comparing"
@@ -91,7 +92,7 @@ class Leaderboard:
         return {
             "best": best,
             "leaderboard": self._rows,
-            "keepable": len(self._scopes) == n_scopes_of(self._spec),
+            "keepable": len(self._scopes) == 1 + len(folds_of(self._spec["validation"])),
             "trials_done": self.n_trials,
             "partial": self._partial,
             "ready": self._scopes,
@@ -142,7 +143,7 @@ class Reporter:
         self.fraction = 0.0
         self.lock = RLock()
         self._callback = callback
-        self._n_trials = trials_of(spec, n_scopes_of(spec))
+        self._n_trials = trials_of(spec, 1 + len(folds_of(spec["validation"])))
         self._n_begun = 0
 
     def begin(
@@ -280,7 +281,7 @@ class FitProgress:
 
 def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseException] | None:
     """What stops the only fit of a job and keeps what it has; None where nothing does."""
-    if part["what"] != "fit" or n_scopes_of(spec) > 1 or _searches(spec):
+    if part["what"] != "fit" or folds_of(spec["validation"]) or searches(spec):
         return None
     from core.ranker import StopFit
     from core.registry import ALGORITHMS
@@ -302,7 +303,7 @@ def shown_parameters(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
     """A candidate's parameters in short: those that are searched, or of `auto` those that it has set."""
     search = spec.get("search")
     names = search["space"] if search is not None else parameters
-    if not _searches(spec):
+    if not searches(spec):
         return {}
     found = {name: parameters[name] for name in names if name in parameters}
     found.pop("random_state", None)
@@ -323,21 +324,8 @@ def _is_full(part: Mapping[str, Any]) -> bool:
     return str(part["tryout"]["label"]).startswith("full/")
 
 
-def _searches(spec: Mapping[str, Any]) -> bool:
-    return spec.get("search") is not None or budget_of(spec) is not None
-
-
 def _is_short(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float)
-
-
-def n_scopes_of(spec: Mapping[str, Any]) -> int:
-    """The ranker that is served, and under cross-validation one for each fold."""
-    validation = spec["validation"]
-    if validation["method"] != "cross_validation":
-        return 1
-    n_folds: int = validation["folds"] * validation.get("repeats", 1)
-    return 1 + n_folds
 
 
 def key_of(trial: Mapping[str, Any], scope: Sequence[int] | None) -> str:

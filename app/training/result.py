@@ -49,7 +49,6 @@ from app.training.plan import (
     FIT,
     SCORES_FILE,
     SERVED,
-    Fold,
     Plan,
     Scope,
     is_served,
@@ -57,6 +56,7 @@ from app.training.plan import (
     scope_of,
     seconds_of,
 )
+from app.training.splits import Fold
 
 if TYPE_CHECKING:
     from app.training.fitting import FitContext

@@ -231,20 +231,8 @@ class JobRequest(Body):
 
     def to_request(self) -> TrainRequest:
         """What the service takes."""
-        return TrainRequest(
-            dataset_id=self.dataset_id,
-            algorithm=dict(self.algorithm),
-            name=self.name,
-            objective=self.objective.model_dump(),
-            validation=self.validation.model_dump(exclude_none=True),
-            search=None if self.search is None else self.search.model_dump(exclude_none=True),
-            controls=self.controls,
-            seed=self.seed,
-            label_noise=self.label_noise,
-            timeout_seconds=self.timeout_seconds,
-            priority=self.priority,
-            tags=dict(self.tags),
-        )
+        given = self.model_dump(exclude_none=True)
+        return TrainRequest(**given | {"algorithm": self.algorithm})  # a parameter may be null
 
 
 class Estimate(Resource):

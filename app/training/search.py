@@ -97,7 +97,6 @@ def planner_of(
     `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
     and of its rarer class, how many features, and how many categories one has at most.
     """
-    algorithm = spec["algorithm"]
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
         from core.selection import Auto
@@ -116,10 +115,7 @@ def planner_of(
             objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
             random_state=spec["seed"],
         )
-    search = spec.get("search")
-    if search is None:
-        return None
-    return _planner(search, algorithm["name"], algorithm["parameters"], spec["seed"])
+    return None if spec.get("search") is None else _planner_of(spec)
 
 
 def budget_of(spec: Mapping[str, Any], n_scopes: int) -> float | None:
@@ -154,8 +150,7 @@ def _count(spec: Mapping[str, Any]) -> int:
     """The trials of one scope, each taken for a whole one; 0 without a search."""
     if spec["search"] is None:
         return 0
-    algorithm = spec["algorithm"]
-    planner = _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
+    planner = _planner_of(spec)
     return len(planner.candidates) * planner.n_splits
 
 
@@ -165,8 +160,7 @@ def trials_of(spec: Mapping[str, Any], n_scopes: int) -> int | None:
 
     if spec.get("search") is None:
         return None
-    algorithm = spec["algorithm"]
-    planner = _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
+    planner = _planner_of(spec)
     n_candidates = len(planner.candidates)
     if isinstance(planner, SuccessiveHalving):
         n_candidates = sum(rung.n_candidates for rung in planner.rungs)
@@ -221,6 +215,11 @@ def _candidate(search: Mapping[str, Any], row: LeaderboardRow) -> Json:
 
 def _searched(search: Mapping[str, Any], parameters: Mapping[str, Any]) -> Json:
     return {name: parameters[name] for name in parameters if name in search["space"]}
+
+
+def _planner_of(spec: Mapping[str, Any]) -> CandidateSearch:
+    algorithm = spec["algorithm"]
+    return _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
 
 
 def _planner(

@@ -40,6 +40,18 @@ _SALT = 2**34
 """What sets the seed of one repeat off from the next; a job's seed is below 2³², that of a search below 2³³."""
 
 
+Fold = tuple[int, int]
+"""Repeat and fold, from 0."""
+
+
+def folds_of(validation: Mapping[str, Any]) -> list[Fold]:
+    """The folds of a job, repeat by repeat; none without cross-validation."""
+    if validation["method"] != CROSS_VALIDATION:
+        return []
+    repeats, folds = validation.get("repeats", 1), validation["folds"]
+    return [(repeat, fold) for repeat in range(repeats) for fold in range(folds)]
+
+
 class RowSplit(NamedTuple):
     """Rows to learn from and rows to judge by, both ascending; there may be rows in neither."""
 

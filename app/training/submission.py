@@ -25,9 +25,8 @@ from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Job
 from app.training import baselines, search
-from app.training.plan import folds_of
 from app.training.search import AUTO
-from app.training.splits import CROSS_VALIDATION
+from app.training.splits import CROSS_VALIDATION, folds_of
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
 from core.registry import ALGORITHMS

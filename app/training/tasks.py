@@ -19,7 +19,7 @@ from app.datasets.service import (
     show_labels,
     table_dialect_of,
 )
-from app.datasets.tasks import hold_inputs
+from app.datasets.tasks import find_to_read, hold_inputs, table_of
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import repository as job_rows
@@ -65,13 +65,10 @@ def prepare(
 ) -> Json:
     """Gather what the fit needs to know: where the tables lie and which column is what."""
     validation = claim.spec["validation"]
-    dataset = _ready(
-        dataset_rows.find(session, claim.owner, claim.dataset_id or ""), claim.dataset_id
-    )
+    dataset = _ready(session, claim.owner, claim.dataset_id)
     judge = None
     if validation["method"] == "dataset":
-        other = validation["dataset_id"]
-        judge = _ready(dataset_rows.find(session, claim.owner, other), other)
+        judge = _ready(session, claim.owner, validation["dataset_id"])
     cells = (dataset.rows or 0) * count_features(dataset)
     payload: Json = {
         "spec": claim.spec,
@@ -91,11 +88,8 @@ def prepare(
     return payload
 
 
-def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
-    if dataset is None:
-        raise Conflict(
-            f"dataset {dataset_id} was deleted before the job ran", code="dataset_deleted"
-        )
+def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
+    dataset = find_to_read(session, owner, dataset_id)
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
             f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
@@ -106,18 +100,12 @@ def _ready(dataset: Dataset | None, dataset_id: str | None) -> Dataset:
 
 def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Json:
     """What a table's columns are; the one that rows are ordered by is no feature."""
-    return {
-        "path": str(blobs.path(dataset.table_key or "")),
-        "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
-        "label": dataset.label,
-        "weight": dataset.weight,
-        "group": dataset.group,
-        "features": [
-            {"name": column["name"], "type": column["type"]}
-            for column in dataset.columns
-            if column["role"] == "feature" and column["name"] != time_column
-        ],
-    }
+    features = [
+        {"name": column["name"], "type": column["type"]}
+        for column in dataset.columns
+        if column["role"] == "feature" and column["name"] != time_column
+    ]
+    return table_of(dataset, blobs) | {"features": features}
 
 
 def _check_judge(dataset: Dataset, judge: Dataset) -> None:
