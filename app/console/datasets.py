@@ -13,6 +13,7 @@ from app.console.api import ApiError
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import filled, send, send_form
+from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -80,6 +81,7 @@ def _show_form(page: Page, given: dict[str, str], error: ApiError | None = None)
         roles=ROLE_FIELDS,
         others=OTHER_FIELDS,
         choices=CHOICES,
+        most=context_of(page.request).settings.max_body_bytes,
     )
 
 

@@ -135,7 +135,7 @@ async function preview(form, part, file) {
   part("preview").hidden = false;
   part("columns").replaceChildren();
   if (!table || !table.names.length) {
-    summary.textContent = `${file.name}, ${size(file.size)}. There is no preview of this format here. Name the label's column below; “Check without keeping” reads Arrow, CSV and NDJSON up to 8 MB, and workers read Parquet.`;
+    summary.textContent = `${file.name}, ${size(file.size)}. There is no preview of this format here. Name the label's column below; “Check without keeping” reads Arrow, CSV and NDJSON up to ${form.dataset.most}, and workers read Parquet.`;
     return;
   }
   summary.textContent = `${file.name}, ${size(file.size)}: ${table.names.length} columns; these are guesses from the first ${table.rows.length} rows.`;
