@@ -32,6 +32,10 @@ class Slider {
       event.stopPropagation();  // nothing is sent: no notice, and no lock on the form
       this.ask();
     });
+    const asking = card.querySelector("[data-ask]");
+    asking.addEventListener("submit", () => {  // with the costs as they stand now
+      for (const [name, value] of new FormData(this.terms)) asking.elements[name].value = value;
+    });
     this.draw();
   }
 

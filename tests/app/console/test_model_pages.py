@@ -169,6 +169,12 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_role("heading", name="Importance").wait_for()
     page.wait_for_load_state("networkidle")
     window.check()
+    # One cut exactly, at the costs that were typed.
+    page.get_by_text("Ask for one cut exactly").click()
+    page.get_by_label("Cut", exact=True).select_option("that costs least")
+    page.get_by_role("button", name="Show", exact=True).first.click()
+    page.get_by_role("row", name="Cost of flagging all").wait_for()
+    assert f"{cheapest['cost']['value']:.4f}" in page.locator("#curve").inner_text()
 
 
 def test_a_row_is_scored_and_the_parts_come_by_themselves(
