@@ -35,7 +35,7 @@ from app.platform.settings import Settings
 from app.scoring.endpoints import rows_of
 from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, TableOptions, read_body
-from app.training import submission
+from app.training import service
 from benchmarks.http_score import HOST, cpu_seconds, free_port, models_of, run_jobs
 
 FEATURES, TRAINED_ON, TURNS = 20, 20_000, 3
@@ -107,14 +107,14 @@ def train(settings: Settings, rounds: int) -> tuple[str, str, Served]:
         said = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, OWNER, said, stored)
     run_jobs(context)
-    request = submission.TrainRequest(
+    request = service.TrainRequest(
         dataset.id,
         {"name": "rankboost", "n_rounds": rounds},
         {"metric": "auc"},
         {"method": "holdout", "fraction": 0.25},
     )
     with context.db.write() as session:
-        job = submission.submit(session, settings, OWNER, request)
+        job = service.submit(session, settings, OWNER, request)
     run_jobs(context)
     served = models_of(context).find(OWNER, job.spec["model_name"])
     context.db.close()

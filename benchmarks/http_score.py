@@ -44,7 +44,7 @@ from app.main import app_factory, open_context
 from app.platform import migrate
 from app.platform.settings import Settings
 from app.scoring.service import ModelCache
-from app.training import submission
+from app.training import service
 
 FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
 NULL_PATH = "/v1/nothing/{ref}/score"
@@ -116,14 +116,14 @@ def train_on(settings: Settings, table: str) -> tuple[str, str]:
         description = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, "bench", description, stored)
     run_jobs(context)
-    request = submission.TrainRequest(
+    request = service.TrainRequest(
         dataset.id,
         {"name": "rankboost", "n_rounds": ROUNDS},
         {"metric": "auc"},
         {"method": "holdout", "fraction": 0.25},
     )
     with context.db.write() as session:
-        job = submission.submit(session, settings, "bench", request)
+        job = service.submit(session, settings, "bench", request)
     run_jobs(context)
     model_id = models_of(context).find("bench", job.spec["model_name"]).model_id
     context.db.close()

@@ -12,19 +12,16 @@ from app.datasets.tasks import find_to_read, hold_inputs, table_of
 from app.evaluation.metrics import Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import COMPARISONS
 from app.jobs import queue
+from app.jobs.handlers import Callback
 from app.models import service as model_service
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.platform.tables import Job
 from app.training.interpretation import score
 
 if TYPE_CHECKING:
     from core import metrics
-
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
-Json = dict[str, Any]
 
 
 def prepare(

@@ -26,7 +26,7 @@ from app.models.service import (
     write_curve,
 )
 from app.platform.blobs import BlobStore
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from app.training.interpretation import score
 from app.training.multilabel import read_part
@@ -35,8 +35,6 @@ from app.training.preferences import pair_counts, read_items
 if TYPE_CHECKING:
     from core.metrics import Interval, OperatingPoint, RocCurve
     from core.ranker import Floats, Ranker
-
-Json = dict[str, Any]
 
 
 class Measure(Protocol):

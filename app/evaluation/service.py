@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -22,10 +22,10 @@ from app.jobs.repository import insert_made
 from app.jobs.resources import PROCESSING, JobResource, status_of
 from app.models.objectives import WHOLE, Window
 from app.models.service import curve_of, find_named, find_to_use
-from app.platform.errors import Invalid, NotFound
+from app.platform.errors import NotFound, invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.platform.tables import (
     Comparison,
     Dataset,
@@ -49,8 +49,6 @@ EVALUATE, COMPARE = "evaluate", "compare"
 MOST_WINDOWS = 10
 LEVELS = (0.5, 0.999)
 DEFAULT_LEVEL = 0.95
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
     """The dataset must be of the model's kind, have its features, and the two values of its label."""
     name = f"{model.name}:{model.version}"
     if dataset.kind != model.kind:
-        raise _invalid(
+        raise invalid(
             "/dataset_id",
             f"dataset {dataset.id} must be of kind {model.kind}, which {name} was trained on, "
             f"it is {dataset.kind}",
@@ -99,9 +97,9 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
         )
     if (lack := find_lack(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {lack}, which {name} takes"
-        raise _invalid("/dataset_id", detail, code="unknown_column")
+        raise invalid("/dataset_id", detail, code="unknown_column")
     if label_values(dataset) != label_values(model):
-        raise _invalid(
+        raise invalid(
             "/dataset_id",
             f"dataset {dataset.id} must have the label values {show_labels(model)} of {name}, "
             f"it has {show_labels(dataset)}",
@@ -112,30 +110,28 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
 def check_windows(windows: Sequence[Window]) -> list[Json]:
     """The windows as they are kept; raises Invalid for one that is none, too many of them, or one twice."""
     if not 1 <= len(windows) <= MOST_WINDOWS:
-        raise _invalid("/windows", f"windows must be 1 to {MOST_WINDOWS}, got {len(windows)}")
+        raise invalid("/windows", f"windows must be 1 to {MOST_WINDOWS}, got {len(windows)}")
     for number, window in enumerate(windows):
         try:
             check_window(*window)
         except InvalidParameter as error:
-            raise _invalid(f"/windows/{number}/fpr_max", str(error)) from error
+            raise invalid(f"/windows/{number}/fpr_max", str(error)) from error
         if window in windows[:number]:
             detail = f"windows must differ, [{window[0]:g}, {window[1]:g}] is there twice"
-            raise _invalid(f"/windows/{number}", detail)
+            raise invalid(f"/windows/{number}", detail)
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
 
 
 def check_level(level: float) -> None:
     """Raise Invalid for a level of the intervals that nobody means."""
     if not LEVELS[0] <= level <= LEVELS[1]:
-        raise _invalid(
-            "/level", f"level must be from {LEVELS[0]:g} to {LEVELS[1]:g}, got {level:g}"
-        )
+        raise invalid("/level", f"level must be from {LEVELS[0]:g} to {LEVELS[1]:g}, got {level:g}")
 
 
 def refuse_windows(dataset: Dataset) -> None:
     """Raise Invalid for windows that were asked for where rows have no false positive rate."""
     if dataset.kind == DatasetKind.PREFERENCES:
-        raise _invalid("/windows", "pairs have no false positive rate: leave the windows out")
+        raise invalid("/windows", "pairs have no false positive rate: leave the windows out")
 
 
 def seen_before(model: Model, dataset: Dataset) -> str | None:
@@ -151,10 +147,6 @@ def seen_before(model: Model, dataset: Dataset) -> str | None:
     if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage):
         return f"{name} was validated on rows of this dataset"
     return None
-
-
-def _invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
 
 
 @dataclass(frozen=True)
@@ -268,7 +260,7 @@ def check_comparison(
     windows = check_windows(request.windows)
     if not LEAST_MODELS <= len(request.models) <= MOST_MODELS:
         detail = f"models must be {LEAST_MODELS} to {MOST_MODELS}, got {len(request.models)}"
-        raise Invalid(detail, errors=[{"pointer": "/models", "detail": detail}])
+        raise invalid("/models", detail)
     pointers = [f"/models/{number}" for number in range(len(request.models))]
     inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, hold=hold)
     models, dataset = inputs.models, inputs.dataset
@@ -277,12 +269,11 @@ def check_comparison(
             f"models are compared by their ROC curves, which those of kind {dataset.kind} lack: "
             "evaluate each of them"
         )
-        faults = [{"pointer": "/dataset_id", "detail": detail}]
-        raise Invalid(detail, code="wrong_kind", errors=faults)
+        raise invalid("/dataset_id", detail, code="wrong_kind")
     for number, model in enumerate(models):
         if model.id in [other.id for other in models[:number]]:
             detail = f"models must differ, {model.name}:{model.version} is there twice"
-            raise Invalid(detail, errors=[{"pointer": pointers[number], "detail": detail}])
+            raise invalid(pointers[number], detail)
     return inputs, windows
 
 

@@ -11,15 +11,13 @@ from app.evaluation import metrics
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
 from app.evaluation.service import EVALUATIONS
 from app.jobs import queue
+from app.jobs.handlers import Callback
 from app.models import service as models
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.platform.tables import EvaluationCurve, Job
-
-Callback = Callable[[int, int, Mapping[str, float]], None]
-Json = dict[str, Any]
 
 _CURVE_FILE = "evaluation.curve"
 

@@ -496,7 +496,7 @@ def _no_part(model: Model, part: str) -> NotFound:
 
 
 def find_named(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:
-    """The owner's model; raises NotFound, whose fault names the place in the request."""
+    """The owner's model; raises NotFound, whose error names the place in the request."""
     try:
         return find(session, owner, ref)
     except NotFound as error:

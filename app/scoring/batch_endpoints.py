@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -28,7 +27,7 @@ from app.datasets.uploads import (
 )
 from app.http.dependencies import Caller, CallerDep, ContextDep, PagingDep, SubjectDep
 from app.http.idempotency import IdempotentRequest
-from app.http.responses import StoredFile, escape_formulas, etag_matches
+from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, look_only
@@ -38,13 +37,12 @@ from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
-from app.scoring.endpoints import ModelsDep, csv_header, is_json, is_lenient
+from app.scoring.endpoints import ModelsDep, is_json, is_lenient
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
 PATH = "/v1/batch-scores"
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 
-_ROWS_A_CHUNK = 10_000
 _MODEL = "model"
 _FIELDS = {
     _MODEL: "Of a table that is sent: id, name, name:version or name@alias of the model.",
@@ -278,27 +276,13 @@ def read_result(
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
         return StreamingResponse(
-            _csv(path), media_type="text/csv; charset=utf-8", headers=disposition
+            parquet_as_csv(path), media_type="text/csv; charset=utf-8", headers=disposition
         )
     tag = f'"{batch_scores.sha256_of(batch)}"'
     headers = {"ETag": tag, "Cache-Control": "private"}
     if etag_matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
     return StoredFile(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
-
-
-def _csv(path: Path) -> Iterator[bytes]:
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-    import pyarrow.parquet as pq
-
-    options = pa_csv.WriteOptions(include_header=False)
-    with pq.ParquetFile(path) as file:
-        yield csv_header(file.schema_arrow.names)
-        for batch in file.iter_batches(_ROWS_A_CHUNK):
-            sink = pa.BufferOutputStream()
-            pa_csv.write_csv(escape_formulas(batch), sink, options)
-            yield sink.getvalue().to_pybytes()
 
 
 @router.delete("/{batch_score_id}", status_code=204, summary="Delete batch scores")

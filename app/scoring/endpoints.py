@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +25,7 @@ from app.access.authentication import (
 )
 from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
-from app.http.responses import choose_media_type, escape_formula, etag_matches
+from app.http.responses import choose_media_type, csv_header, etag_matches
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
@@ -103,13 +101,6 @@ class Answer:
             for column in self.columns.values()
         ]
         return pa.table(arrays, names=list(self.columns))
-
-
-def csv_header(names: list[str]) -> bytes:
-    """The first line of a CSV; a name that a spreadsheet would take for a formula is made plain text."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(map(escape_formula, names))
-    return line.getvalue().encode()
 
 
 _INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start

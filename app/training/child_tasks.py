@@ -17,7 +17,7 @@ from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.training import tasks as training
 from app.training.plan import name_file
-from app.training.progress import Leaderboard, Reporter
+from app.training.progress import BASELINE, TRIAL, Leaderboard, Reporter
 
 TRAIN_PART = "train_part"
 PARTS = "parts"
@@ -89,4 +89,4 @@ def complete(
 
 def may_skip(part: Mapping[str, Any]) -> bool:
     """Whether a job that is to end early can do without these fits: all of them try or compare."""
-    return all(fit["what"] in ("tryout", "control") for fit in part["fits"])
+    return all(fit["what"] in (TRIAL, BASELINE) for fit in part["fits"])

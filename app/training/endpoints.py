@@ -14,13 +14,14 @@ from starlette.responses import Response, StreamingResponse
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
-from app.http.responses import StoredFile
+from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import PreferWaitDep, create
 from app.jobs.endpoints import PATH, look_at, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.sql import Session
-from app.training import service, submission
+from app.training import service
+from app.training import service as submission
 from app.training.schemas import (
     Algorithm,
     Algorithms,
@@ -162,7 +163,7 @@ def read_out_of_fold(
             filename=f"{model.name}-{model.version}-out-of-fold.parquet",
         )
     if format == "csv":
-        return StreamingResponse(_csv(path), media_type="text/csv; charset=utf-8")
+        return StreamingResponse(parquet_as_csv(path), media_type="text/csv; charset=utf-8")
     head = {
         "model_id": model.id,
         "repeats": found.repeats,
@@ -170,20 +171,6 @@ def read_out_of_fold(
         "fold_aucs": found.fold_aucs,
     }
     return StreamingResponse(_json(head, path), media_type="application/json")
-
-
-def _csv(path: Path) -> Iterator[bytes]:
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-    import pyarrow.parquet as pq
-
-    options = pa_csv.WriteOptions(include_header=False)
-    with pq.ParquetFile(path) as file:
-        yield (",".join(file.schema_arrow.names) + "\n").encode()
-        for batch in file.iter_batches(_ROWS_A_CHUNK):
-            sink = pa.BufferOutputStream()
-            pa_csv.write_csv(batch, sink, options)
-            yield sink.getvalue().to_pybytes()
 
 
 def _json(head: dict[str, Any], path: Path) -> Iterator[bytes]:

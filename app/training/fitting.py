@@ -26,19 +26,26 @@ from app.training import interpretation
 from app.training.bipartite import BipartiteSplitData, BipartiteTable
 from app.training.multilabel import MultilabelSplitData
 from app.training.plan import (
-    BASELINE,
-    FIT,
     SCORES_FILE,
     SERVED,
-    SHARD,
     SHARD_FILE,
-    TRIAL,
     Scope,
     scope_of,
     trial_of,
 )
 from app.training.preferences import PreferenceSplitData
-from app.training.progress import COMPARING, MEASURING, PREPARING, READING, FitProgress, Reporter
+from app.training.progress import (
+    BASELINE,
+    COMPARING,
+    FIT,
+    MEASURING,
+    PREPARING,
+    READING,
+    SHARD,
+    TRIAL,
+    FitProgress,
+    Reporter,
+)
 from app.training.result import CALIBRATION_FILE, quantiles_of
 from app.training.splits import InnerSplits, SplitData
 from core import artifact

@@ -39,7 +39,7 @@ from app.training.baselines import (
     parameters_of,
     seconds_for,
 )
-from app.training.progress import key_of, leave_out
+from app.training.progress import BASELINE, FIT, SHARD, TRIAL, key_of, leave_out
 from app.training.splits import Fold, InnerSplits, folds_of
 from core.registry import ALGORITHMS
 
@@ -54,7 +54,6 @@ LEAST_PIECES = 8
 STAGE_SHARE = 0.9
 """How much of the work that is left the shards of a fit are taken for; the rest is to join and judge them."""
 
-TRIAL, SHARD, FIT, BASELINE = "tryout", "share", "fit", "control"
 Scope = Fold | None
 """None for what is served."""
 

@@ -12,8 +12,12 @@ from threading import RLock
 from typing import Any
 
 from app.jobs.progress import Callback, Report
+from app.platform.sql import Json
 from app.training.search import searches, trials_of
 from app.training.splits import folds_of
+
+TRIAL, SHARD, FIT, BASELINE = "tryout", "share", "fit", "control"
+"""What a part is, as it is stored; `plan` says what each does."""
 
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING = "measuring", "comparing"
@@ -24,9 +28,6 @@ SHOWN_PARAMETERS = 8
 _TELLING = ("max_leaves", "loss", "weak_ranker", "leaf", "max_depth", "n_rounds", "learning_rate")
 MOST_CHARACTERS = 40
 MOST_PARTIAL = 100
-
-Json = dict[str, Any]
-Scope = tuple[int, int] | None
 
 
 class EndEarly(BaseException):
@@ -54,9 +55,9 @@ class Leaderboard:
     ) -> None:
         """Take note of a part that is done, by the number of its trial."""
         self.n_known += 1
-        if part["what"] == "fit":
+        if part["what"] == FIT:
             self._make_ready(part["scope"])
-        if part["what"] != "tryout" or result.get("skipped"):
+        if part["what"] != TRIAL or result.get("skipped"):
             return
         self.n_trials += 1
         key = key_of(part["tryout"], part["scope"])
@@ -169,9 +170,9 @@ class Reporter:
 
     def can_do_without(self, part: Mapping[str, Any]) -> bool:
         """Whether there is something to keep in the place of this part."""
-        if part["what"] == "tryout":
+        if part["what"] == TRIAL:
             return self.board.is_ready(part["scope"])
-        return part["what"] == "control" and bool(self.board.state()["keepable"])
+        return part["what"] == BASELINE and bool(self.board.state()["keepable"])
 
     def ends(self, scope: Sequence[int] | None) -> bool:
         """Whether the search of a scope is to choose now."""
@@ -193,11 +194,11 @@ class Reporter:
     def _what_runs(self, part: Mapping[str, Any]) -> Json:
         scope = part["scope"]
         about: Json = {"fold": None if scope is None else scope[1] + 1}
-        if part["what"] == "tryout":
+        if part["what"] == TRIAL:
             self._n_begun = max(self._n_begun, self.board.n_trials) + 1
             about |= {"trial": self._n_begun, "trials": self._n_trials}
             tried = part["tryout"]
-        elif part["what"] == "control":
+        elif part["what"] == BASELINE:
             return about | {"algorithm": part["algorithm"], "parameters": {}}
         else:
             tried, *others = part["members"]
@@ -281,7 +282,7 @@ class FitProgress:
 
 def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseException] | None:
     """What stops the only fit of a job and keeps what it has; None where nothing does."""
-    if part["what"] != "fit" or folds_of(spec["validation"]) or searches(spec):
+    if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
     from core.ranker import StopFit
     from core.registry import ALGORITHMS
@@ -294,7 +295,7 @@ def leave_out(part: Mapping[str, Any]) -> Json:
     """The result of a trial or a baseline that was left out, for its job was to end early."""
     why = "the search was ended before it, by request"
     result: Json = {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
-    if part["what"] == "tryout":
+    if part["what"] == TRIAL:
         result |= {"values": [], "aucs": [], "setup": 0.0, "notes": [], "rows": 0, "along": None}
     return result
 

@@ -45,8 +45,6 @@ from app.training.bipartite import (
     windows_of,
 )
 from app.training.plan import (
-    BASELINE,
-    FIT,
     SCORES_FILE,
     SERVED,
     Plan,
@@ -56,6 +54,7 @@ from app.training.plan import (
     scope_of,
     seconds_of,
 )
+from app.training.progress import BASELINE, FIT
 from app.training.splits import Fold
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_
 from app.http.schemas import Body, Interval, Rate, Resource, Tags, Text
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
 from app.training import search, splits
-from app.training.submission import NAME_PATTERN, TrainRequest, refuse_unknown_methods
+from app.training.service import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
 DAY = 86_400.0
 

@@ -46,7 +46,7 @@ def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], s
         raise invalid(f"/search{error.pointer}", str(error), code="invalid_parameter") from error
     except InvalidParameter as error:
         raise invalid("/search", str(error), code="invalid_parameter") from error
-    fault: InvalidParameter | None = None
+    wrong: InvalidParameter | None = None
     for candidate in planner.candidates:
         tried = {**parameters, **candidate}
         along = path_parameter(ALGORITHMS[name])
@@ -55,12 +55,12 @@ def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], s
         try:
             ALGORITHMS[name](**tried)._check_parameters()
         except InvalidParameter as error:
-            fault = fault or error
+            wrong = wrong or error
         else:
             return tried
     raise invalid(
-        "/search/space", f"no candidate is sound, the first: {fault}", code="invalid_parameter"
-    ) from fault
+        "/search/space", f"no candidate is sound, the first: {wrong}", code="invalid_parameter"
+    ) from wrong
 
 
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Json:

@@ -1,26 +1,453 @@
-"""Algorithms as callers see them, from the registry and the estimators' signatures; and how a model was judged."""
+"""Training jobs handed in: every rule is checked, every default resolved, before a row is written. And algorithms as
+callers see them, from the registry and the estimators' signatures; and how a model was evaluated.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, create_model
 
+from app.datasets.service import (
+    check_pairs_ready,
+    count_features,
+    find_misfit,
+    hold_datasets,
+    label_values,
+    lineage_of,
+    ready_dataset,
+    show_labels,
+)
+from app.jobs.service import TRAIN, enqueue
+from app.models.objectives import check_objective, window_of
 from app.models.service import find
 from app.platform.blobs import BlobStore
-from app.platform.errors import Conflict, NotFound, Unavailable
-from app.platform.sql import Session
-from app.platform.tables import Model, ModelControls, ModelLeaderboard, ModelOutOfFold
+from app.platform.errors import Conflict, Invalid, NotFound, Unavailable, escape, invalid, shown
+from app.platform.ids import is_id
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import (
+    Dataset,
+    DatasetKind,
+    Job,
+    Model,
+    ModelControls,
+    ModelLeaderboard,
+    ModelOutOfFold,
+)
+from app.training import baselines, search
 from app.training.search import AUTO, BUDGET_SECONDS, MOST_SECONDS
-from app.training.submission import own_parameters
-from core.parameters import list_parameters
+from app.training.splits import CROSS_VALIDATION, folds_of
+from core.errors import InvalidParameter
+from core.parameters import check_values, list_parameters
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.ranker import Ranker
+
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
+# These come from fields of the job, not from the algorithm's own parameters.
+FILLED = {
+    "random_state": "seed",
+    "fpr_min": "objective",
+    "fpr_max": "objective",
+    "noise_rate": "label_noise",
+}
+_SECONDS_PER_CELL_TO_BIN = 40e-9
+_SECONDS_PER_CELL_AND_ROUND = 0.6e-9
+_SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
+_SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights come from the pairs
+_BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
+_BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
+_BYTES_PER_CELL_OF_FOLDS = 8  # the table stays while a fold's part of it is learnt from
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What a caller asked for, with the defaults of the contract but nothing looked up yet."""
+
+    dataset_id: str
+    algorithm: Mapping[str, Any]
+    objective: Mapping[str, Any]
+    validation: Mapping[str, Any]
+    search: Mapping[str, Any] | None = None
+    controls: bool | None = None
+    name: str | None = None
+    seed: int = 0
+    label_noise: float | None = None
+    timeout_seconds: float | None = None
+    priority: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def refuse_unknown_methods(job: Any) -> None:
+    """Say plainly which methods there are; raises Invalid."""
+    if not isinstance(job, Mapping):
+        return
+    asked = job.get("search")
+    method = asked.get("method") if isinstance(asked, Mapping) else None
+    if isinstance(method, str) and method not in search.METHODS:
+        raise invalid(
+            "/search/method",
+            f"search.method must be one of {', '.join(search.METHODS)}, got {shown(method)}",
+            code="unsupported",
+        )
+    validation = job.get("validation")
+    method = validation.get("method") if isinstance(validation, Mapping) else None
+    if isinstance(method, str) and method not in VALIDATION_METHODS:
+        raise invalid(
+            "/validation/method",
+            f"validation.method must be one of {', '.join(VALIDATION_METHODS)}, got {shown(method)}",
+            code="unsupported",
+        )
+
+
+def check(session: Session, owner: str, request: TrainRequest) -> Json:
+    """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. It changes nothing, and
+    locks nothing.
+    """
+    objective = dict(request.objective)
+    check_objective(objective)
+    algorithm = _resolve_algorithm(request, objective)
+    name = request.name or algorithm["name"]
+    if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
+        raise invalid(
+            "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
+        )
+    dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    if algorithm["name"] == AUTO:
+        check_auto(dataset)
+    elif dataset.kind == DatasetKind.PREFERENCES:
+        objective = check_pair_learner(algorithm, objective)
+    else:
+        check_target(algorithm["name"], dataset)
+        check_curve(objective, dataset)
+    if algorithm["name"] != AUTO:
+        check_categories(algorithm, dataset)
+    check_pairs_ready(dataset, "/dataset_id")
+    validation = dict(request.validation)
+    check_validation(validation, dataset)
+    judge = None
+    if validation["method"] == "dataset":
+        other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
+        check_pairs_ready(other, "/validation/dataset_id")
+        _check_fits(dataset, other)
+        judge = lineage_of(other)
+    spec = {
+        "dataset": lineage_of(dataset),
+        "validation_dataset": judge,
+        "algorithm": algorithm,
+        "objective": objective,
+        "validation": validation,
+        "search": check_search(request.search, dataset),
+        "controls": baselines.resolve(
+            request.controls,
+            kind=dataset.kind,
+            validation=validation,
+        ),
+        "seed": request.seed,
+        "label_noise": request.label_noise,
+        "model_name": name,
+    }
+    search.check_size(spec, 1 + len(folds_of(validation)))
+    return spec
+
+
+def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
+    """Check, and write the job into the caller's transaction."""
+    hold_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
+    spec = check(session, owner, request)
+    return enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=TRAIN,
+        name=spec["model_name"],
+        spec=spec,
+        tags=dict(request.tags),
+        dataset_id=request.dataset_id,
+        timeout_seconds=request.timeout_seconds or _timeout(settings, spec),
+        priority=request.priority,
+    )
+
+
+def _timeout(settings: Settings, spec: Mapping[str, Any]) -> float:
+    """Longest run of a job that names none: the service's own, and twice the budget of `auto` at least."""
+    budget: float = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
+    return max(settings.job_timeout_seconds, 2.0 * float(budget))
+
+
+def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:
+    """Guess time and memory from the table's size: within a factor of a few, on one core like ours."""
+    dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    features = count_features(dataset)
+    cells = (dataset.rows or 0) * features
+    parameters = spec["algorithm"]["parameters"]
+    rounds = parameters.get("n_rounds", 1)
+    if rounds is None:  # chosen by the fit: of trees in two fits, together about so many
+        rounds = 500 if parameters["weak_ranker"] == "tree" else 100
+    seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * _BYTES_PER_CELL
+    if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
+        pairs = dataset.pairs.pairs or 0
+        if spec["algorithm"]["parameters"]["weak_ranker"] == "tree":
+            seconds += rounds * cells * _SECONDS_PER_CELL_AND_ROUND
+            seconds += rounds * pairs * _SECONDS_PER_PAIR_AND_TREE
+        else:
+            seconds += rounds * pairs * features * _SECONDS_PER_PAIR_FEATURE_AND_ROUND
+        memory += pairs * _BYTES_PER_PAIR
+    else:
+        labels = len(dataset.labels or [None])
+        seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
+    if spec["algorithm"]["name"] == AUTO:
+        seconds = spec["algorithm"]["parameters"]["budget_seconds"]
+        return {"seconds": seconds, "memory_bytes": memory}
+    if spec["validation"]["method"] == CROSS_VALIDATION:
+        memory += cells * _BYTES_PER_CELL_OF_FOLDS
+    seconds *= (1 + len(folds_of(spec["validation"]))) * (1.0 + search.count_fits(spec))
+    return {"seconds": round(seconds, 3), "memory_bytes": memory}
+
+
+def own_parameters(estimator: type[Ranker]) -> dict[str, Any]:
+    """The parameters that a job sets beside the algorithm's name: name -> default."""
+    return {
+        parameter.name: parameter.default
+        for parameter in list_parameters(estimator)
+        if parameter.name not in FILLED
+    }
+
+
+def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
+    given, searched = dict(request.algorithm), request.search
+    name = given.pop("name", None)
+    if name == AUTO:
+        if searched is not None:
+            raise invalid("/search", f"{AUTO} searches by itself: leave search out")
+        return {"name": name, "parameters": search.check_auto(given, request.timeout_seconds)}
+    if not isinstance(name, str) or name not in ALGORITHMS:
+        known = ", ".join([*ALGORITHMS, AUTO])
+        got = "it is missing" if name is None else f"got {shown(name)}"
+        raise invalid(
+            "/algorithm/name",
+            f"algorithm.name must be one of {known}; {got}",
+            code="unknown_algorithm",
+        )
+    estimator = ALGORITHMS[name]
+    own = own_parameters(estimator)
+    errors = []
+    for parameter, value in given.items():
+        wrong = _parameter_error(name, estimator, own, parameter, value)
+        if wrong is not None:
+            errors.append({"pointer": f"/algorithm/{escape(parameter)}", "detail": wrong})
+    if errors:
+        first = errors[0]["detail"]
+        raise Invalid(
+            first if len(errors) == 1 else f"{len(errors)} errors, the first: {first}",
+            code="invalid_parameter",
+            errors=errors,
+        )
+    if searched is not None:
+        _check_searched(searched, given)
+    window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
+    filled = {"random_state": request.seed, "noise_rate": request.label_noise, **window}
+    known_parameters = {parameter.name for parameter in list_parameters(estimator)}
+    parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
+    if searched is not None:
+        return {
+            "name": name,
+            "parameters": search.check(searched, name, parameters, request.seed),
+        }
+    try:
+        estimator(**parameters)._check_parameters()
+    except InvalidParameter as error:
+        raise invalid("/algorithm", str(error), code="invalid_parameter") from error
+    return {"name": name, "parameters": parameters}
+
+
+def _check_searched(searched: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Check that what is searched is not said elsewhere."""
+    for parameter in searched["space"]:
+        if parameter in FILLED:
+            raise invalid(
+                f"/search/space/{parameter}",
+                f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the search",
+                code="invalid_parameter",
+            )
+        if parameter in given:
+            raise invalid(
+                f"/algorithm/{parameter}",
+                f"{parameter} comes from the search; leave it out of the algorithm",
+                code="invalid_parameter",
+            )
+
+
+def _parameter_error(
+    name: str, estimator: type[Ranker], own: Mapping[str, Any], parameter: str, value: Any
+) -> str | None:
+    if parameter in FILLED:
+        return (
+            f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the algorithm"
+        )
+    if parameter not in own:
+        return f"{name} has no parameter {shown(parameter)}; it has {', '.join(own)}"
+    try:
+        check_values(estimator, {parameter: value})
+    except InvalidParameter as error:
+        return str(error)
+    return None
+
+
+def check_auto(dataset: Dataset) -> None:
+    """Check that the dataset is one that `auto` knows rankers for."""
+    if dataset.kind != DatasetKind.BIPARTITE:
+        raise invalid(
+            "/algorithm/name",
+            f"{AUTO} learns from datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}",
+            code="wrong_kind",
+        )
+
+
+def check_target(name: str, dataset: Dataset) -> None:
+    """Check that the algorithm learns from as many labels as the dataset has: one or several."""
+    target = "multilabel" if dataset.kind == DatasetKind.MULTILABEL else "binary"
+    if ALGORITHMS[name].target != target:
+        able = ", ".join(other for other, it in ALGORITHMS.items() if it.target == target)
+        raise invalid(
+            "/algorithm/name",
+            f"{name} does not learn from datasets of kind {dataset.kind}; those that do are {able}",
+            code="wrong_kind",
+        )
+
+
+def check_curve(objective: Json, dataset: Dataset) -> None:
+    """Check that the model will have the one curve that a rate is cut at."""
+    if objective["metric"] == "tpr" and dataset.kind == DatasetKind.MULTILABEL:
+        raise invalid(
+            "/objective/metric",
+            "objective.metric tpr needs a score per row to cut, a dataset of kind multilabel has one per label; "
+            "use auc or pauc",
+        )
+
+
+def check_categories(algorithm: Json, dataset: Dataset) -> None:
+    """Check that the algorithm takes categorical features, with these parameters, where there are any."""
+    categorical = [
+        column["name"]
+        for column in dataset.columns
+        if (column["role"], column["type"]) == ("feature", "categorical")
+    ]
+    if (
+        categorical
+        and not ALGORITHMS[algorithm["name"]](**algorithm["parameters"]).takes_categories()
+    ):
+        able = ", ".join(name for name, other in ALGORITHMS.items() if other().takes_categories())
+        named = ", ".join(map(repr, categorical[:10])) + (", …" if len(categorical) > 10 else "")
+        raise invalid(
+            "/algorithm/name",
+            f"{algorithm['name']} takes numeric features only with these parameters, {named} are categorical; "
+            f"those that take them by default are {able or 'none yet'}",
+            code="categorical_features",
+        )
+
+
+def check_pair_learner(algorithm: Json, objective: Json) -> Json:
+    """Check that the algorithm learns from pairs, with these parameters; return what it aims at."""
+    estimator = ALGORITHMS[algorithm["name"]]
+    if not hasattr(estimator, "fit_pairs"):
+        able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
+        raise invalid(
+            "/algorithm/name",
+            f"{algorithm['name']} does not learn from pairs; those that do are {able}",
+            code="wrong_kind",
+        )
+    if objective["metric"] != "auc":
+        raise invalid(
+            "/objective/metric",
+            "pairs have no false positive rate: leave the objective out, "
+            f"got {objective['metric']!r}",
+        )
+    try:
+        estimator(**algorithm["parameters"]).check_pair_parameters()
+    except InvalidParameter as error:
+        raise invalid("/algorithm", str(error), code="invalid_parameter") from error
+    return {"metric": "pair_order"}
+
+
+def check_search(searched: Mapping[str, Any] | None, dataset: Dataset) -> Json | None:
+    """Check that the dataset's rows can be divided as the search wants it; return it."""
+    if searched is None:
+        return None
+    if searched.get("folds") is not None and dataset.kind != DatasetKind.BIPARTITE:
+        raise invalid(
+            "/search/folds",
+            f"search.folds are for datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}: "
+            "leave it out, and one part is held out",
+            code="unsupported",
+        )
+    return dict(searched)
+
+
+def check_validation(validation: Json, dataset: Dataset) -> None:
+    """Check that the dataset's rows can be divided in folds, or by time, where that is asked."""
+    method, time_column = validation["method"], validation.get("time_column")
+    for asked, pointer in (
+        (method == CROSS_VALIDATION, "method"),
+        (time_column is not None, "time_column"),
+    ):
+        if asked and dataset.kind != DatasetKind.BIPARTITE:
+            raise invalid(
+                f"/validation/{pointer}",
+                f"validation.{pointer} {shown(validation[pointer])} is for datasets of kind bipartite, "
+                f"{dataset.id} is of kind {dataset.kind}; it can be validated by holdout or dataset",
+                code="unsupported",
+            )
+    if time_column is None:
+        return
+    if validation.get("repeats", 1) > 1:
+        raise invalid(
+            "/validation/repeats",
+            f"there is one order of time: repeats must be 1 with a time_column, got {validation['repeats']}",
+        )
+    _check_time_column(time_column, dataset)
+
+
+def _check_time_column(name: str, dataset: Dataset) -> None:
+    pointer = "/validation/time_column"
+    column = next((column for column in dataset.columns if column["name"] == name), None)
+    if column is None:
+        raise invalid(pointer, f"dataset {dataset.id} has no column {shown(name)}")
+    if column["role"] not in {"feature", "identifier"} or column["type"] == "boolean":
+        raise invalid(
+            pointer,
+            "time_column must name a column of numbers or ISO 8601 dates that has no other role, "
+            f"{shown(name)} is the {column['role']}, of type {column['type']}",
+        )
+    if column["role"] == "feature" and count_features(dataset) == 1:
+        raise invalid(
+            pointer, f"time_column is no feature, and the dataset has none beside {shown(name)}"
+        )
+
+
+def _check_fits(dataset: Dataset, other: Dataset) -> None:
+    """The other dataset must be of the same kind, have every feature, and the same two values of the label."""
+    pointer = "/validation/dataset_id"
+    if other.kind != dataset.kind:
+        raise invalid(
+            pointer, f"dataset {other.id} must be of kind {dataset.kind}, it is {other.kind}"
+        )
+    if (misfit := find_misfit(dataset, other)) is not None:
+        raise invalid(pointer, f"dataset {other.id} {misfit}")
+    if label_values(other) != label_values(dataset):
+        raise invalid(
+            pointer,
+            f"dataset {other.id} must have the label values {show_labels(dataset)}, "
+            f"it has {show_labels(other)}",
+        )
 
 
 def describe_all() -> list[dict[str, Any]]:

@@ -50,8 +50,16 @@ from app.platform.tables import (
     ModelSample,
 )
 from app.training import search
-from app.training.plan import BASELINE, SHARD, TRIAL, Plan, fits_a_part, pack, share_of, unpack
-from app.training.progress import MEASURING, EndEarly, Reporter, leave_out
+from app.training.plan import Plan, fits_a_part, pack, share_of, unpack
+from app.training.progress import (
+    BASELINE,
+    MEASURING,
+    SHARD,
+    TRIAL,
+    EndEarly,
+    Reporter,
+    leave_out,
+)
 
 if TYPE_CHECKING:
     from app.training.fitting import FitContext

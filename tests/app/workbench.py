@@ -22,7 +22,7 @@ from app.platform.errors import ServiceError
 from app.platform.settings import Settings
 from app.platform.tables import Dataset, Job, Model
 from app.scoring.service import ModelCache, Served
-from app.training import submission
+from app.training import service
 from core import artifact
 from core.errors import CoreError
 
@@ -102,8 +102,8 @@ class Workbench:
             "controls": False,
         }
         with self.db.write() as session:
-            train = submission.TrainRequest(**(asked | request))
-            return submission.submit(session, self.settings, owner, train)
+            train = service.TrainRequest(**(asked | request))
+            return service.submit(session, self.settings, owner, train)
 
     def submit_stored(self, dataset: Dataset, *, owner: str = OWNER) -> Job:
         """Queue a job as if its request had been checked at a time when it was sound."""

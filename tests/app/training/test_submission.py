@@ -17,8 +17,8 @@ from app.datasets import tasks
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Dataset
-from app.training import submission
-from app.training.submission import TrainRequest
+from app.training import service
+from app.training.service import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
 
@@ -36,7 +36,7 @@ def check(bench: Workbench, dataset_id: str, **changes: Any) -> dict[str, Any]:
         "validation": {"method": "holdout", "fraction": 0.25},
     } | changes
     with bench.db.read() as session:
-        return submission.check(session, OWNER, TrainRequest(**request))
+        return service.check(session, OWNER, TrainRequest(**request))
 
 
 def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset) -> None:
@@ -114,7 +114,7 @@ def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) ->
         spec = check(bench, dataset.id, algorithm=algorithm)
         request = TrainRequest(dataset.id, algorithm, {"metric": "auc"}, {"method": "none"})
         with bench.db.read() as session:
-            return submission.estimate(session, OWNER, request, spec)
+            return service.estimate(session, OWNER, request, spec)
 
     assert estimate(10_000)["seconds"] > estimate(10)["seconds"]
     assert estimate(10)["memory_bytes"] == 569 * 30 * 17
@@ -168,8 +168,8 @@ class TestLocks:
         self, bench: Workbench, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         other = bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
-        middle = Meeting(bench).before(submission.check_validation)
-        monkeypatch.setattr(submission, "check_validation", middle)
+        middle = Meeting(bench).before(service.check_validation)
+        monkeypatch.setattr(service, "check_validation", middle)
 
         def submit(train: Dataset, judge: Dataset) -> str:
             validation = {"method": "dataset", "dataset_id": judge.id}
@@ -193,7 +193,7 @@ class TestLocks:
         failed = bench.work()
         assert failed.state == "failed"
         meeting = Meeting(bench)
-        for module, name in ((submission, "check_validation"), (tasks, "check_newest")):
+        for module, name in ((service, "check_validation"), (tasks, "check_newest")):
             monkeypatch.setattr(module, name, meeting.before(getattr(module, name)))
 
         def submit() -> str:
