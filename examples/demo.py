@@ -26,7 +26,7 @@ from rich.console import Console
 
 from app.cli.api_client import ApiClient
 from app.cli.report_text import curve_of, terminal_plot
-from app.cli.train import wait_for_model
+from app.cli.train import wait_for_job
 
 OUTPUT = Path("demo-output")
 WAIT_SECONDS = 5.0  # between two words on what is waited for
@@ -106,7 +106,7 @@ def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
     )
     console.print(f"  {job['id']} was accepted, and is {job['state']}")
     started = time.monotonic()
-    model = client.model(wait_for_model(client, job))
+    model = client.model(wait_for_job(client, job)["model_id"])
     waited = time.monotonic() - started
     console.print(f"  {model['id']} = {model['name']}:{model['version']}, after {waited:.2f} s")
 
