@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from app.console.api import ApiError
+from app.console.datasets import CHOICES
 from app.console.evaluation import choices
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.uploads import filled, send_form
 
 router = APIRouter(
     prefix="/console/batch-scores", include_in_schema=False, route_class=ConsoleRoute
 )
+FIELDS = ("keep", "ignore", "missing", "encoding", "delimiter", "decimal")
 
 
 @router.get("")
@@ -24,9 +27,14 @@ async def list_batch_scores(page: PageDep) -> Response:
 
 
 async def _list(
-    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+    page: Page,
+    error: dict[str, Any] | None = None,
+    given: Mapping[str, object] | None = None,
+    *,
+    of_rows: bool = False,
 ) -> Response:
     found = await page.api.get("/v1/batch-scores", limit=50, after=page.asked("after"))
+    described = page.request.app.openapi()["paths"]["/v1/batch-scores"]["post"]["parameters"]
     offered = await choices(page) if page.can("read") else {"models": [], "datasets": []}
     return page.show(
         "batch_scores.html",
@@ -34,6 +42,10 @@ async def _list(
         found=found,
         error=error,
         given=given or page.request.query_params,
+        of_rows=of_rows,
+        fields=FIELDS,
+        formats=CHOICES,
+        docs={each["name"]: each["description"] for each in described},
         **offered,
     )
 
@@ -55,6 +67,18 @@ async def score_dataset(page: PageDep) -> Response:
             raise
         return await _list(page, error.body, form)
     return page.go(f"/console/batch-scores/{made['id']}")
+
+
+@router.post("/rows")
+async def score_rows(page: PageDep) -> Response:
+    """Have the rows of a table scored that the plain form brings."""
+    try:
+        made = await send_form(page, "POST", "/v1/batch-scores")
+    except ApiError as error:
+        if error.status == 403:
+            raise
+        return await _list(page, error.body, filled(await page.form()), of_rows=True)
+    return page.go(f"/console/batch-scores/{made}")
 
 
 @router.get("/{batch_id}")

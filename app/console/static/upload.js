@@ -91,6 +91,7 @@ function prepare(form) {
 
   function praise(answer) {
     const words = [`${answer.rows.toLocaleString("en")} rows`];
+    if (!answer.columns) { show([{ detail: `Sound: ${words[0]}. Nothing was kept.` }], "done"); return; }  // rows to score
     if (answer.positives !== null) words.push(`${answer.positives.toLocaleString("en")} positives`);
     const types = answer.columns.map((each) => `${each.name} (${each.role === "feature" ? each.type : each.role})`);
     show([{ detail: `Sound: ${words.join(", ")}. Nothing was kept.` }, { detail: types.join(", ") }, ...answer.warnings.map((each) => ({ detail: `${each.column}: ${each.detail}` }))], "done");
