@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service
+from live_service import Service, table
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -257,3 +257,63 @@ def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any
     plain = visit(world.service, script=False)
     plain.sign_in(secret)
     assert "churn:1" in plain.open(f"/console/comparisons/{made['id']}").inner_text("main")
+
+
+def test_a_table_of_ones_own_is_scored_from_the_plain_form(world: World) -> None:
+    browser = world.browser()
+    text = table(6).replace("age", "id,age", 1).replace("\n", "\n7,").removesuffix("7,")
+    fields = {"model": "churn", "keep": "id", "ignore": "left"}
+
+    def send(file: str, **given: str) -> httpx.Response:
+        return browser.client.post(
+            "/console/batch-scores/rows",
+            data={"csrf": browser.csrf, **fields, **given},
+            files={"file": ("rows.csv", file.encode())},
+        )
+
+    sent = send(text)
+    assert sent.status_code == 303, sent.text
+    place = sent.headers["location"]
+    world.service.work()
+    assert "a table of its own" in browser.read(place)
+    assert "id" in browser.client.get(f"{place}/result.csv").text.splitlines()[0]
+    # What the API says of the fields; they are kept.
+    bad = send(text, keep="nope", delimiter="dots", missing=HOSTILE)
+    assert bad.status_code == 422
+    assert 'role="alert"' in bad.text
+    assert 'value="nope"' in bad.text
+    assert "<script>alert" not in bad.text
+    assert "{{7*7}}" in bad.text
+    assert send("").status_code == 422
+    # What is wrong with the rows: lines and columns.
+    faulty = send(text.replace("\n7,", "\n7,x", 1))
+    assert faulty.status_code == 303
+    world.service.work()
+    assert '<td class="n">2</td><td>age</td>' in browser.read(faulty.headers["location"])
+
+
+def test_rows_are_scored_with_the_scope_for_it_alone(world: World) -> None:
+    rows = {"file": ("rows.csv", table(4).encode())}
+    scorer = world.browser("score")
+    page = scorer.read("/console/batch-scores")
+    assert "Score a table of your own" in page
+    assert "Score a dataset" not in page  # which are for whoever may read them
+    fields = {"model": "churn", "ignore": "left"}
+    token = {"X-CSRF-Token": scorer.csrf}
+    for path, status in {
+        "/console/batch-scores/rows": 303,
+        "/console/uploads/batch-scores": 202,
+    }.items():
+        given = fields if status == 202 else {**fields, "csrf": scorer.csrf}
+        answer = scorer.client.post(path, data=given, files=rows, headers=token)
+        assert answer.status_code == status, answer.text
+    for browser, status in (
+        (world.browser("read"), 403),
+        (world.browser("read", "score", owner="theirs"), 404),
+    ):
+        answer = browser.client.post(
+            "/console/batch-scores/rows",
+            data={"csrf": browser.csrf, "model": world.models[0]},
+            files=rows,
+        )
+        assert answer.status_code == status
