@@ -13,6 +13,7 @@ from app.console.datasets import CHOICES
 from app.console.evaluation import choices
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import filled, send_form
+from app.http.dependencies import context_of
 
 router = APIRouter(
     prefix="/console/batch-scores", include_in_schema=False, route_class=ConsoleRoute
@@ -45,6 +46,7 @@ async def _list(
         of_rows=of_rows,
         fields=FIELDS,
         formats=CHOICES,
+        most=context_of(page.request).settings.max_body_bytes,
         docs={each["name"]: each["description"] for each in described},
         **offered,
     )

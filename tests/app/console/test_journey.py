@@ -67,10 +67,10 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     page.get_by_text("Cut 2 of").wait_for()
     model_id = page.url.rpartition("/")[2]
     threshold = page.locator("[data-threshold] .limits").inner_text()
-    cut = api.get(
-        f"/v1/models/{model_id}/operating-point", params={"threshold": threshold}
-    ).json()
-    assert page.locator('[data-figure="tpr"] span').first.inner_text() == f"{cut['tpr']['value']:.3f}"
+    cut = api.get(f"/v1/models/{model_id}/operating-point", params={"threshold": threshold}).json()
+    assert (
+        page.locator('[data-figure="tpr"] span').first.inner_text() == f"{cut['tpr']['value']:.3f}"
+    )
 
     page.get_by_label("New alias").fill("live")
     page.get_by_role("button", name="Make alias").click()
