@@ -93,7 +93,7 @@ class BipartiteMeasure:
         point = None
         if threshold is not None:
             found = operating_point_on_curve(self.curve, totals, threshold=threshold, level=level)
-            point = _cut(found)
+            point = _point(found)
         return {
             "auc": _figures(auc),
             "pauc": [
@@ -141,7 +141,7 @@ class MultilabelMeasure:
         self._labels: list[str] = table["labels"]
         self._part = read_part(table, features, self._labels)
         self._scores = score(ranker, self._part.table, len(self._labels))
-        self._judged = self._part.judged().tolist()
+        self._measurable = self._part.measurable().tolist()
         self._part.check(self._labels, "the dataset")
         self.notes = self._part.notes(self._labels, "the dataset, and so no AUC")
 
@@ -150,7 +150,7 @@ class MultilabelMeasure:
         return [
             {**area, "label": label}
             for k, label in enumerate(self._labels)
-            if self._judged[k]
+            if self._measurable[k]
             for area in self._of_label(k, windows, level)
         ]
 
@@ -158,7 +158,7 @@ class MultilabelMeasure:
         """The figures of each label, and the means over those that can be judged."""
         labels: list[Json] = []
         for k, label in enumerate(self._labels):
-            found = self._of_label(k, windows, level) if self._judged[k] else []
+            found = self._of_label(k, windows, level) if self._measurable[k] else []
             areas = [_figures(area) for area in found]
             positives = int(self._part.has[:, k].sum())
             labels.append(
@@ -242,7 +242,7 @@ def _figures(area: Mapping[str, Any]) -> Json:
     return {name: value for name, value in area.items() if name != "of"}
 
 
-def _cut(point: OperatingPoint) -> Json:
+def _point(point: OperatingPoint) -> Json:
     """A cut for JSON, which knows neither NaN nor infinity."""
     shown: Json = {"threshold": _finite(point.threshold)}
     for name in ("fpr", "tpr", "precision", "lift"):

@@ -34,12 +34,12 @@ from app.models.schemas import (
     WindowBounds,
     alias_of,
     bounds_of,
-    cut_of,
     cuts_of,
     finite,
     listed_of,
     metrics_of,
     model_of,
+    point_of,
 )
 from app.platform.errors import Invalid, Unavailable
 
@@ -370,7 +370,9 @@ def read_operating_point(
         prevalence=terms.prevalence,
     )
     approximate = models.is_approximate(model, on)
-    return OperatingPoint(model_id=model.id, on=on, approximate=approximate, **dict(cut_of(point)))
+    return OperatingPoint(
+        model_id=model.id, on=on, approximate=approximate, **dict(point_of(point))
+    )
 
 
 @router.get("/{ref}/operating-points", summary="Cuts along the curve")

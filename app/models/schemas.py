@@ -144,11 +144,11 @@ def cuts_of(found: FoundCuts, on: Part) -> OperatingPoints:
         total_points=len(of.curve),
         least_cost=found.least_cost,
         of_objective=found.of_objective,
-        points=[cut_of(point) for point in found.points],
+        points=[point_of(point) for point in found.points],
     )
 
 
-def cut_of(point: metrics.OperatingPoint) -> Cut:
+def point_of(point: metrics.OperatingPoint) -> Cut:
     """Show a cut; what is not finite becomes null."""
     cost = None
     if point.cost is not None:
@@ -344,7 +344,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
         if row.labels is None
         else [LabelValues.model_validate(label) for label in row.labels],
         search=None if row.search is None else Search.model_validate(row.search),
-        operating_point=None if point is None else cut_of(point),
+        operating_point=None if point is None else point_of(point),
         warnings=row.warnings,
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
@@ -600,7 +600,7 @@ def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
     if "labels" in found:
         return MultilabelMetrics.model_validate(found)
     point = found["operating_point"]
-    shown = {**found, "operating_point": None if point is None else cut_of(point)}
+    shown = {**found, "operating_point": None if point is None else point_of(point)}
     return Metrics.model_validate(shown)
 
 

@@ -416,7 +416,7 @@ def operating_point(
     `asked` is what `core.metrics.operating_point` may be asked.
     """
     measured = roc(session, owner, ref, part)
-    return measured.model, _cut(measured, **asked)
+    return measured.model, point_on(measured, **asked)
 
 
 @dataclass(frozen=True)
@@ -468,14 +468,15 @@ def point_of_objective(
     measured = _curve_on(session, model, VALIDATION) if fpr is not None else None
     if measured is None:
         return None
-    chosen = _cut(measured, fpr=fpr)
+    chosen = point_on(measured, fpr=fpr)
     if part == VALIDATION:
         return chosen
     other = _curve_on(session, model, part)
-    return None if other is None else _cut(other, threshold=chosen.threshold)
+    return None if other is None else point_on(other, threshold=chosen.threshold)
 
 
-def _cut(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:
+def point_on(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:
+    """An operating point of a stored curve; `asked` is what `core.metrics.operating_point` may be asked."""
     return core_metrics.operating_point_on_curve(
         measured.curve, measured.totals, level=measured.level, **asked
     )

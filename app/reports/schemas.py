@@ -9,7 +9,7 @@ from pydantic import Field
 from app import __version__
 from app.http.schemas import Resource, Timestamp
 from app.models import service as models
-from app.models.schemas import AnyMetrics, Cut, Model, cut_of, metrics_of, model_of
+from app.models.schemas import AnyMetrics, Cut, Model, metrics_of, model_of, point_of
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
@@ -91,7 +91,7 @@ def report_of(facts: Facts) -> Report:
         warnings=warnings(facts),
         metrics=[metrics_of(part) for part in facts.metrics.values()],
         operating_points=[
-            AskedCut(asked=cut.asked, **dict(cut_of(cut.point))) for cut in facts.cuts
+            AskedCut(asked=cut.asked, **dict(point_of(cut.point))) for cut in facts.cuts
         ],
         fold_aucs=None
         if folds is None

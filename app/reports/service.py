@@ -121,15 +121,9 @@ def _cuts(judged: PartCurve) -> Iterator[NamedPoint]:
     """The cut of the objective first, then the usual ones."""
     target = target_fpr(judged.model.objective)
     if target is not None:
-        yield NamedPoint(f"objective: FPR ≤ {target:g}", _cut(judged, fpr=target))
+        yield NamedPoint(f"objective: FPR ≤ {target:g}", models.point_on(judged, fpr=target))
     for fpr in FPRS:
         if fpr != target:
-            yield NamedPoint(f"FPR ≤ {fpr:g}", _cut(judged, fpr=fpr))
+            yield NamedPoint(f"FPR ≤ {fpr:g}", models.point_on(judged, fpr=fpr))
     for tpr in TPRS:
-        yield NamedPoint(f"TPR ≥ {tpr:g}", _cut(judged, tpr=tpr))
-
-
-def _cut(judged: PartCurve, **asked: Any) -> OperatingPoint:
-    from core.metrics import operating_point_on_curve
-
-    return operating_point_on_curve(judged.curve, judged.totals, level=judged.level, **asked)
+        yield NamedPoint(f"TPR ≥ {tpr:g}", models.point_on(judged, tpr=tpr))

@@ -174,9 +174,6 @@ class Explanations(Resource):
     explanations: list[Explanation]
 
 
-_DATASET_ID = "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
-
-
 class NewBatchScore(Body):
     """A dataset whose rows are to be scored. A table that is sent for it alone is the body itself."""
 

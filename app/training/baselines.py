@@ -102,7 +102,7 @@ def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float)
     return int(min(of, most, GROWTH * last.rows))
 
 
-def find_judged(parts: Sequence[Mapping[str, Any]], n_scopes: int) -> list[Mapping[str, Any]]:
+def find_compared(parts: Sequence[Mapping[str, Any]], n_scopes: int) -> list[Mapping[str, Any]]:
     """Of a baseline's finished parts those that are compared: on the most rows on which it was fitted in every scope.
 
     None where there are no such; then some part says why.
@@ -123,9 +123,9 @@ def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:
     return own
 
 
-def judge(
+def compare_with(
     objective: Mapping[str, Any],
-    judged: HeldOutRows | None,
+    held_out: HeldOutRows | None,
     chosen: Floats,
     scores: Mapping[str, Floats],
 ) -> Json:
@@ -140,10 +140,10 @@ def judge(
     windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
     window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
     nothing: Json = {"level": LEVEL, "windows": [], "decided_on": window, "beats": None}
-    if judged is None:
+    if held_out is None:
         return nothing
     names = [CHOSEN, *scores]
-    found = _compare(judged, [chosen, *scores.values()], windows, names)
+    found = _compare(held_out, [chosen, *scores.values()], windows, names)
     against = [
         [difference for difference in window.differences if difference.first == CHOSEN]
         for window in found.windows
@@ -186,7 +186,7 @@ def _shown(area: Json, difference: Difference, adjusted: float) -> Json:
 
 
 def _compare(
-    judged: HeldOutRows,
+    held_out: HeldOutRows,
     scores: Sequence[Floats],
     windows: list[tuple[float, float]],
     names: list[str],
@@ -195,14 +195,14 @@ def _compare(
 
     same: Json = {
         "level": LEVEL,
-        "sample_weight": judged.weight,
-        "group": judged.group,
+        "sample_weight": held_out.weight,
+        "group": held_out.group,
         "names": names,
         "adjust": "none",
     }
-    folds = judged.folds
+    folds = held_out.folds
     if folds is None:
-        return compare(judged.y, scores, windows, **same)
+        return compare(held_out.y, scores, windows, **same)
     return cross_validated_compare(
-        judged.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **same
+        held_out.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **same
     )

@@ -201,7 +201,7 @@ class BipartiteSplitData(SplitData):
         held = self._known("validation")
         return value_of(held.y, scores, held.weight, objective)
 
-    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         from core.metrics import summarise
 
         parts: Json = {}
@@ -228,7 +228,7 @@ class BipartiteSplitData(SplitData):
         """The scores of a part's rows."""
         return score(ranker, self._known(part))
 
-    def judges(self, seed: int) -> tuple[str, Table]:
+    def evaluation_rows(self, seed: int) -> tuple[str, Table]:
         if self.validation is None:
             return "train", draw_classes(self.train, seed)
         return "validation", draw_classes(self.validation, seed)

@@ -270,7 +270,7 @@ class FitContext:
     def _serve(self, ranker: Ranker, split_data: SplitData, folder: Path) -> Json:
         """Measure the ranker that is served, and write it and what is asked of it later."""
         seed = self.spec["seed"]
-        parts = split_data.judge(ranker, self.spec["objective"], folder)
+        parts = split_data.evaluate(ranker, self.spec["objective"], folder)
         drawn = {part: split_data.sample(part, seed) for part in parts}
         kept = {
             part: interpretation.as_scored(sample, ranker)

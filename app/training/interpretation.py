@@ -130,10 +130,10 @@ def measure(ranker: Ranker, split_data: SplitData, train: Table, seed: int) -> J
     if parts is not None:
         weight = np.ones(len(parts)) if train.weight is None else train.weight
         return _found(CONTRIBUTION, "train", mean_absolute(parts, weight))
-    judges = split_data.judges(seed)
-    if judges is None:
+    drawn = split_data.evaluation_rows(seed)
+    if drawn is None:
         return None
-    part, table = judges
+    part, table = drawn
     few = _few(as_scored(table, ranker))
     losses = permutation_importance(
         ranker.score_rows, few.X, few.y, few.weight, n_repeats=DEALS, random_state=seed % 2**64

@@ -43,7 +43,7 @@ class Part:
     table: Table
     has: npt.NDArray[np.int8]
 
-    def judged(self) -> npt.NDArray[np.bool_]:
+    def measurable(self) -> npt.NDArray[np.bool_]:
         """Which labels have enough rows of both classes to be judged by."""
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
@@ -55,7 +55,7 @@ class Part:
 
     def check(self, labels: Sequence[str], what: str) -> None:
         """Raise Invalid where no label can be judged; `what` names these rows."""
-        if not self.judged().any():
+        if not self.measurable().any():
             raise Invalid(
                 f"{what} must have a label with at least {LEAST_PER_CLASS} rows of each class, "
                 f"got none among {len(labels)} labels and {len(self.has)} rows",
@@ -64,7 +64,7 @@ class Part:
 
     def notes(self, labels: Sequence[str], where: str) -> list[str]:
         """Which labels cannot be judged; `where` names these rows, and says what follows."""
-        judged = zip(labels, self.judged().tolist(), strict=True)
+        judged = zip(labels, self.measurable().tolist(), strict=True)
         without = [label for label, enough in judged if not enough]
         if not without:
             return []
@@ -112,16 +112,16 @@ class MultilabelSplitData(SplitData):
         assert held is not None
         values = [
             value_of(held.has[:, k], scores[:, k], held.table.weight, objective)
-            for k in np.flatnonzero(held.judged()).tolist()
+            for k in np.flatnonzero(held.measurable()).tolist()
         ]
         return sum(values) / len(values)
 
-    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         parts: Json = {}
         for name, part in (("train", self._train), ("validation", self._validation)):
             if part is not None:
                 scores = score(ranker, part.table, len(self._labels))
-                judged = part.judged()
+                judged = part.measurable()
                 parts[name] = {
                     "labels": [
                         self._metrics(part, scores, k, objective if judged[k] else None)

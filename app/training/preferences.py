@@ -75,10 +75,10 @@ class PreferenceSplitData(SplitData):
         validation = spec["validation"]
         self._features = payload["table"]["features"]
         self._table, self._train = read_items(payload["table"], names)
-        self._judge_table = self._table
+        self._held_out_table = self._table
         self._validation: Pairs | None = None
         if validation["method"] == "dataset":
-            self._judge_table, self._validation = read_items(payload["validation_table"], names)
+            self._held_out_table, self._validation = read_items(payload["validation_table"], names)
         elif validation["method"] == "holdout":
             self._split(validation["fraction"], spec["seed"])
         elif validation["method"] != "none":
@@ -107,7 +107,7 @@ class PreferenceSplitData(SplitData):
     def inner(self, inner: InnerSplits, split: int, seed: int) -> PreferenceSplitData:
         check_one_split(inner, "pairs")
         found = copy(self)
-        found._judge_table = self._table
+        found._held_out_table = self._table
         found._split(inner.fraction, seed)
         found._learn_categories()
         return found
@@ -119,7 +119,7 @@ class PreferenceSplitData(SplitData):
     def table(self, part: str) -> Table | None:
         if part == "train":
             return self._table
-        return None if self._validation is None else self._judge_table
+        return None if self._validation is None else self._held_out_table
 
     def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
         """The weighted share of validation pairs that the scores put in order."""
@@ -128,7 +128,7 @@ class PreferenceSplitData(SplitData):
         assert self._validation is not None
         return pair_order(scores, self._validation.rows, self._validation.weight)
 
-    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         scores = score(ranker, self._table)
         train = self._train
         measured = margins.measure_listed(
@@ -136,8 +136,8 @@ class PreferenceSplitData(SplitData):
         )
         parts: Json = {"train": _metrics(scores, train) | {"margins": measured}}
         if self._validation is not None:
-            if self._judge_table is not self._table:
-                scores = score(ranker, self._judge_table)
+            if self._held_out_table is not self._table:
+                scores = score(ranker, self._held_out_table)
             parts["validation"] = _metrics(scores, self._validation) | {"margins": None}
         return parts
 
@@ -147,7 +147,7 @@ class PreferenceSplitData(SplitData):
             return draw(self._table, seed, np.unique(self._train.rows))
         if self._validation is None:
             return None
-        return draw(self._judge_table, seed, np.unique(self._validation.rows))
+        return draw(self._held_out_table, seed, np.unique(self._validation.rows))
 
     def training_values(self, feature: int) -> Floats:
         values: Floats = self._table.X[np.unique(self._train.rows), feature]
@@ -177,9 +177,11 @@ class PreferenceSplitData(SplitData):
 
     def _learn_categories(self) -> None:
         """Forget the categories of all items but those that are learnt from."""
-        is_same = self._judge_table is self._table
+        is_same = self._held_out_table is self._table
         self._table = self._table.known_to(np.unique(self._train.rows))
-        self._judge_table = self._table if is_same else self._judge_table.coded_as(self._table)
+        self._held_out_table = (
+            self._table if is_same else self._held_out_table.coded_as(self._table)
+        )
 
 
 def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:

@@ -87,7 +87,7 @@ def put_together(
     parts, kept, scores = dict(served["parts"]), None, None
     if plan.folds:
         found = gather(_table(context), plan.folds, finished)
-        parts[VALIDATION] = judge(found, spec["objective"], workdir)
+        parts[VALIDATION] = evaluate_out_of_fold(found, spec["objective"], workdir)
         kept, scores = write_out_of_fold(found, workdir), found.score
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
         scores = np.load(file)
@@ -145,7 +145,7 @@ def _compare(
     asked = spec.get("controls")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None
-    judged: list[Scope] = [*plan.folds] or [SERVED]
+    scopes: list[Scope] = [*plan.folds] or [SERVED]
     described, scores = [], {}
     for name in asked["algorithms"]:
         parts = [
@@ -155,7 +155,7 @@ def _compare(
         ]
         if not parts:
             continue
-        fitted = baselines.find_judged(parts, len(judged))
+        fitted = baselines.find_compared(parts, len(scopes))
         failed = None
         if not fitted:
             failed = next(each["result"]["failed"] for each in parts if each["result"]["failed"])
@@ -172,14 +172,14 @@ def _compare(
         )
         if fitted:
             files = {scope_of(each["spec"]): each["result"]["files"] for each in fitted}
-            scores[name] = np.concatenate([np.load(files[it][SCORES_FILE]) for it in judged])
+            scores[name] = np.concatenate([np.load(files[it][SCORES_FILE]) for it in scopes])
     skipped = asked["skipped"]
     if asked["algorithms"] and not described:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         skipped = f"search and last fit left nothing of the budget of {budget:g} s"
     found = {"controls": described, "skipped": skipped}
     held_out = _table(context).held_out_rows(plan.folds) if scores else None
-    return found | baselines.judge(spec["objective"], held_out, chosen, scores)
+    return found | baselines.compare_with(spec["objective"], held_out, chosen, scores)
 
 
 def _describe_search(spec: Mapping[str, Any], plan: Plan, finished: Finished) -> Json:
@@ -314,7 +314,7 @@ def _mid_ranks(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return values, (np.cumsum(mass) - 0.5 * mass) / mass.sum()
 
 
-def judge(found: OutOfFold, objective: Mapping[str, Any], workdir: Path) -> Json:
+def evaluate_out_of_fold(found: OutOfFold, objective: Mapping[str, Any], workdir: Path) -> Json:
     """Measure by the out-of-fold scores, and write the curve beside: what a validation part amounts to."""
     from core.metrics import cross_validated_areas, roc_curve, summarise
 

@@ -277,7 +277,7 @@ class SplitData(ABC):
         """What scores of the validation part are worth by the objective; higher is better."""
 
     @abstractmethod
-    def judge(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
         """Measure the ranker: part -> metrics, small enough for JSON. What is larger goes into the folder."""
 
     @abstractmethod
@@ -299,7 +299,7 @@ class SplitData(ABC):
         table = self.table(part)
         return None if table is None else draw(table, seed)
 
-    def judges(self, seed: int) -> tuple[str, Table] | None:
+    def evaluation_rows(self, seed: int) -> tuple[str, Table] | None:
         """Rows of both classes to judge by, drawn by `interpretation.draw_classes`, and the part they are of:
         `validation` where there is one. None where rows have no one label.
         """

@@ -127,7 +127,7 @@ def test_they_take_a_tenth_of_the_fits_time_or_half_a_second(
     assert taken_by_controls(finished) <= max(1.4 * allowed, allowed + first)
     for name in CONTROLS["algorithms"]:
         parts = [each for each in finished if each["spec"].get("algorithm") == name]
-        judged = controls.find_judged(parts, n_judged)
+        judged = controls.find_compared(parts, n_judged)
         assert len(judged) == n_judged
         rows = {each["spec"]["rows"] for each in judged}
         assert len(rows) == 1
@@ -142,7 +142,7 @@ def test_a_try_that_takes_too_long_leaves_the_one_before() -> None:
     for name in CONTROLS["algorithms"]:
         parts = [each for each in finished if each["spec"].get("algorithm") == name]
         assert [each["spec"]["rows"] for each in parts] == [FIRST_ROWS, GROWTH * FIRST_ROWS]
-        (judged,) = controls.find_judged(parts, 1)
+        (judged,) = controls.find_compared(parts, 1)
         assert judged["spec"]["rows"] == FIRST_ROWS
     finished, _ = act(spec_of(), 100_000, 60.0, lambda *_: None)
     assert of_controls(finished) == [(name, None, FIRST_ROWS) for name in CONTROLS["algorithms"]]
@@ -157,7 +157,7 @@ def test_a_control_that_is_late_in_one_fold_is_none() -> None:
         }
         for fold in [(0, 0), (0, 1), late]
     ]
-    assert controls.find_judged(parts, 3) == []
+    assert controls.find_compared(parts, 3) == []
 
 
 def auto(budget: float) -> Json:
