@@ -122,6 +122,7 @@ class JobForm:
         request = schemas["JobRequest"]["properties"]
         names = [each["name"] for each in algorithms]
         chosen = given.get("algorithm.name") or FIRST.get(kind, names[0])
+        self.algorithms = algorithms
         self.algorithm = next((each for each in algorithms if each["name"] == chosen), None)
         parameters: Schema = self.algorithm["parameters"]["properties"] if self.algorithm else {}
         self.dataset = self._field("dataset_id", request["dataset_id"])

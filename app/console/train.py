@@ -66,12 +66,17 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str
         except ApiError as error:
             if error.status not in (404, 422):
                 raise
-    algorithms = await page.api.get("/v1/algorithms")
+    kind = "bipartite" if dataset is None else dataset["kind"]
+    algorithms = [
+        each
+        for each in (await page.api.get("/v1/algorithms"))["data"]
+        if kind in each["kinds"] or each["name"] == given.get("algorithm.name")
+    ]
     form = JobForm(
         given,
-        algorithms=algorithms["data"],
+        algorithms=algorithms,
         schemas=page.request.app.openapi()["components"]["schemas"],
-        kind="bipartite" if dataset is None else dataset["kind"],
+        kind=kind,
     )
     return form, dataset
 
@@ -108,7 +113,6 @@ async def _show(
     form, dataset = await _form(page, given)
     if dataset is not None and dataset["id"] not in [each["id"] for each in ready]:
         ready.append(dataset)
-    algorithms = await page.api.get("/v1/algorithms")
     checked = await _checked(page, form, error) if check or error is not None else {"form": form}
     return page.show(
         "train.html",
@@ -117,7 +121,7 @@ async def _show(
         checked=bool(check or error),
         datasets=ready,
         dataset=dataset,
-        algorithms=algorithms["data"],
+        algorithms=form.algorithms,
         choices=CHOICES,
         **checked,
     )

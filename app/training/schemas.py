@@ -20,6 +20,10 @@ class Algorithm(Resource):
     name: str = Field(examples=["rankboost"])
     summary: str
     paper: str
+    kinds: list[str] = Field(
+        description="Kinds of datasets that it learns from: `bipartite`, `preferences`, `multilabel`.",
+        examples=[["bipartite", "preferences"]],
+    )
     parameters: dict[str, Any] = Field(
         description="JSON Schema of what goes beside `name` in a job's `algorithm`: types, bounds and defaults."
     )

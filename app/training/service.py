@@ -464,7 +464,24 @@ def describe_all() -> list[dict[str, Any]]:
 
 
 def _described(name: str, of: type, parameters: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "summary": _summary(of), "paper": _paper(of), "parameters": parameters}
+    return {
+        "name": name,
+        "summary": _summary(of),
+        "paper": _paper(of),
+        "kinds": kinds_of(name),
+        "parameters": parameters,
+    }
+
+
+def kinds_of(name: str) -> list[str]:
+    """The kinds of datasets that an algorithm learns from, of some with certain parameters alone."""
+    if name == AUTO:
+        return [DatasetKind.BIPARTITE]
+    estimator = ALGORITHMS[name]
+    if estimator.target == "multilabel":
+        return [DatasetKind.MULTILABEL]
+    pairs = [DatasetKind.PREFERENCES] if hasattr(estimator, "fit_pairs") else []
+    return [DatasetKind.BIPARTITE, *pairs]
 
 
 def parameter_schema(name: str, estimator: type[Ranker]) -> dict[str, Any]:

@@ -50,6 +50,15 @@ function follow(part) {
   const ended = () => part.querySelector("[data-final]") !== null;
   const stream = new EventSource(part.dataset.events);
   let due = null, lost = null;
+  // A browser opens six connections to a host, whatever the number of tabs: those that nobody sees give theirs back.
+  const hide = () => {
+    if (!document.hidden) return;
+    stream.close();
+    clearTimeout(lost);
+    document.removeEventListener("visibilitychange", hide);
+    document.removeEventListener("htmx:afterSettle", stop);
+    document.addEventListener("visibilitychange", () => { if (!ended()) follow(part); }, { once: true });
+  };
   const refresh = () => {
     due ??= setTimeout(() => { due = null; window.htmx.trigger(part, "refresh"); }, 200);
   };
@@ -58,6 +67,7 @@ function follow(part) {
     stream.close();
     clearTimeout(lost);
     document.removeEventListener("htmx:afterSettle", stop);
+    document.removeEventListener("visibilitychange", hide);
   };
   stream.onopen = () => { clearTimeout(lost); rest(); refresh(); };
   for (const type of (part.dataset.types || "").split(" ")) stream.addEventListener(type, refresh);
@@ -68,7 +78,9 @@ function follow(part) {
     lost = setTimeout(() => { if (!ended()) busy.textContent = "The connection is lost. Trying again …"; }, 1500);
     if (stream.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
     document.removeEventListener("htmx:afterSettle", stop);
+    document.removeEventListener("visibilitychange", hide);
     setTimeout(() => { if (!ended()) follow(part); }, 3000);
   };
   document.addEventListener("htmx:afterSettle", stop);
+  document.addEventListener("visibilitychange", hide);
 }

@@ -15,7 +15,7 @@ from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets import tasks
 from app.jobs import service as jobs
-from app.platform.errors import Conflict, NotFound
+from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Dataset
 from app.training import service
 from app.training.service import TrainRequest
@@ -58,6 +58,23 @@ def check_parameters(bench: Workbench, dataset: Dataset, name: str) -> None:
     assert spec["algorithm"]["name"] == name
     assert spec["algorithm"]["parameters"] == expected | given
     assert (spec["seed"], spec["model_name"]) == (5, name)
+
+
+def test_each_algorithm_learns_from_the_kinds_that_it_names(
+    bench: Workbench, dataset: Dataset
+) -> None:
+    items = bench.ready("item,x\na,1\nb,2\nc,3\n", kind="preferences", item="item")
+    bench.compare(items, "better,worse\na,b\nb,c\n")
+    labels = bench.ready("x,u,v\n1,0,1\n2,1,0\n", kind="multilabel", labels="u,v")
+    for algorithm in service.describe_all():
+        for one in (dataset, items, labels):
+            try:
+                check(bench, one.id, algorithm={"name": algorithm["name"]})
+            except Invalid as error:
+                refused = error.code == "wrong_kind"
+            else:
+                refused = False
+            assert refused == (one.kind not in algorithm["kinds"]), (algorithm["name"], one.kind)
 
 
 def test_label_noise_reaches_the_algorithm_that_takes_it_out(
