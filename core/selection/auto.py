@@ -443,7 +443,8 @@ class Auto:
         share = self._share(history)
         waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
         for candidate in candidates:
-            rounds = self._affordable(history, candidate.leaves, limit, len(candidates))
+            # what is tried for longer, or drawn, may cost more than there is time for: its limit ends it
+            rounds = max(self._affordable(history, candidate.leaves, limit, len(candidates)), 1)
             needed = MORE_LEARNING * history.learning(candidate.leaves, FURTHER, LEARNING)
             run: dict[str, Any] = {"learning_rate": min(max(needed / rounds, RATES[0]), RATES[1])}
             rate, patience, along = run["learning_rate"], None, candidate

@@ -431,3 +431,16 @@ def test_several_are_asked_for_together_where_they_run_at_once():
         "full/logistic loss, 31",
         "full/ranking loss, Newton leaves, 31",
     ]
+
+
+def test_a_machine_that_becomes_busy_while_it_searches_ends_no_search():
+    """Fits take up to 3,000 times longer than the one before: then not one round of what is drawn is affordable."""
+    rng = np.random.default_rng(34)
+
+    class Busy(World):
+        def fit(self, trial, callback):
+            self.price = 1e-7 * 10 ** rng.uniform(-1, 3.5)
+            return super().fit(trial, callback)
+
+    chosen, _ = Busy(n_rows=12_500).run(planner())
+    assert chosen.members
