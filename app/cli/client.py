@@ -195,12 +195,18 @@ def _refuse_invalid(
     lines = [f"{path} was refused:", *describe_errors(state["errors"])]
     suggested = next((e["suggestion"] for e in state["errors"] if e.get("suggestion")), None)
     if suggested is not None and fields is not None and "mode" not in fields:
-        said = {**fields, **suggested}
-        if said.get("name") == path.name.split(".")[0]:
-            del said["name"]  # which it is anyway
+        options_given = {**fields, **suggested}
+        if options_given.get("name") == path.name.split(".")[0]:
+            del options_given["name"]  # which it is anyway
         # A strict caller has a third value of the label refused, whichever is positive.
-        strict = ["--strict"] if said.pop("strict", None) and "positive" not in suggested else []
-        options = [word for field, value in said.items() for word in (f"--{field}", value)] + strict
+        strict = (
+            ["--strict"]
+            if options_given.pop("strict", None) and "positive" not in suggested
+            else []
+        )
+        options = [
+            word for field, value in options_given.items() for word in (f"--{field}", value)
+        ] + strict
         lines += ["try:", "  " + shlex.join(["rankwright", "upload", str(path), *options])]
     raise ClientError("\n".join(lines))
 

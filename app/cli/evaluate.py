@@ -52,15 +52,15 @@ def evaluate(
         asked["windows"] = [_window(text) for text in windows]
     roles = given(label=label, positive=positive, weight=weight, group=group, item=item)
     with service(url, key) as client:
-        judged = client.model(model)
+        described = client.model(model)
         path = Path(data)
         dataset_id = data
         if path.is_file():
-            fields = _fields(judged, path) | roles
+            fields = _fields(described, path) | roles
             dataset_id = send_table(client, path, pairs, fields)["id"]
         elif pairs is not None or any(roles.values()):
             raise typer.BadParameter(f"columns are named for a file, {data!r} is none")
-        asked |= {"model": judged["id"], "dataset_id": dataset_id}
+        asked |= {"model": described["id"], "dataset_id": dataset_id}
         found = _submit_and_follow(client, "evaluations", asked)
         if as_json:
             out.print_json(data=found)

@@ -111,14 +111,14 @@ def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = No
     for index, each in enumerate(estimates):
         y = top + row * (index + 0.5)
         name = each.name if len(each.name) <= longest else each.name[: longest - 1] + "…"
-        told = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
+        hint = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
         parts += [
             text(left, y + 4, name, "end"),
             line(scale(each.low), y, scale(each.high), y, "whisker"),
             line(scale(each.low), y - 5, scale(each.low), y + 5, "whisker"),
             line(scale(each.high), y - 5, scale(each.high), y + 5, "whisker"),
             element(
-                "circle", element("title", told), cx=scale(each.value), cy=y, r=5, class_="dot"
+                "circle", element("title", hint), cx=scale(each.value), cy=y, r=5, class_="dot"
             ),
         ]
     return picture(width, bottom + 24, title, *parts)
@@ -151,11 +151,11 @@ def over_time(
         parts.append(path([(x, scale(each.value)) for x, each in places], "line"))
     every = max(1, math.ceil(len(places) * 11 * CHARACTER / (width - left)))
     for index, (x, each) in enumerate(places):
-        told = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
+        hint = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
         parts += [
             line(x, scale(each.low), x, scale(each.high), "whisker"),
             element(
-                "circle", element("title", told), cx=x, cy=scale(each.value), r=5, class_="dot"
+                "circle", element("title", hint), cx=x, cy=scale(each.value), r=5, class_="dot"
             ),
         ]
         if index % every == 0:
@@ -284,8 +284,8 @@ def roc(
             element("circle", cx=at_x, cy=at_y, r=7, class_="cut"),
         ]
     edges = {"data-left": left, "data-right": right, "data-top": top, "data-bottom": bottom}
-    told = {name: f"{value:g}" for name, value in edges.items()}
-    return picture(size, size, title, *parts, **told, **({"data-decades": decades} if log else {}))
+    hint = {name: f"{value:g}" for name, value in edges.items()}
+    return picture(size, size, title, *parts, **hint, **({"data-decades": decades} if log else {}))
 
 
 def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
@@ -353,8 +353,8 @@ def dependence(places: Sequence[tuple[float | str, float]], title: str, name: st
     most = max(3, int(step / CHARACTER))
     for index, (word, score) in enumerate(words):
         at = end + step * (index + 0.5)
-        told = element("title", f"{word}: {score:.4g}")
-        parts.append(element("circle", told, cx=at, cy=y(score), r=5, class_="dot"))
+        hint = element("title", f"{word}: {score:.4g}")
+        parts.append(element("circle", hint, cx=at, cy=y(score), r=5, class_="dot"))
         if index % max(1, math.ceil(4 * CHARACTER / step)) == 0:
             shown = word if len(word) <= most else word[: most - 1] + "…"
             parts.append(text(at, bottom + 18, shown, "middle"))

@@ -327,8 +327,8 @@ def _describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
     """The parent's roles and declarations; how a CSV is written may be said anew."""
     dialect = new.dialect
     if kind.content_type == CSV:
-        said_of_it = {} if kind.charset is None else {"encoding": kind.charset}
-        dialect = {**(parent.dialect or {}), **said_of_it, **(new.dialect or {})} or None
+        encoding = {} if kind.charset is None else {"encoding": kind.charset}
+        dialect = {**(parent.dialect or {}), **encoding, **(new.dialect or {})} or None
     return Description(
         name=parent.name,
         kind=parent.kind,

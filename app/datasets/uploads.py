@@ -35,7 +35,7 @@ from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
 from app.http.limits import Permit
 from app.http.schemas import bytes_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
-from app.jobs.acceptance import Look, PreferWait, PreferWaitDep, accepted, wake_a_worker
+from app.jobs.acceptance import PreferWait, PreferWaitDep, Reread, accepted, wake_a_worker
 from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, Malformed, ServiceError, TooLarge, Unavailable
@@ -417,7 +417,7 @@ class Purpose(Generic[Described]):
     accept: Callable[[Session, Received[Described], datasets.Upload], Any]
     path: str = "/v1/datasets"
     show: Callable[[Any], Json] = shown
-    look: Look | None = None
+    reread: Reread | None = None
 
 
 async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Response:
@@ -440,11 +440,11 @@ async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Respons
             return JSONResponse(await run_in_threadpool(_check, context, purpose, table))
         answer = await run_in_threadpool(_accept, sending, purpose, table)
 
-    def look(session: Session, dataset_id: str) -> tuple[Json, bool]:
+    def reread(session: Session, dataset_id: str) -> tuple[Json, bool]:
         dataset = datasets.find(session, sending.owner, dataset_id)
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
-    path, again = purpose.path, purpose.look or look
+    path, again = purpose.path, purpose.reread or reread
     return await accepted(context, sending.owner, answer, sending.wait, path, again)
 
 

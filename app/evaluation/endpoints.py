@@ -21,7 +21,7 @@ from app.evaluation.service import COMPARISONS, EVALUATIONS
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, SubjectDep
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Valid
-from app.jobs.acceptance import PreferWaitDep, create, look_only
+from app.jobs.acceptance import PreferWaitDep, create, dry_run
 from app.models.endpoints import CurveFormDep, answer_curve
 from app.models.schemas import EvaluationRoc
 from app.platform.sql import Session
@@ -63,7 +63,7 @@ async def create_evaluation(
         return _shown(row)
 
     poll = EVALUATIONS.poll(caller.owner, _shown)
-    check = look_only(
+    check = dry_run(
         context.settings,
         caller.owner,
         lambda session: service.check_evaluation(session, caller.owner, asked),
@@ -158,7 +158,7 @@ async def create_comparison(
         return _shown_comparison(row)
 
     poll = COMPARISONS.poll(caller.owner, _shown_comparison)
-    check = look_only(
+    check = dry_run(
         context.settings,
         caller.owner,
         lambda session: service.check_comparison(session, caller.owner, asked),

@@ -170,16 +170,16 @@ class MultilabelMeasure:
                     "negatives": len(self._part.has) - positives,
                 }
             )
-        judged = [label for label in labels if label["auc"]]
+        measured = [label for label in labels if label["auc"]]
         return {
             "labels": labels,
-            "judged": len(judged),
-            "mean_auc": _mean([label["auc"]["value"] for label in judged]),
+            "judged": len(measured),
+            "mean_auc": _mean([label["auc"]["value"] for label in measured]),
             "mean_pauc": [
                 {
                     "fpr_min": fpr_min,
                     "fpr_max": fpr_max,
-                    "value": _mean([label["pauc"][number]["value"] for label in judged]),
+                    "value": _mean([label["pauc"][number]["value"] for label in measured]),
                 }
                 for number, (fpr_min, fpr_max) in enumerate(windows)
             ],
@@ -452,14 +452,14 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
     better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
     moved = " and ".join(shift["of"] for shift in shifts if shift["changed"])
     if worse:
-        said = f"The model ranks worse than at validation: {', '.join(map(_name, worse))}."
+        sentence = f"The model ranks worse than at validation: {', '.join(map(_name, worse))}."
     elif better:
-        said = f"The model ranks better than at validation: {', '.join(map(_name, better))}."
+        sentence = f"The model ranks better than at validation: {', '.join(map(_name, better))}."
     else:
-        said = "The model ranks as at validation, as far as these rows can tell."
+        sentence = "The model ranks as at validation, as far as these rows can tell."
     if moved:
-        said += f" The scores of the {moved} have moved: rates at a threshold are others than they were."
-    return said
+        sentence += f" The scores of the {moved} have moved: rates at a threshold are others than they were."
+    return sentence
 
 
 # Rows of the table that were there in training: a copy under another name, an extract, a table that has grown since.

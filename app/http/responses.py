@@ -49,8 +49,8 @@ def _ranges(accept: str) -> dict[str, float]:
     for entry in accept.split(","):
         name, *parameters = (part.strip().lower() for part in entry.split(";"))
         if name:
-            said = (text.removeprefix("q=") for text in parameters if text.startswith("q="))
-            ranges[name] = max(ranges.get(name, 0.0), _read_quality(next(said, "1")))
+            qualities = (text.removeprefix("q=") for text in parameters if text.startswith("q="))
+            ranges[name] = max(ranges.get(name, 0.0), _read_quality(next(qualities, "1")))
     return ranges
 
 

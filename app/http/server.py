@@ -260,8 +260,8 @@ class RequestMiddleware:
                 headers.extend(_HEADERS)
                 if self._drain.begun:
                     headers.append(_CLOSE)
-                said = {name for name, _ in headers}
-                headers += [own for own in (_NO_STORE, _POLICY) if own[0] not in said]
+                given = {name for name, _ in headers}
+                headers += [own for own in (_NO_STORE, _POLICY) if own[0] not in given]
             await send(message)
 
         try:

@@ -365,7 +365,7 @@ class Survey:
                 first += len(part)
             return np.concatenate(parts)
 
-        def look(name: str) -> Json:
+        def describe_one(name: str) -> Json:
             if not hasattr(own, "scratch"):
                 own.scratch = np.empty(len(chosen))
             values, texts = read(name), self._hashes_of(name)
@@ -374,10 +374,10 @@ class Survey:
         positive = None if self._label is None else read(self._label) == 1.0
         with ThreadPoolExecutor(min(_MOST_AT_ONCE, numba.get_num_threads())) as pool:
             try:
-                looks = pool.map(look, features)
+                described = pool.map(describe_one, features)
                 duplicates = self._count_duplicates(path, features, callback)  # in the meantime
                 columns: dict[str, Json] = {}
-                for name, found in zip(features, looks, strict=True):
+                for name, found in zip(features, described, strict=True):
                     columns[name] = found
                     callback()
             except BaseException:

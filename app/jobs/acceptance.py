@@ -22,7 +22,7 @@ from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
 LONGEST_WAIT = 60.0
-Look = Callable[[Session, str], tuple[Json, bool]]
+Reread = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
 
@@ -49,7 +49,7 @@ class PreferWait:
         if not self.seconds or self.waiters.refusal(owner) is not None:
             return False
         with self.waiters.hold(owner):
-            await self.watcher.wait(job_id, lambda sight: sight.final, self.seconds)
+            await self.watcher.wait(job_id, lambda snapshot: snapshot.final, self.seconds)
         return True
 
     def applied(self, response: Response) -> None:
@@ -84,15 +84,15 @@ def wake_a_worker(context: Context, job_id: str) -> None:
     context.publishing.add(partial(publish_after_commit, context.producer, job_id))
 
 
-def look_only(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:
+def dry_run(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:
     """What `?validate=true` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
 
-    def look(session: Session) -> Json:
+    def reread(session: Session) -> Json:
         check(session)
         service.check(session, settings, owner)
         return {"valid": True}
 
-    return look
+    return reread
 
 
 async def create(
@@ -101,7 +101,7 @@ async def create(
     wait: PreferWait,
     path: str,
     work: Callable[[Session], Json],
-    look: Look,
+    reread: Reread,
     *,
     check: Check | None = None,
     done: int = 201,
@@ -111,7 +111,7 @@ async def create(
     async def show(answer: Answer) -> Response:
         if not answer.replayed:
             wake_a_worker(context, _job_of(answer.response))
-        return await accepted(context, idempotent.owner, answer, wait, path, look, done)
+        return await accepted(context, idempotent.owner, answer, wait, path, reread, done)
 
     return await answer_once(context, idempotent, lambda session: (202, work(session)), show, check)
 
@@ -122,7 +122,7 @@ async def accepted(
     answer: Answer,
     wait: PreferWait,
     path: str,
-    look: Look,
+    reread: Reread,
     done: int = 201,
 ) -> Response:
     """Answer with a resource under `path` that was just accepted, or with `done` once its job has ended if the caller
@@ -134,7 +134,7 @@ async def accepted(
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
     if await wait.for_end(owner, _job_of(body)):
-        body, ended = await run_in_threadpool(context.db.reading, look, body["id"])
+        body, ended = await run_in_threadpool(context.db.reading, reread, body["id"])
         if ended:
             response = JSONResponse(body, done, {"Location": headers["Location"]})
             wait.applied(response)

@@ -20,7 +20,7 @@ from app.http.limits import Permit
 from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs
 from app.jobs import service as jobs
-from app.jobs.acceptance import Look, PreferWaitDep, WatcherDep, create
+from app.jobs.acceptance import PreferWaitDep, Reread, WatcherDep, create
 from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
@@ -35,14 +35,14 @@ PING_SECONDS = 15.0
 _EVENTS_A_POLL = 200
 
 
-def look_at(owner: str) -> Look:
+def reread_job(owner: str) -> Reread:
     """Read a job of the owner again, for a caller who waits for its end."""
 
-    def look(session: Session, job_id: str) -> tuple[dict[str, Any], bool]:
+    def reread(session: Session, job_id: str) -> tuple[dict[str, Any], bool]:
         job = jobs.find(session, owner, job_id)
         return show(job), job.state in FINAL_STATES
 
-    return look
+    return reread
 
 
 @router.get("", summary="List jobs")
@@ -128,8 +128,8 @@ async def retry_job(
     def work(session: Session) -> dict[str, Any]:
         return show(jobs.retry(session, context.settings, caller.owner, job_id))
 
-    look = look_at(caller.owner)
-    return await create(context, idempotent, wait, PATH, work, look, done=200)
+    reread = reread_job(caller.owner)
+    return await create(context, idempotent, wait, PATH, work, reread, done=200)
 
 
 @router.get(

@@ -291,12 +291,12 @@ def _manifest(open_file: Open, source: Path) -> Backup:
     """Read the manifest. Every name in it is one that a backup may hold, so none leads out of the folder."""
     try:
         with open_file(MANIFEST) as file:
-            said = json.load(file)
-        if said.pop("format") != FORMAT:
+            read_back = json.load(file)
+        if read_back.pop("format") != FORMAT:
             raise BackupError(
                 f"{source} is of another format than {FORMAT}, which this version reads"
             )
-        made = Backup(**said)
+        made = Backup(**read_back)
         sound = all(
             (name in (DATABASE, KEY) or _BLOB.fullmatch(name))
             and isinstance(file["bytes"], int)

@@ -43,9 +43,9 @@ def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings
     ]
 
 
-def _check(name: str, look: Callable[[], str]) -> Check:
+def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
-        return Check(name, True, look())
+        return Check(name, True, probe())
     except (_Unhealthy, ServiceError, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 

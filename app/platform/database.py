@@ -110,8 +110,8 @@ class Database:
                     return work(session, *args, **kwargs)
             except Deadlock as error:
                 # PostgreSQL's own words: SQLAlchemy's have the statement's values, which are the callers'.
-                told = getattr(error.__cause__, "orig", error)
-                log.warning("%s is tried again: %s", getattr(work, "__qualname__", "it"), told)
+                reason = getattr(error.__cause__, "orig", error)
+                log.warning("%s is tried again: %s", getattr(work, "__qualname__", "it"), reason)
             # PostgreSQL wakes the other transaction in its own time: who is quicker takes the lock from it once more.
             time.sleep(pause)
         with self.write() as session:

@@ -68,13 +68,13 @@ class CurvePlot:
 
 
 def plot_of(
-    judged: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
+    curve_part: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
 ) -> CurvePlot:
     """Prepare the picture of a model's curve. `metrics` are those of the same part."""
     from core.metrics import Interval, roc_band_on_curve
 
-    curve, totals, level = judged.curve, judged.totals, judged.level
-    window = _window_shown(metrics["pauc"], judged.model.objective)
+    curve, totals, level = curve_part.curve, curve_part.totals, curve_part.level
+    window = _window_shown(metrics["pauc"], curve_part.model.objective)
     view = (0.0, 1.0)
     if kind == "pauc" and window is not None:
         view = _around(window)
@@ -83,9 +83,9 @@ def plot_of(
     if band is not None:
         rates = np.linspace(*view, BAND_POINTS)
         limits = roc_band_on_curve(curve, totals, rates, kind=band, level=level)
-    rows = rows_of(judged.model.validation, judged.part)
+    rows = rows_of(curve_part.model.validation, curve_part.part)
     return CurvePlot(
-        title=f"{'ROC' if kind == 'roc' else 'Partial ROC'} of {judged.model.name}:{judged.model.version}",
+        title=f"{'ROC' if kind == 'roc' else 'Partial ROC'} of {curve_part.model.name}:{curve_part.model.version}",
         note=f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative",
         view=view,
         top=1.0 if kind == "roc" else _top(max(view[1], *(tpr if limits is None else limits.high))),
@@ -94,7 +94,7 @@ def plot_of(
         band=limits,
         window=window,
         auc=Interval(**metrics["auc"]),
-        marks=tuple(_marks(judged, view)),
+        marks=tuple(_marks(curve_part, view)),
     )
 
 
@@ -147,15 +147,17 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
     return fpr, np.concatenate(([start], curve.tpr[inside], [ends[1]]))
 
 
-def _marks(judged: PartCurve, view: tuple[float, float]) -> list[PointMark]:
+def _marks(curve_part: PartCurve, view: tuple[float, float]) -> list[PointMark]:
     """The operating point of the objective, else the best ones at a few rates; only those in view."""
     from core.metrics import operating_point_on_curve
 
-    target = target_fpr(judged.model.objective)
+    target = target_fpr(curve_part.model.objective)
     rates = MARKED_FPRS if target is None else (target,)
     marks = []
     for rate in rates:
-        point = operating_point_on_curve(judged.curve, judged.totals, fpr=rate, level=judged.level)
+        point = operating_point_on_curve(
+            curve_part.curve, curve_part.totals, fpr=rate, level=curve_part.level
+        )
         if view[0] <= point.fpr.value <= view[1] and view[0] < rate <= view[1]:
             marks.append(PointMark(rate, point))
     return marks

@@ -256,8 +256,8 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
     if found.windows:
         head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
         blocks.append(Table(head, list(_baseline_rows(found))))
-    if said := [line for each in found.controls if (line := _baseline_note(each))]:
-        blocks.append(Items(said))
+    if baseline_notes := [line for each in found.controls if (line := _baseline_note(each))]:
+        blocks.append(Items(baseline_notes))
     return blocks
 
 
@@ -362,7 +362,7 @@ def _purpose(facts: Facts) -> Iterator[str]:
     elif facts.part == "validation":
         yield "It was judged on data that it had not learnt from."
     metrics = facts.metrics[facts.part]
-    if facts.judged is not None:
+    if facts.curve_part is not None:
         auc = metrics["auc"]
         yield (
             f"There a positive row has a higher score than a negative one with probability {auc['value']:.3f} "
@@ -603,7 +603,7 @@ def _reading(facts: Facts) -> Iterator[str]:
         "that judged are a random sample of those to come. Two such intervals may overlap though the values differ; "
         "ask for a comparison."
     )
-    if facts.judged is not None:
+    if facts.curve_part is not None:
         yield (
             "The band holds the height of the curve at any one false positive rate with that probability. Where so few "
             "negatives are flagged that no threshold for it is known, it reaches down to 0."
@@ -703,7 +703,7 @@ def _names(names: Sequence[str]) -> str:
 def _column_features(
     dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 ) -> list[Block]:
-    judged = any(column.get("auc") for column in features)
+    curve_part = any(column.get("auc") for column in features)
     head = ["feature", "type", "missing", "distinct", "distribution", "from, median, to"]
     rows: list[list[Cell]] = []
     for column in features[:MOST_COLUMNS]:
@@ -715,15 +715,15 @@ def _column_features(
             Bars(_counts(column)),
             _values(column, dataset.rows or 0),
         ]
-        rows.append([*row, document.interval(column.get("auc"), 3)] if judged else row)
+        rows.append([*row, document.interval(column.get("auc"), 3)] if curve_part else row)
     blocks: list[Block] = [
-        Table([*head, *(["AUC alone"] if judged else [])], rows),
+        Table([*head, *(["AUC alone"] if curve_part else [])], rows),
         *_more(features, MOST_COLUMNS, " features"),
     ]
     if profile.rows < (dataset.rows or 0):
         looked = f"{profile.rows:,} rows, drawn at random."
         blocks.append(Paragraph(f"Distributions and AUCs were looked at in {looked}"))
-    if judged:
+    if curve_part:
         blocks.append(
             Paragraph(
                 "AUC alone: how well the feature ranks the label by itself, with its interval; below ½ it ranks the "

@@ -61,7 +61,7 @@ class Facts:
     profile: DatasetProfile | None
     metrics: dict[str, Json]
     part: str | None
-    judged: PartCurve | None
+    curve_part: PartCurve | None
     cuts: tuple[NamedPoint, ...]
     importance: ModelImportance | None
     controls: ModelControls | None
@@ -71,19 +71,19 @@ class Facts:
 
     def plots(self) -> Iterator[CurvePlot]:
         """The pictures of the curve: the whole, and the window if it is not the whole."""
-        if self.judged is None:
+        if self.curve_part is None:
             return
-        metrics = self.metrics[self.judged.part]
-        whole = plot_of(self.judged, metrics, "roc", "pointwise")
+        metrics = self.metrics[self.curve_part.part]
+        whole = plot_of(self.curve_part, metrics, "roc", "pointwise")
         yield whole
         if whole.window is not None and whole.window.fpr_max - whole.window.fpr_min < 1.0:
-            yield plot_of(self.judged, metrics, "pauc", "pointwise")
+            yield plot_of(self.curve_part, metrics, "pauc", "pointwise")
 
 
 def read_curve(session: Session, owner: str, ref: str, part: str) -> tuple[PartCurve, Json]:
     """A model's curve on a part, and the metrics there: what a picture is drawn from."""
-    judged = models.roc(session, owner, ref, part)
-    return judged, models.metrics(session, owner, judged.model.id, part)
+    curve_part = models.roc(session, owner, ref, part)
+    return curve_part, models.metrics(session, owner, curve_part.model.id, part)
 
 
 def gather(session: Session, owner: str, ref: str) -> Facts:
@@ -96,9 +96,9 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
             metrics[part] = models.metrics(session, owner, model.id, part)
         except NotFound:
             continue
-    judged = None
+    curve_part = None
     if models.VALIDATION in metrics and model.kind == DatasetKind.BIPARTITE:
-        judged = models.roc(session, owner, model.id, models.VALIDATION)
+        curve_part = models.roc(session, owner, model.id, models.VALIDATION)
     return Facts(
         model=model,
         aliases=list(model_rows.pointing_at(session, owner, model.id)),
@@ -107,8 +107,8 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
         metrics=metrics,
         part=next(iter(metrics), None),
-        judged=judged,
-        cuts=() if judged is None else tuple(_cuts(judged)),
+        curve_part=curve_part,
+        cuts=() if curve_part is None else tuple(_cuts(curve_part)),
         importance=model_rows.find_importance(session, model.id),
         controls=session.get(ModelControls, model.id),
         leaderboard=session.get(ModelLeaderboard, model.id),
@@ -117,13 +117,13 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
     )
 
 
-def _cuts(judged: PartCurve) -> Iterator[NamedPoint]:
+def _cuts(curve_part: PartCurve) -> Iterator[NamedPoint]:
     """The cut of the objective first, then the usual ones."""
-    target = target_fpr(judged.model.objective)
+    target = target_fpr(curve_part.model.objective)
     if target is not None:
-        yield NamedPoint(f"objective: FPR ≤ {target:g}", models.point_on(judged, fpr=target))
+        yield NamedPoint(f"objective: FPR ≤ {target:g}", models.point_on(curve_part, fpr=target))
     for fpr in FPRS:
         if fpr != target:
-            yield NamedPoint(f"FPR ≤ {fpr:g}", models.point_on(judged, fpr=fpr))
+            yield NamedPoint(f"FPR ≤ {fpr:g}", models.point_on(curve_part, fpr=fpr))
     for tpr in TPRS:
-        yield NamedPoint(f"TPR ≥ {tpr:g}", models.point_on(judged, tpr=tpr))
+        yield NamedPoint(f"TPR ≥ {tpr:g}", models.point_on(curve_part, tpr=tpr))

@@ -30,7 +30,7 @@ from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
-from app.jobs.acceptance import create, look_only
+from app.jobs.acceptance import create, dry_run
 from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
@@ -127,7 +127,7 @@ async def create_batch_score(
         accept=accept,
         path=PATH,
         show=_shown,
-        look=BATCH_SCORES.poll(sending.owner, _shown),
+        reread=BATCH_SCORES.poll(sending.owner, _shown),
     )
     return await take_in(sending, purpose)
 
@@ -164,7 +164,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     def work(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
 
-    check = look_only(
+    check = dry_run(
         context.settings, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
     )
     fingerprint = hashlib.sha256(body).hexdigest()

@@ -16,7 +16,7 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
 from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import PreferWaitDep, create
-from app.jobs.endpoints import PATH, look_at, show
+from app.jobs.endpoints import PATH, reread_job, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -97,7 +97,7 @@ async def submit_job(
         wait,
         PATH,
         work,
-        look_at(caller.owner),
+        reread_job(caller.owner),
         check=partial(_check, owner=caller.owner, train=train),
         done=200,
     )

@@ -324,12 +324,12 @@ def _ends_in(callback: Callback, limit: float | None) -> Callback:
     """The callback of a fit that ends after so many seconds, with what it has by then."""
     until = math.inf if limit is None else time.perf_counter() + limit
 
-    def tell(step: int, of: int, info: Mapping[str, float]) -> None:
+    def report(step: int, of: int, info: Mapping[str, float]) -> None:
         callback(step, of, info)
         if time.perf_counter() > until and step < of:
             raise StopFit
 
-    return tell
+    return report
 
 
 def _join(

@@ -64,8 +64,8 @@ class Part:
 
     def notes(self, labels: Sequence[str], where: str) -> list[str]:
         """Which labels cannot be judged; `where` names these rows, and says what follows."""
-        judged = zip(labels, self.measurable().tolist(), strict=True)
-        without = [label for label, enough in judged if not enough]
+        has_auc = zip(labels, self.measurable().tolist(), strict=True)
+        without = [label for label, enough in has_auc if not enough]
         if not without:
             return []
         shown = ", ".join(repr(label) for label in without[:10])
@@ -121,10 +121,10 @@ class MultilabelSplitData(SplitData):
         for name, part in (("train", self._train), ("validation", self._validation)):
             if part is not None:
                 scores = score(ranker, part.table, len(self._labels))
-                judged = part.measurable()
+                has_auc = part.measurable()
                 parts[name] = {
                     "labels": [
-                        self._metrics(part, scores, k, objective if judged[k] else None)
+                        self._metrics(part, scores, k, objective if has_auc[k] else None)
                         for k in range(len(self._labels))
                     ]
                 }

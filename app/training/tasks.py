@@ -205,7 +205,7 @@ def _run_stage(
 
         return run
 
-    def tell(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
+    def report(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
         reporter.send(step, of, info)
 
     with warnings.catch_warnings():
@@ -215,7 +215,7 @@ def _run_stage(
             try:
                 # who wants an end wants no more tries than it takes
                 at_once = context.at_once if trials and not reporter.ended else 1
-                fit_together(fits, tell, at_once)
+                fit_together(fits, report, at_once)
             except EndEarly:
                 reporter.ended = True
     return [
