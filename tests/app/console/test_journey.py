@@ -16,8 +16,9 @@ from sqlalchemy import insert, inspect
 
 from app.access import service as keys
 from app.access import sessions
+from app.jobs import queue
 from app.platform.ids import new_id
-from app.platform.tables import Model, ModelCurve, ModelMetrics
+from app.platform.tables import JobState, Model, ModelCurve, ModelMetrics
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +128,30 @@ def test_a_key_that_is_revoked_under_an_open_page_leads_to_sign_in(
     page.get_by_role("link", name="Datasets").click()
     page.get_by_label("API key").wait_for()
     assert page.url.endswith("?next=%2Fconsole%2Fdatasets")
+
+
+def test_a_running_job_is_cancelled_from_its_page(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    secret, db = service.key("hasty"), service.context.db
+    api = service.client(secret)
+    body = {"dataset_id": service.upload(api), "algorithm": {"name": "rankboost"}, "name": "hasty"}
+    job_id = api.post("/v1/jobs", json=body).json()["id"]
+    window = visit(service)
+    page = window.sign_in(secret)
+    window.open(f"/console/jobs/{job_id}")
+    page.get_by_text("Waiting for a worker").wait_for()
+    claim = db.writing(queue.claim, service.settings, "test-worker")
+    assert claim is not None
+    assert claim.job_id == job_id
+    page.get_by_text("running", exact=True).first.wait_for()  # it was told
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("cancelling", exact=True).first.wait_for()
+    assert not page.get_by_role("button", name="Cancel").is_visible()
+    db.writing(queue.fail, claim, None, state=JobState.CANCELLED)  # as its worker does
+    page.get_by_text("It was cancelled").wait_for()
+    page.get_by_role("button", name="Retry").wait_for()
 
 
 # --- names that pages must not take for markup ---------------------------------------------------
