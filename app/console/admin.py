@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter
@@ -41,8 +42,19 @@ async def _keys(
         error=error,
         given=given or {},
         chosen=given.getlist("scopes") if given else ["read"],
+        state=state_of,
         scopes=SCOPES,
     )
+
+
+def state_of(key: dict[str, Any]) -> tuple[str, str]:
+    """What has become of a key: the class of its badge, and the words."""
+    end = key["expires_at"]
+    if key["revoked_at"]:
+        return "revoked", "revoked"
+    if end and datetime.fromisoformat(end) <= datetime.now(UTC):
+        return "expired", "expired"
+    return ("waiting", "rotated") if key["successor_id"] else ("ok", "in use")
 
 
 @router.post("/keys")

@@ -9,6 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from live_service import Service, table
+from sqlalchemy import update
+
+from app.platform.tables import ApiKey
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -151,6 +154,17 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
         {"name": "x", "scopes": ["read"], "days": "soon"},
     ):
         assert browser.send("/console/keys", **fields).status_code == 422
+
+
+def test_a_key_that_has_expired_is_called_so(world: World) -> None:
+    browser = world.browser()
+    browser.send("/console/keys", name="short", scopes=["read"], days="1")
+    assert "expired" not in browser.read("/console/keys")
+    with world.service.context.db.write() as session:
+        session.execute(update(ApiKey).where(ApiKey.name == "short").values(expires_at=1.0))
+    page = browser.read("/console/keys")
+    assert '<span class="badge expired">expired</span>' in page
+    assert 'aria-label="Revoke short"' not in page
 
 
 def test_the_audit_log_names_what_the_console_did(world: World) -> None:
