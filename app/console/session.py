@@ -23,9 +23,9 @@ from app.access.authentication import authenticator_of
 from app.console.api import Api, ApiError
 from app.console.rendering import render
 from app.http import problems
-from app.http.dependencies import ContextDep, context_of
+from app.http.dependencies import Context, ContextDep, context_of
 from app.http.static import POLICY
-from app.platform.errors import Forbidden, ServiceError, Unauthenticated
+from app.platform.errors import Forbidden, ServiceError
 
 HOME = "/console"
 SIGN_IN = "/console/sign-in"
@@ -170,49 +170,40 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 @open_router.get("/sign-in")
 async def read_sign_in(
     next: Annotated[str, Query(description="The page to go to.")] = HOME,
+    link: Annotated[
+        str | None, Query(description="The token of a link that signs in once.")
+    ] = None,
 ) -> Response:
-    """The form that takes a key."""
+    """The form that takes a key. Of a link a page with a button: to look at it does not use it up, and the token stands
+    in the query, which no log has.
+    """
+    if link:
+        return answer("sign_in_link.html", link=link)
     return answer("sign_in.html", next=_inside(next), message=None)
-
-
-@open_router.get("/sign-in/{token}")
-async def read_link(token: str) -> Response:
-    """The page of a link that signs in once. It takes a press of a button, so that looking ahead does not use it up."""
-    return answer("sign_in_link.html", token=token)
-
-
-@open_router.post("/sign-in/{token}")
-async def follow_link(token: str, request: Request, context: ContextDep) -> Response:
-    """Use up a link."""
-    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return answer(
-            "sign_in.html", 403, next=HOME, message="this sign-in was sent by another site"
-        )
-    try:
-        session = await run_in_threadpool(context.db.writing, sessions.follow_link, token)
-    except Unauthenticated as error:
-        return answer("sign_in.html", 401, next=HOME, message=error.detail)
-    return _signed_in(request, session, HOME)
 
 
 @open_router.post("/sign-in")
 async def sign_in(request: Request, context: ContextDep) -> Response:
-    """Exchange a key for a session."""
+    """Exchange a key, or a link, for a session."""
     form = await request.form()
     where = _inside(str(form.get("next", HOME)))
-    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return answer(
-            "sign_in.html", 403, next=where, message="this sign-in was sent by another site"
-        )
-    secret = str(form.get("key", "")).strip()
     try:
-        caller = await authenticator_of(request).look_up(
-            hashlib.sha256(secret.encode("utf-8", "replace")).digest(), request.scope.get("client")
-        )
-        session = await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise Forbidden("this sign-in was sent by another site")
+        if link := str(form.get("link", "")):
+            session = await run_in_threadpool(context.db.writing, sessions.follow_link, link)
+        else:
+            session = await _exchange(request, context, str(form.get("key", "")).strip())
     except ServiceError as error:
         return answer("sign_in.html", error.status, next=where, message=error.detail)
     return _signed_in(request, session, where)
+
+
+async def _exchange(request: Request, context: Context, secret: str) -> str:
+    """The token of a new session for the key with this secret."""
+    digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+    caller = await authenticator_of(request).look_up(digest, request.scope.get("client"))
+    return await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
 
 
 @router.post("/sign-out")

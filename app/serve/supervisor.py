@@ -64,7 +64,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
         print_line(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
-        way_in = "" if prepared.link is None else f"/sign-in/{prepared.link}"
+        way_in = "" if prepared.link is None else f"/sign-in?link={prepared.link}"
         print_line(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
         supervisor.watch()
 

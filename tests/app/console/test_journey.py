@@ -34,7 +34,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     link = service.context.db.writing(sessions.make_link, secret)
     window = visit(service)
     window.expect("status of 422")
-    page = window.open(f"/console/sign-in/{link}")
+    page = window.open(f"/console/sign-in?link={link}")
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("heading", name="Welcome to Rankwright").wait_for()
     window.check()
