@@ -71,9 +71,9 @@ function content(body) {
   return Object.entries(body.content || {}).flatMap(([media, { schema, examples, example: one }]) => {
     const shown = examples ? Object.values(examples).map(entry => entry.value) : [one ?? example(schema || {})];
     return [
-      el("h4", {}, media),
+      el("h3", {}, media),
       ...shown.filter(value => value != null && value !== "…").map(value =>
-        el("pre", {}, typeof value === "string" ? value : JSON.stringify(value, null, 2))),
+        el("pre", { tabindex: "0" }, typeof value === "string" ? value : JSON.stringify(value, null, 2))),
       members(schema || {}),
     ];
   });
@@ -103,10 +103,10 @@ function draw(path, method, operation) {
   return el("details", { class: "op", id },
     el("summary", {}, el("span", { class: `method ${method}` }, method), el("code", {}, path),
       el("span", { class: "soft" }, operation.summary)),
-    el("div", {}, prose(operation.description), el("pre", {}, curl(method, path, operation)),
-      parameters.length ? [el("h4", {}, "Parameters"), table(["Name", "In", "Type", "Meaning"], parameters)] : null,
-      operation.requestBody ? [el("h4", {}, "Body"), content(operation.requestBody)] : null,
-      el("h4", {}, "Answers"), responses));
+    el("div", {}, prose(operation.description), el("pre", { tabindex: "0" }, curl(method, path, operation)),
+      parameters.length ? [el("h3", {}, "Parameters"), table(["Name", "In", "Type", "Meaning"], parameters)] : null,
+      operation.requestBody ? [el("h3", {}, "Body"), content(operation.requestBody)] : null,
+      el("h3", {}, "Answers"), responses));
 }
 
 async function start() {

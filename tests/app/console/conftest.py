@@ -61,9 +61,11 @@ class Visit:
         self.page.wait_for_url(re.compile("/console$"))
         return self.page
 
-    def check(self) -> None:
-        """Fail if the page breaks a rule of accessibility, or is wider than the window."""
-        found = Axe().run(self.page, options={"runOnly": RULES}).response["violations"]
+    def check(self, *within: str) -> None:
+        """Fail if the page, or these parts of it, break a rule of accessibility, or it is wider than the window."""
+        where = {"include": [[part] for part in within]} if within else None
+        options = {"runOnly": RULES}
+        found = Axe().run(self.page, context=where, options=options).response["violations"]
         assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found] == []
         root = "document.documentElement"
         assert self.page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), self.page.url

@@ -266,8 +266,11 @@ def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any
         ):
             window.open(path)
             window.check()
-    window.open("/docs").wait_for_selector("h2")  # drawn by its script
-    window.check()
+    docs = window.open("/docs")
+    docs.locator("details.op summary").first.click()  # drawn by its script
+    window.check(
+        "nav", "h1", "details.op[open]"
+    )  # the others are like it: all would take half a minute
     plain = visit(world.service, script=False)
     plain.sign_in(secret)
     assert "churn:1" in plain.open(f"/console/comparisons/{made['id']}").inner_text("main")
