@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.platform.database import Database
 
-FOLDER = Path(__file__).resolve().parents[2] / "migrations"
+FOLDER = Path(__file__).resolve().parent / "migrations"
 
 # Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
 _ADVISORY_LOCK = 7_236_512_903
