@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from app.console import charts, samples
 from app.console.api import ApiError
-from app.console.rendering import count
+from app.console.rendering import count, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import filled, send, send_form
 from app.http.dependencies import context_of
+from app.ingest.values import DATETIME, spell_date
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -193,11 +194,13 @@ def _column(column: dict[str, Any], profile: dict[str, Any] | None, rows: int | 
     known = (rows or 0) - (column["missing"] or 0)
     if profile is not None and profile["histogram"] is not None:
         edges, counts = profile["histogram"]["edges"], profile["histogram"]["counts"]
-        told = f"{_figure(edges[0])} to {_figure(edges[-1])}"
+        figure = spell_date if column["type"] == DATETIME else _figure
+        told = f"{figure(edges[0])} to {figure(edges[-1])}"
         drawn = charts.columns(counts, f"Distribution, {told}")
     elif column["top"] and known:
         top = column["top"][:3]
-        told = ", ".join(f"{_word(each['value'])} {each['count'] / known:.0%}" for each in top)
+        word = spell_date if column["type"] == DATETIME else _word
+        told = ", ".join(f"{word(each['value'])} {each['count'] / known:.0%}" for each in top)
         if column["distinct"] is not None and column["distinct"] > len(top):
             told += ", …"
     return {
@@ -238,6 +241,12 @@ def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[st
                 f"{count(both)} rows are equal in every feature to a row of the other class: no ranker can tell them "
                 "apart."
             )
+    if dataset["positives"] is not None and dataset["positives"] > 0.5 * dataset["rows"]:
+        share = dataset["positives"] / dataset["rows"]
+        found.append(
+            f"“{dataset['positive']}” counts as positive, and {percent(share)} of the rows have it. Is it what should "
+            "stand at the top of a list? If not, upload the table again with the other value as the positive one."
+        )
     constant = [column["name"] for column in features if column["constant"]]
     if constant:
         found.append(f"{_named(constant)} has the same value in all rows: it tells no rows apart.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ from app.console import charts
 from app.console.api import ApiError
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.static import POLICY
+from app.ingest.values import DATETIME, NUMERIC, read_date, spell_date
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -291,11 +292,13 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     chart = None
     if found is not None:
         axis = found["features"][0]
+        place = _PLACES.get(axis["type"], _word)
         places = [
-            (_word(value) if value is None or axis["type"] != "numeric" else value, score)
+            (_word(value) if value is None else place(value), score)
             for value, score in zip(axis["values"], found["scores"], strict=True)
         ]
-        chart = charts.dependence(places, f"Mean score by {feature}", feature)
+        spell = spell_date if axis["type"] == DATETIME else None
+        chart = charts.dependence(places, f"Mean score by {feature}", feature, spell)
     return await _show_part(
         page,
         ref,
@@ -307,6 +310,9 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
         feature=feature,
         label=label,
     )
+
+
+_PLACES: Mapping[str, Callable[[Any], float]] = {NUMERIC: float, DATETIME: read_date}
 
 
 def _word(value: object) -> str:

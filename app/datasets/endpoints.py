@@ -173,7 +173,7 @@ def preview_dataset(
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
 ) -> Preview:
-    """The first rows of a ready dataset, typed as they were read; missing values are null."""
+    """The first rows of a ready dataset, typed as they were read, dates as ISO 8601; missing values are null."""
     dataset = context.db.reading(datasets.find, caller.owner, dataset_id)
     return Preview(**datasets.preview(context.blobs, dataset, limit))
 
