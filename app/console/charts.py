@@ -348,11 +348,10 @@ def dependence(
         x = Scale(min(numbers), max(numbers), left + 10, end - 10)
         # Round numbers are no round dates: those stand at values that were tried.
         ticks = x.ticks() if spell is None else numbers[:: math.ceil(len(numbers) / 6)]
-        part = slice(10) if x.high - x.low > 172_800 else slice(5, 16)  # within two days, times
         for tick in ticks:
             parts += [
                 line(x(tick), top, x(tick), bottom, "grid-line"),
-                text(x(tick), bottom + 18, spell(tick)[part] if spell else f"{tick:g}", "middle"),
+                text(x(tick), bottom + 18, spell(tick) if spell else f"{tick:g}", "middle"),
             ]
         run = [(x(value), y(score)) for value, score in places if not isinstance(value, str)]
         parts.append(path(run, "line"))

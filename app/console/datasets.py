@@ -10,11 +10,10 @@ from starlette.responses import Response
 
 from app.console import charts, samples
 from app.console.api import ApiError
-from app.console.rendering import count, percent
+from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import filled, send, send_form
 from app.http.dependencies import context_of
-from app.ingest.values import DATETIME, spell_date
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -194,12 +193,12 @@ def _column(column: dict[str, Any], profile: dict[str, Any] | None, rows: int | 
     known = (rows or 0) - (column["missing"] or 0)
     if profile is not None and profile["histogram"] is not None:
         edges, counts = profile["histogram"]["edges"], profile["histogram"]["counts"]
-        figure = spell_date if column["type"] == DATETIME else _figure
+        figure = date if column["type"] == "datetime" else _figure
         told = f"{figure(edges[0])} to {figure(edges[-1])}"
         drawn = charts.columns(counts, f"Distribution, {told}")
     elif column["top"] and known:
         top = column["top"][:3]
-        word = spell_date if column["type"] == DATETIME else _word
+        word = date if column["type"] == "datetime" else _word
         told = ", ".join(f"{word(each['value'])} {each['count'] / known:.0%}" for each in top)
         if column["distinct"] is not None and column["distinct"] > len(top):
             told += ", …"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -15,9 +16,9 @@ from starlette.responses import JSONResponse, Response
 
 from app.console import charts
 from app.console.api import ApiError
+from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.static import POLICY
-from app.ingest.values import DATETIME, NUMERIC, read_date, spell_date
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -297,7 +298,7 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
             (_word(value) if value is None else place(value), score)
             for value, score in zip(axis["values"], found["scores"], strict=True)
         ]
-        spell = spell_date if axis["type"] == DATETIME else None
+        spell = date if axis["type"] == "datetime" else None
         chart = charts.dependence(places, f"Mean score by {feature}", feature, spell)
     return await _show_part(
         page,
@@ -312,7 +313,14 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     )
 
 
-_PLACES: Mapping[str, Callable[[Any], float]] = {NUMERIC: float, DATETIME: read_date}
+def _seconds(written: str) -> float:
+    try:
+        return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
+    except ValueError:  # a typed time beyond the calendar is written as a number
+        return float(written)
+
+
+_PLACES: Mapping[str, Callable[[Any], float]] = {"numeric": float, "datetime": _seconds}
 
 
 def _word(value: object) -> str:
