@@ -123,7 +123,11 @@ async def retry_job(
     wait: PreferWaitDep,
     idempotent: IdempotentDep,
 ) -> Response:
-    """Run the same work again as a new job, which names this one in `retry_of`."""
+    """Run the same work again as a new job, which names this one in `retry_of`.
+
+    What the job was to make (an evaluation, a comparison, a batch score, a dataset) belongs to the new job from then
+    on. 409 where it belongs to another job already: the answer names that one.
+    """
 
     def work(session: Session) -> dict[str, Any]:
         return show(jobs.retry(session, context.settings, caller.owner, job_id))
