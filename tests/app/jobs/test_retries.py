@@ -70,7 +70,9 @@ def ask_for_all(bench: Workbench) -> list[Output]:
         uploaded(
             bench, bench.upload(People(60, 2).csv(), label="left", positive="yes", drop="w,g")
         ),
-        uploaded(bench, bench.put_pairs(items, "better,worse\nitem0,item1\nitem1,item2\n"), pairs=True),
+        uploaded(
+            bench, bench.put_pairs(items, "better,worse\nitem0,item1\nitem1,item2\n"), pairs=True
+        ),
     ]
     for output in outputs:
         bench.db.writing(jobs.cancel, OWNER, output.job_id())
@@ -88,7 +90,7 @@ def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
         second = retry(bench, first).id
 
         def refused(job_id: str, words: str) -> None:
-            with pytest.raises(Conflict, match=words) as caught:  # noqa: B023 - called at once
+            with pytest.raises(Conflict, match=words) as caught:
                 retry(bench, job_id)
             assert caught.value.code == "job_not_retryable"
 
@@ -132,7 +134,7 @@ def test_a_job_writes_to_nothing_of_another_job(bench: Workbench) -> None:
 
         def belongs_to(job_id: str) -> None:
             with bench.db.write() as session:
-                session.execute(update(key.class_).where(key == id_).values(job_id=job_id))  # noqa: B023
+                session.execute(update(key.class_).where(key == id_).values(job_id=job_id))  # noqa: B023 - called at once
 
         # One is prepared and computed before it is another's, one begins after that.
         claim = bench.claim()
@@ -153,7 +155,8 @@ def test_a_job_writes_to_nothing_of_another_job(bench: Workbench) -> None:
             elif isinstance(row, Evaluation):
                 assert (row.metrics, row.drift) == (None, None)
             else:
-                assert isinstance(row, Comparison) and row.result is None
+                assert isinstance(row, Comparison)
+                assert row.result is None
         belongs_to(own.id)
         bench.complete(claim, result)
         assert output.status() == "ready"
