@@ -73,7 +73,7 @@ def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
     pairs = rows.find_pairs(session, dataset.id)
     if pairs is None:
         raise _not_waiting(dataset.id)
-    return read_again(session, old, pairs, again)
+    return read_again(session, old, dataset, pairs, again)
 
 
 def _not_waiting(dataset_id: str) -> Conflict:

@@ -184,7 +184,7 @@ def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
     dataset, *parents = hold_inputs(session, old, parent_id, to_change=True)
     for parent in parents:
         check_newest(session, parent)
-    return read_again(session, old, dataset, again)
+    return read_again(session, old, dataset, dataset, again)
 
 
 def hold_inputs(
@@ -209,15 +209,19 @@ def hold_inputs(
 
 
 def read_again(
-    session: Session, old: Job, upload: Dataset | DatasetPairs, again: Callable[[], Job]
+    session: Session,
+    old: Job,
+    dataset: Dataset,
+    upload: Dataset | DatasetPairs,
+    again: Callable[[], Job],
 ) -> Job:
-    """Have another job read an upload, a dataset's table or its pairs; raises Conflict unless it is invalid and
+    """Have another job read the upload of a dataset, its table or its pairs; raises Conflict unless it is invalid and
     belongs to the old job.
     """
-    check_owned(session, old, f"the upload of {old.spec['dataset_id']}", upload.job_id)
+    check_owned(session, old, f"the upload of {dataset.id}", upload.job_id)
     if upload.status != DatasetStatus.INVALID:
         raise Conflict(
-            f"an upload can be read again once it is invalid; that of {old.spec['dataset_id']} is {upload.status}",
+            f"an upload can be read again once it is invalid; that of {dataset.id} is {upload.status}",
             code="job_not_retryable",
         )
     job = again()
