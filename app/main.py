@@ -31,6 +31,7 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
+from app.platform.installation import check_files
 from app.platform.logging import configure_logging
 from app.platform.metrics import request_histogram
 from app.platform.preload import preload
@@ -156,6 +157,7 @@ def app_factory() -> FastAPI:
     """Build the application from the environment, for `uvicorn --factory app.main:app_factory`."""
     settings = Settings()
     configure_logging(settings)
+    check_files()
     app = create_app(settings)
     # The libraries' hundreds of thousands of objects stay for good: the collector need not visit them again and
     # again, each time between two answers.

@@ -16,8 +16,14 @@ from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.metrics import WorkerMetrics
-from app.platform.processes import SignalWaiter, wait_until_closed
+from app.platform.processes import (
+    SignalWaiter,
+    child_environment,
+    python_command,
+    wait_until_closed,
+)
 from app.platform.settings import Settings
+from core.kernel_folders import folders, writable_folder
 from workers.compile import is_complete
 from workers.slots import Presence, Slots
 from workers.tasks import consume, make_app
@@ -78,9 +84,14 @@ def compile_kernels(ready: threading.Event) -> None:
     ready.wait()
     if is_complete():
         return
+    if writable_folder() is None:
+        told = ", ".join(map(str, folders()))
+        log.warning("compiled kernels cannot be kept, each start compiles them anew: %s", told)
     log.info("compiling kernels for this machine, once, at low priority")
-    command = [sys.executable, "-m", "workers.compile", "--background", str(os.getpid())]
-    code = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0).wait()
+    command = python_command("workers.compile", "--background", str(os.getpid()))
+    code = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=child_environment(), process_group=0
+    ).wait()
     log.log(logging.WARNING if code else logging.INFO, "the compilation ended with code %d", code)
 
 

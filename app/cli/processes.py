@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from app.platform.processes import wait_until_closed
+from app.platform.processes import child_environment, python_command, wait_until_closed
 
 if TYPE_CHECKING:
     from app.platform.database import Database
@@ -94,13 +93,14 @@ def api(
     gc.disable()  # until all is imported: going through its objects again and again takes a seventh of the start
     from app.http.server import DrainingServer, server_config
     from app.main import app_factory
+    from app.platform.installation import Incomplete
 
     settings = settings_of()
     if gate is not None:
         wait_until_closed(gate)
     try:
         app = app_factory()
-    except PermissionError as error:
+    except (Incomplete, PermissionError) as error:
         fail(str(error))
     config = server_config(
         app,
@@ -121,7 +121,8 @@ def api(
 def worker() -> None:
     """Run a worker: it claims jobs and fits rankers in processes of its own."""
     settings_of()  # a faulty setting is told here, in a sentence
-    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606 - our own command
+    command = python_command("workers")
+    os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 
 def dispatcher(gate: Gate = None) -> None:
@@ -175,12 +176,14 @@ def migrate() -> None:
     from alembic.util import CommandError
 
     from app.platform.errors import ServiceError
+    from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
     from app.platform.sql import DBAPIError
 
     try:
+        check_files()
         upgrade(settings_of().sqlalchemy_url)
-    except (ServiceError, DBAPIError, CommandError) as error:
+    except (Incomplete, ServiceError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
 
 

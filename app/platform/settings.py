@@ -88,7 +88,8 @@ class Settings(BaseSettings):
     kernel_cache: str | None = Field(
         default=None,
         description="Folders of compiled kernels with colons between them; the first that can be written to takes new "
-        "ones. Default: beside the code, else in the user's folder of caches.",
+        "ones. Default: beside the code, else in the user's folder of caches. Where none can be written to, `kernels` "
+        "in the state folder takes them.",
     )
     kernel_cpu: str | None = Field(
         default=None,

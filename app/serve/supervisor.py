@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.platform import processes
-from app.platform.processes import SignalWaiter
+from app.platform.processes import SignalWaiter, child_environment, python_command
 from app.platform.settings import Settings
 from app.serve import ServeError, broker
 from app.serve.prepare import prepare
@@ -177,10 +177,10 @@ class Supervisor:
 
     def start_services(self) -> None:
         """Start worker, dispatcher and API. They wait at the gate."""
-        command = [sys.executable, "-m", "app.cli"]
+        command = python_command("app.cli")
         gate = ["--gate", str(self._gate_fd)]
         self._workers = [
-            self._service("worker", [sys.executable, "-m", "workers", *gate], self._gate_fd),
+            self._service("worker", python_command("workers", *gate), self._gate_fd),
             self._service("dispatcher", [*command, "dispatcher", *gate], self._gate_fd),
         ]
         descriptor = self._listener.fileno()
@@ -268,7 +268,7 @@ class Supervisor:
         # For people: what goes well is not worth a line here, unless they ask for it.
         environment = (
             {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
-            | os.environ
+            | child_environment()
             | {
                 "RANKWRIGHT_STATE_DIR": str(self._state_dir),
                 "RANKWRIGHT_BROKER_URL": self._broker_url,

@@ -167,7 +167,7 @@ def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Pa
     settings = {"database_url": sqlite_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
     with running("worker", **settings) as process:
         command = Path(f"/proc/{process.pid}/cmdline")
-        eventually(lambda: command.read_text().split("\0")[1:3] == ["-m", "workers"])
+        eventually(lambda: command.read_text().split("\0")[1:4] == ["-P", "-m", "workers"])
         eventually((tmp_path / "blobs").exists)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

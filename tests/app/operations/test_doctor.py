@@ -109,6 +109,19 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
     assert doctor.finds(well) == missing
 
 
+def test_kernels_that_cannot_be_kept(
+    well: Settings, doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", "/dev/null/kernels")
+    level, detail = doctor.finds(well)["kernels"]
+    assert level == Level.WARN
+    assert "compiled at each start" in detail
+    assert "/dev/null/kernels" in detail
+    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(well.state_dir))
+    assert doctor.finds(well) == {}
+
+
 def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor) -> None:
     db.writing(keys.create, OWNER, "first", keys.SCOPES)
     assert set(doctor.finds(state)) == {"workers"}
