@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
-from app.console import pages
+from app.console import pages, session
 from app.datasets import endpoints as datasets
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
@@ -73,7 +73,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
         **openapi.INFO,
     )
@@ -87,7 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
         requests=request_histogram(context.registry),
         drain=context.drain,
     )
-    problems.install(app)
+    problems.install(app, session.nothing_here)
     app.router.routes.insert(
         0, scores.score_route(authenticator, served)
     )  # the busiest route is asked first

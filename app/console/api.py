@@ -194,7 +194,8 @@ class _PassedOn(Response):
     ) -> None:
         super().__init__()
         self._api = api
-        self._inner = scope
+        accepted = [pair for pair in api._scope["headers"] if pair[0] == b"accept-encoding"]
+        self._inner = {**scope, "headers": scope["headers"] + accepted}
         self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

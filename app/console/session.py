@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -16,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from app.access import sessions
 from app.access.authentication import authenticator_of
@@ -24,6 +23,7 @@ from app.console.api import Api, ApiError
 from app.console.rendering import render
 from app.http import problems
 from app.http.dependencies import Context, ContextDep, context_of
+from app.http.responses import CompressedPage
 from app.http.static import POLICY
 from app.platform.errors import Forbidden, ServiceError
 
@@ -80,7 +80,12 @@ class Page:
 
 def answer(template: str, status: int = 200, **values: Any) -> Response:
     """A page as a response with the console's content security policy."""
-    return HTMLResponse(render(template, **values), status, {"Content-Security-Policy": POLICY})
+    return CompressedPage(render(template, **values), status, {"Content-Security-Policy": POLICY})
+
+
+def nothing_here(request: Request, problem: Mapping[str, Any]) -> Response:
+    """What a browser is shown at an address that leads nowhere, whether somebody is signed in or not."""
+    return answer("error.html", problem["status"], error=problem)
 
 
 class ConsoleRoute(APIRoute):
@@ -107,7 +112,7 @@ class ConsoleRoute(APIRoute):
             )
             try:
                 if request.method not in _SAFE:
-                    await _check_origin(request, sessions.csrf_token(token))
+                    await _check_origin(request, token)
                 return await handle(request)
             except ApiError as error:
                 if error.status == 401:  # the key ended a moment ago
@@ -136,7 +141,7 @@ def _page_of(request: Request) -> Page:
 PageDep = Annotated[Page, Depends(_page_of)]
 
 
-async def _check_origin(request: Request, expected: str) -> None:
+async def _check_origin(request: Request, token: str) -> None:
     """Raise Forbidden unless a page of this session sent the request."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     given = request.headers.get(CSRF_HEADER)
@@ -144,7 +149,7 @@ async def _check_origin(request: Request, expected: str) -> None:
         ("application/x-www-form-urlencoded", "multipart/form-data")
     ):
         given = str((await request.form()).get(CSRF_FIELD, ""))
-    if site != "same-origin" or not hmac.compare_digest((given or "").encode(), expected.encode()):
+    if site != "same-origin" or not sessions.is_csrf_token(token, given or ""):
         raise Forbidden(
             "this change was not sent by a page of your session: reload the page and try again"
         )

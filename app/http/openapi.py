@@ -14,10 +14,12 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from app.http.problems import MEDIA_TYPE
+from app.http.responses import CompressedPage, CompressedResponse
 from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
 
@@ -218,7 +220,14 @@ def _page() -> str:
 @router.get("/docs", include_in_schema=False)
 async def read_docs() -> Response:
     """Send the page of documentation. It reads /openapi.json and draws itself."""
-    return HTMLResponse(_page(), headers={"Content-Security-Policy": POLICY})
+    return CompressedPage(_page(), headers={"Content-Security-Policy": POLICY})
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def read_document(request: Request) -> Response:
+    """Send the document itself."""
+    document = JSONResponse(request.app.openapi()).body
+    return CompressedResponse(document, media_type="application/json")
 
 
 @router.get("/", include_in_schema=False)
