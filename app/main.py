@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,8 +34,9 @@ from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
 from app.platform.logging import configure_logging
-from app.platform.metrics import request_histogram
+from app.platform.metrics import describe_process, request_histogram
 from app.platform.preload import preload
+from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
@@ -43,6 +45,8 @@ from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.service import describe_all
+
+log = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -120,21 +124,31 @@ def create_app(settings: Settings) -> FastAPI:
         schemas=scores.SCORE_ROW_SCHEMAS,
         algorithms=describe_all,
     )
-    openapi.install(app, docs)
+    openapi.install(app, docs, settings.build)
     return app
 
 
 def open_context(settings: Settings) -> Context:
-    """Open database, blobs and broker."""
+    """Open database, blobs and broker. Raises OtherTables.
+
+    A database that is away may come yet: `/health/ready` tells.
+    """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+    schema = SchemaCheck(db)
+    try:
+        schema.passed()
+    except Unavailable as error:
+        log.warning("%s", error.detail)
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
     uploads = FairSemaphore(settings.max_uploads, "uploads", Unavailable)
     registry = CollectorRegistry()
+    describe_process(registry, settings.build)
     registry.register(figures.MetricsCollector(db, settings, lambda: uploads.taken))
     return Context(
         settings=settings,
         db=db,
+        schema=schema,
         blobs=blobs,
         producer=Producer(settings.celery_broker_url),
         drain=Drain(),

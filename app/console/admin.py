@@ -101,7 +101,7 @@ async def list_audit(page: PageDep) -> Response:
 async def read_health(page: PageDep) -> Response:
     """Whether each part is well; with the scope for it the queue and the workers."""
     try:
-        parts = (await page.api.get("/health/ready"))["parts"]
+        parts = (await page.api.get("/health/staffed"))["parts"]
     except ApiError as error:  # 503: a part is away; the body is the same
         parts = error.body["parts"]
     try:

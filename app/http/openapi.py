@@ -18,17 +18,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from app import __version__
 from app.http.problems import MEDIA_TYPE
 from app.http.responses import CompressedPage, CompressedResponse
 from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
 
-VERSION = "0.1.0"
 EXAMPLES = Path(__file__).with_name("examples.json")
 """Of bodies and answers, by the schema's name."""
 INFO: dict[str, Any] = {
     "title": "Rankwright",
-    "version": VERSION,
+    "version": __version__,
     "summary": "Trains, judges and serves rankers: models that put the likely positives at the top of a list.",
     "description": "Upload a table, hand in a training job, read the model's ROC curve, GET scores. "
     "Times are RFC 3339 in UTC, rates lie in [0, 1], NaN and infinity never appear: `null` does. "
@@ -83,13 +83,14 @@ class DomainDocs:
     algorithms: Callable[[], list[dict[str, Any]]]
 
 
-def install(app: FastAPI, docs: DomainDocs) -> None:
-    """Have the application serve the completed document, made once."""
+def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
+    """Have the application serve the completed document, made once. It tells the version and the build."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
         if not made:
             made.update(_complete(app, docs))
+            made["info"]["x-build"] = build
         return made
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it

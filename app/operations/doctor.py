@@ -29,6 +29,7 @@ from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import ServiceError
 from app.platform.installation import Incomplete, check_files
+from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
 from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
 from app.platform.tables import JobState
@@ -188,7 +189,7 @@ def check_tables(settings: Settings) -> Finding:
         )
     try:
         revision = migrate.current(settings.sqlalchemy_url)
-        head = migrate.head()
+        migrate.head()  # reads them all
     except DBAPIError as error:
         why = str(error.orig).strip().splitlines()[0]
         return fail(
@@ -198,20 +199,20 @@ def check_tables(settings: Settings) -> Finding:
         return fail("database", f"its migrations cannot be read: {error}", "install them again")
     if revision is None:
         return fail("database", "it has no tables", "run `rankwright migrate`")
-    if revision == head:
+    if revision == REVISION:
         return ok(
             "database", f"answers; its tables are at revision {revision}, as this version has them"
         )
-    if migrate.is_known(revision):
+    if is_older(revision):
         return fail(
             "database",
-            f"its tables are at revision {revision}, this version works with {head}",
+            f"its tables are at revision {revision}, rankwright {__version__} works with {REVISION}",
             "run `rankwright migrate`",
         )
     return fail(
         "database",
-        migrate.describe_unknown(revision),
-        "run the version that made them, or a later one",
+        f"its {describe_unknown(revision)}",
+        WAY_BACK,
     )
 
 

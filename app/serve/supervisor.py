@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from app.platform import processes
+from app.platform import processes, resources
 from app.platform.processes import SignalWaiter, child_environment, python_command
 from app.platform.settings import Settings
 from app.serve import ServeError, broker
@@ -58,6 +58,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         prepared = prepare(settings)
         supervisor.open_gate()
         print_line(f"rankwright keeps its state in {state_dir}")
+        resources.keep_reserve(state_dir, spare=resources.RESERVE_BYTES)
         if prepared.key is not None:
             print_line(f"first key: {prepared.key} (shown once; also in {state_dir / 'api-key'})")
         if not supervisor.watch_until_ready(address):
@@ -82,9 +83,11 @@ def state_lock(state_dir: Path) -> Iterator[None]:
             raise ServeError(
                 f"rankwright serve (pid {holder}) is already running on {state_dir}"
             ) from None
+        resources.release_reserve(state_dir)  # before the first write
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
+        resources.keep_reserve(state_dir)
     finally:
         os.close(descriptor)
 
