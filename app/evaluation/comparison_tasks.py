@@ -115,6 +115,8 @@ def complete(
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
+    """Have another job make it; raises Conflict where the dataset was deleted."""
     hold_inputs(session, old)
-    return COMPARISONS.hand_over(session, old, old.spec["comparison_id"], again)
+    job = again()
+    COMPARISONS.hand_over(session, old, job)
+    return job

@@ -111,6 +111,8 @@ def complete(
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
+    """Have another job make it; raises Conflict where the dataset was deleted."""
     hold_inputs(session, old)
-    return EVALUATIONS.hand_over(session, old, old.spec["evaluation_id"], again)
+    job = again()
+    EVALUATIONS.hand_over(session, old, job)
+    return job

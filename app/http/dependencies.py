@@ -19,7 +19,6 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany
-from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 
 MOST_COMPUTATIONS = 2
@@ -46,7 +45,6 @@ class Context:
 
     settings: Settings
     db: Database
-    schema: SchemaCheck
     blobs: BlobStore
     producer: Producer
     drain: Drain
