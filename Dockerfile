@@ -28,7 +28,6 @@ COPY LICENSE /app/LICENSE
 COPY core /app/core
 COPY app /app/app
 COPY workers /app/workers
-COPY migrations /app/migrations
 COPY --chmod=0755 docker/rankwright /usr/local/bin/rankwright
 RUN python -m compileall -q /app
 

@@ -1,3 +1,3 @@
 """The service around the science: HTTP, command line, jobs, storage."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
-from app.console import pages
+from app.console import pages, session
 from app.datasets import endpoints as datasets
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
@@ -31,9 +32,11 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
+from app.platform.installation import check_files
 from app.platform.logging import configure_logging
-from app.platform.metrics import request_histogram
+from app.platform.metrics import describe_process, request_histogram
 from app.platform.preload import preload
+from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
@@ -42,6 +45,8 @@ from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.service import describe_all
+
+log = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -72,7 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
         **openapi.INFO,
     )
@@ -86,7 +91,7 @@ def create_app(settings: Settings) -> FastAPI:
         requests=request_histogram(context.registry),
         drain=context.drain,
     )
-    problems.install(app)
+    problems.install(app, session.nothing_here)
     app.router.routes.insert(
         0, scores.score_route(authenticator, served)
     )  # the busiest route is asked first
@@ -119,21 +124,31 @@ def create_app(settings: Settings) -> FastAPI:
         schemas=scores.SCORE_ROW_SCHEMAS,
         algorithms=describe_all,
     )
-    openapi.install(app, docs)
+    openapi.install(app, docs, settings.build)
     return app
 
 
 def open_context(settings: Settings) -> Context:
-    """Open database, blobs and broker."""
+    """Open database, blobs and broker. Raises OtherTables.
+
+    A database that is away may come yet: `/health/ready` tells.
+    """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+    schema = SchemaCheck(db)
+    try:
+        schema.passed()
+    except Unavailable as error:
+        log.warning("%s", error.detail)
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
     uploads = FairSemaphore(settings.max_uploads, "uploads", Unavailable)
     registry = CollectorRegistry()
+    describe_process(registry, settings.build)
     registry.register(figures.MetricsCollector(db, settings, lambda: uploads.taken))
     return Context(
         settings=settings,
         db=db,
+        schema=schema,
         blobs=blobs,
         producer=Producer(settings.celery_broker_url),
         drain=Drain(),
@@ -156,6 +171,7 @@ def app_factory() -> FastAPI:
     """Build the application from the environment, for `uvicorn --factory app.main:app_factory`."""
     settings = Settings()
     configure_logging(settings)
+    check_files()
     app = create_app(settings)
     # The libraries' hundreds of thousands of objects stay for good: the collector need not visit them again and
     # again, each time between two answers.

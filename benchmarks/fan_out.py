@@ -62,7 +62,7 @@ def more_workers(n: int, state: Path, client: ApiClient) -> Iterator[None]:
     ]
     try:
         deadline = time.monotonic() + START_SECONDS
-        while f"{1 + n} heard from" not in str(client.request("GET", "/health/ready")):
+        while f"{1 + n} heard from" not in str(client.request("GET", "/health/staffed")):
             if time.monotonic() > deadline:
                 sys.exit(f"{n} more workers were not ready within {START_SECONDS:.0f} s")
             time.sleep(0.1)

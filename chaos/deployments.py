@@ -161,7 +161,7 @@ class Deployment(ABC):
         while time.monotonic() < deadline:
             self.tend()
             try:
-                if httpx.get(f"{self.address}/health/ready", timeout=10).is_success:
+                if httpx.get(f"{self.address}/health/staffed", timeout=10).is_success:
                     return
             except httpx.HTTPError:
                 pass

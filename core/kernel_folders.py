@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 FOLDERS = "RANKWRIGHT_KERNEL_CACHE"
 CPU = "RANKWRIGHT_KERNEL_CPU"
+STATE = "RANKWRIGHT_STATE_DIR"
 
 # What a processor must have to run code for the level (the x86-64 psABI; LLVM's names of the features).
 _V2 = ("cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
@@ -70,10 +71,33 @@ def folders() -> list[Path]:
     """The folders of the cache, in the order in which they are asked.
 
     Those that RANKWRIGHT_KERNEL_CACHE names, with colons between them; else one beside the code, and one in the user's
-    folder of caches, which takes new kernels where the code's is read-only.
+    folder of caches, if the user has one. The last is in the state folder, if there is one: it takes new kernels where
+    all the others are read-only.
     """
     if named := os.environ.get(FOLDERS):
-        return [Path(folder) for folder in named.split(os.pathsep) if folder]
-    beside = Path(importlib.util.cache_from_source(__file__)).parent / "kernels"
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return [beside, caches / "rankwright" / "kernels"]
+        found = [Path(folder) for folder in named.split(os.pathsep) if folder]
+    else:
+        beside = Path(importlib.util.cache_from_source(__file__)).parent / "kernels"
+        home = os.path.expanduser("~")  # unlike `Path.home`, no error for a user who has none
+        caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+        found = [beside]
+        if os.path.isabs(caches):
+            found.append(Path(caches, "rankwright", "kernels"))
+    state = os.environ.get(STATE) or ".rankwright"
+    if os.path.isdir(state):
+        found.append(Path(state).absolute() / "kernels")
+    return list(dict.fromkeys(found))
+
+
+def notes() -> list[Path]:
+    """What `workers.compile` left in the folders when it had compiled every kernel for some sources and processor."""
+    return [note for folder in folders() for note in folder.glob("complete.*")]
+
+
+def writable_folder() -> Path | None:
+    """The folder that will take new kernels; None if this user may write to no folder of the cache."""
+    for folder in folders():
+        there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+        if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
+            return folder
+    return None

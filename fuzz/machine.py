@@ -33,8 +33,8 @@ SECONDS = 60.0
 # Refusals that any route may give, which the description sums up as `default`
 ANYWHERE = {400, 406, 408, 413, 414, 429, 431}
 FIRST = ("POST /v1/datasets",) * 6 + ("POST /v1/jobs",) * 8
-# It says 503 where a part is away, and describes that.
-READY = "GET /health/ready"
+# They say 503 where a part is away, and describe that.
+PROBES = ("GET /health/ready", "GET /health/staffed")
 
 
 @schemathesis.serializer(*CONTENT_TYPES)
@@ -181,7 +181,7 @@ class Fuzzer:
     def _fault(self, case: Any, response: Any) -> str | None:
         """What is wrong with the answer."""
         label, status = case.operation.label, response.status_code
-        if status >= 500 and label != READY:
+        if status >= 500 and label not in PROBES:
             told = status == 503 and "retry-after" in response.headers
             return None if told else f"our own fault: {response.text[:500]}"
         if status not in self._described[label] | ANYWHERE:

@@ -274,7 +274,7 @@ def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         for name, value in variables.items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["rankwright", *words])
-        patch.setattr(os, "execv", _become_another)
+        patch.setattr(os, "execve", _become_another)
         try:
             cli.main()
         except SystemExit as end:

@@ -15,9 +15,16 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
-from app.platform.metrics import WorkerMetrics
-from app.platform.processes import SignalWaiter, wait_until_closed
+from app.platform.metrics import WorkerMetrics, describe_process
+from app.platform.processes import (
+    SignalWaiter,
+    child_environment,
+    python_command,
+    wait_until_closed,
+)
+from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
+from core.kernel_folders import folders, writable_folder
 from workers.compile import is_complete
 from workers.slots import Presence, Slots
 from workers.tasks import consume, make_app
@@ -36,14 +43,23 @@ def main(arguments: list[str]) -> int:
         if arguments[:1] == ["--gate"]:
             wait_until_closed(int(arguments[1]))
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
+        ends = {signal.SIGTERM, signal.SIGINT}
+        try:
+            if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds) & ends)):
+                return 0
+        except OtherTables as error:
+            log.error("%s", error)
+            return 1
         worker_id = new_id("wrk")
         blobs = BlobStore(settings.blob_dir)
         blobs.check_writable()
-        metrics = WorkerMetrics(prometheus_client.REGISTRY)
+        registry = prometheus_client.CollectorRegistry()
+        describe_process(registry, settings.build)
+        metrics = WorkerMetrics(registry)
         if settings.worker_metrics_port is not None:
             address = settings.worker_metrics_host, settings.worker_metrics_port
             try:
-                prometheus_client.start_http_server(address[1], address[0])
+                prometheus_client.start_http_server(address[1], address[0], registry)
             except OSError as error:
                 log.error("cannot listen on %s:%d for metrics: %s", *address, error.strerror)
                 return 1
@@ -60,7 +76,7 @@ def main(arguments: list[str]) -> int:
             ).start()
         log.info("worker %s starts with %d slot(s)", worker_id, settings.worker_slots)
 
-        while not signals.wait() & {signal.SIGTERM, signal.SIGINT}:
+        while not signals.wait() & ends:
             pass
         log.info("worker %s ends", worker_id)
         slots.stop()
@@ -78,9 +94,14 @@ def compile_kernels(ready: threading.Event) -> None:
     ready.wait()
     if is_complete():
         return
+    if writable_folder() is None:
+        told = ", ".join(map(str, folders()))
+        log.warning("compiled kernels cannot be kept, each start compiles them anew: %s", told)
     log.info("compiling kernels for this machine, once, at low priority")
-    command = [sys.executable, "-m", "workers.compile", "--background", str(os.getpid())]
-    code = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0).wait()
+    command = python_command("workers.compile", "--background", str(os.getpid()))
+    code = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=child_environment(), process_group=0
+    ).wait()
     log.log(logging.WARNING if code else logging.INFO, "the compilation ended with code %d", code)
 
 

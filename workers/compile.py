@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.platform.processes import die_with_parent
+from app.platform.processes import child_environment, die_with_parent, python_command
 from core.kernel_folders import CPU, CPU_LEVELS, folders, levels_that_fit
 
 if TYPE_CHECKING:
@@ -191,12 +191,12 @@ def _sources() -> Iterator[Path]:
 
 
 def _helper(given: argparse.Namespace) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "workers.compile", "--helper"]
+    command = python_command("workers.compile", "--helper")
     if given.level:
         command += ["--level", given.level]
     if given.background:
         command += ["--background", str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=child_environment())
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:

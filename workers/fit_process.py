@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -14,7 +13,7 @@ from pathlib import Path
 from socket import socketpair
 from typing import Any
 
-from app.platform.processes import describe_exit
+from app.platform.processes import child_environment, describe_exit, python_command
 
 Message = dict[str, Any]
 
@@ -37,10 +36,10 @@ class FitProcess:
         ours, theirs = socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.child", str(theirs.fileno()), str(os.getpid())],
+                python_command("workers.child", str(theirs.fileno()), str(os.getpid())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=environment_of_fit(os.environ, threads),
+                env=environment_of_fit(child_environment(), threads),
                 process_group=0,
             )
         self._connection = Connection(ours.detach())

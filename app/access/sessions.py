@@ -49,8 +49,34 @@ def end(session: Session, token: str) -> None:
 
 
 def csrf_token(token: str) -> str:
-    """What a session's own pages send along with a change: known to them alone, and it does not give the token away."""
-    return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
+    """What a session's own pages send along with a change: known to them alone, and it does not give the token away.
+
+    Each call writes it otherwise, behind a pad of its own: pages are compressed, and from the lengths of many answers
+    what stands in all of them could be guessed letter by letter (BREACH).
+    """
+    pad = secrets.token_bytes(_CSRF_BYTES)
+    return (pad + _xor(pad, _csrf(token))).hex()
+
+
+def is_csrf_token(token: str, given: str) -> bool:
+    """Whether this was written by `csrf_token` for the session."""
+    try:
+        written = bytes.fromhex(given)
+    except ValueError:
+        return False
+    pad, masked = written[:_CSRF_BYTES], written[_CSRF_BYTES:]
+    return len(masked) == _CSRF_BYTES and hmac.compare_digest(_xor(pad, masked), _csrf(token))
+
+
+_CSRF_BYTES = 32
+
+
+def _csrf(token: str) -> bytes:
+    return hmac.new(token.encode(), b"csrf", hashlib.sha256).digest()
+
+
+def _xor(pad: bytes, text: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(pad, text, strict=True))
 
 
 def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str:

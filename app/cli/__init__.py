@@ -26,6 +26,7 @@ def commands() -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+    app.callback()(processes.options)
     manage = "Manage the service"
     panels = {
         "Run the service": (

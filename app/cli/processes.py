@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from app.platform.processes import wait_until_closed
+from app import __version__
+from app.platform.processes import child_environment, python_command, wait_until_closed
 
 if TYPE_CHECKING:
     from app.platform.database import Database
@@ -65,6 +65,21 @@ def settings_of(state_dir: Path | None = None) -> Settings:
         fail(str(error))
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rankwright {__version__} (build {settings_of().build})")
+        raise typer.Exit
+
+
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version."),
+    ] = False,
+) -> None:
+    """Train, judge and serve rankers: models that put the likely positives at the top of a list."""
+
+
 def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
@@ -94,13 +109,15 @@ def api(
     gc.disable()  # until all is imported: going through its objects again and again takes a seventh of the start
     from app.http.server import DrainingServer, server_config
     from app.main import app_factory
+    from app.platform.installation import Incomplete
+    from app.platform.schema import OtherTables
 
     settings = settings_of()
     if gate is not None:
         wait_until_closed(gate)
     try:
         app = app_factory()
-    except PermissionError as error:
+    except (Incomplete, OtherTables, PermissionError) as error:
         fail(str(error))
     config = server_config(
         app,
@@ -121,7 +138,8 @@ def api(
 def worker() -> None:
     """Run a worker: it claims jobs and fits rankers in processes of its own."""
     settings_of()  # a faulty setting is told here, in a sentence
-    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606 - our own command
+    command = python_command("workers")
+    os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 
 def dispatcher(gate: Gate = None) -> None:
@@ -134,6 +152,7 @@ def dispatcher(gate: Gate = None) -> None:
     from app.platform.broker import Producer
     from app.platform.logging import configure_logging
     from app.platform.processes import SignalWaiter
+    from app.platform.schema import OtherTables, SchemaCheck
 
     settings = settings_of()
     configure_logging(settings)
@@ -147,6 +166,11 @@ def dispatcher(gate: Gate = None) -> None:
         producer = Producer(settings.celery_broker_url)
         stack.callback(producer.close)
         db = stack.enter_context(database(settings))
+        try:
+            if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds))):
+                return
+        except OtherTables as error:
+            fail(str(error))
         beside = partial(run_housekeeping, db, BlobStore(settings.blob_dir), settings)
         run_until_signalled(Dispatcher(db, settings, producer, beside).run, signals)
 
@@ -175,12 +199,14 @@ def migrate() -> None:
     from alembic.util import CommandError
 
     from app.platform.errors import ServiceError
+    from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
     from app.platform.sql import DBAPIError
 
     try:
+        check_files()
         upgrade(settings_of().sqlalchemy_url)
-    except (ServiceError, DBAPIError, CommandError) as error:
+    except (Incomplete, ServiceError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
 
 
@@ -279,13 +305,13 @@ def health(
     from app.platform.broker import Producer
 
     settings = settings_of()
-    producer = Producer(settings.celery_broker_url)
     with database(settings) as db:
         if process == "worker":
-            found = self_check.worker_problem(db, producer, settings, socket.gethostname())
+            found = self_check.worker_problem(db, settings, socket.gethostname())
         else:
+            producer = Producer(settings.celery_broker_url)
             found = self_check.dispatcher_problem(db, producer, settings)
-    producer.close()
+            producer.close()
     if found is not None:
         fail(found)
     typer.echo("well")

@@ -89,7 +89,8 @@ def report(model: Json, metrics: Json, roc: Roc | None) -> str:
         shown = _labels(model, metrics)
     else:
         shown = "\n".join([_title(model, metrics), *_legend(metrics)])
-    more = [_search(model)] if model["search"] else []
+    more = ["\n".join(f"note: {each}" for each in model["warnings"])] if model["warnings"] else []
+    more += [_search(model)] if model["search"] else []
     if model["algorithm"]["name"] == "auto":
         more.append(_members(model))
     if model["beats_controls"] is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -322,8 +322,13 @@ def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
     return picture(width, bottom + 4, title, *parts)
 
 
-def dependence(places: Sequence[tuple[float | str, float]], title: str, name: str) -> Markup:
-    """Mean scores by a feature's values: a line through numbers, a point for each word."""
+def dependence(
+    places: Sequence[tuple[float | str, float]],
+    title: str,
+    name: str,
+    spell: Callable[[float], str] | None = None,
+) -> Markup:
+    """Mean scores by a feature's values: a line through numbers, a point for each word. `spell` writes the numbers."""
     width, height, left, top, bottom = 720.0, 300.0, 60.0, 10.0, 240.0
     scores = [score for _, score in places]
     low, high = min(scores, default=0.0), max(scores, default=1.0)
@@ -341,10 +346,12 @@ def dependence(places: Sequence[tuple[float | str, float]], title: str, name: st
     end = width - 10 - beside if numbers else left
     if numbers:
         x = Scale(min(numbers), max(numbers), left + 10, end - 10)
-        for tick in x.ticks():
+        # Round numbers are no round dates: those stand at values that were tried.
+        ticks = x.ticks() if spell is None else numbers[:: math.ceil(len(numbers) / 6)]
+        for tick in ticks:
             parts += [
                 line(x(tick), top, x(tick), bottom, "grid-line"),
-                text(x(tick), bottom + 18, f"{tick:g}", "middle"),
+                text(x(tick), bottom + 18, spell(tick) if spell else f"{tick:g}", "middle"),
             ]
         run = [(x(value), y(score)) for value, score in places if not isinstance(value, str)]
         parts.append(path(run, "line"))

@@ -8,12 +8,11 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.access.authentication import needs
 from app.console import charts, samples
-from app.console.api import ApiError, ApiPath, at
-from app.console.rendering import count
+from app.console.api import ApiError
+from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.uploads import send_form
+from app.console.uploads import filled, send, send_form
 from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
@@ -40,7 +39,7 @@ async def list_datasets(page: PageDep) -> Response:
     """The owner's datasets, newest first."""
     name, latest = page.asked("name"), page.asked("latest")
     found = await page.api.get(
-        at("/v1/datasets"), name=name, latest=latest, after=page.asked("after"), limit=50
+        "/v1/datasets", name=name, latest=latest, after=page.asked("after"), limit=50
     )
     return page.show("datasets.html", found=found, name=name, latest=latest)
 
@@ -52,13 +51,12 @@ async def read_form(page: PageDep) -> Response:
 
 
 @router.post("")
-@needs("train")
 async def upload(page: PageDep) -> Response:
     """Take a table from the plain form."""
     try:
-        dataset_id = await send_form(page, "POST", at("/v1/datasets"))
+        dataset_id = await send_form(page, "POST", "/v1/datasets")
     except ApiError as error:
-        return _show_form(page, page.filled(), error)
+        return _show_form(page, filled(await page.form()), error)
     return page.go(f"/console/datasets/{dataset_id}")
 
 
@@ -67,14 +65,7 @@ async def upload_sample(page: PageDep) -> Response:
     """Upload a made-up table."""
     fields = {"name": samples.NAME, "label": samples.LABEL, "positive": samples.POSITIVE}
     content = samples.customers()
-    answer = await page.api.call(
-        "POST",
-        at("/v1/datasets"),
-        query=fields,
-        content=content,
-        headers={"content-type": "text/csv"},
-    )
-    dataset_id = answer.json()["id"]
+    dataset_id = await send(page, "POST", "/v1/datasets", content, "customers.csv", fields)
     return page.go(f"/console/datasets/{dataset_id}")
 
 
@@ -109,26 +100,24 @@ async def read_dataset_now(dataset_id: str, page: PageDep) -> Response:
 @router.get("/{dataset_id}/profile")
 async def read_profile(dataset_id: str, page: PageDep) -> Response:
     """The API's own page of the profile."""
-    return page.download(at("/v1/datasets", dataset_id, "profile"), format="html")
+    return page.download(f"/v1/datasets/{dataset_id}/profile", format="html")
 
 
 @router.post("/{dataset_id}/versions")
-@needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
     """Take another version from the plain form."""
     try:
-        made = await send_form(page, "POST", at("/v1/datasets", dataset_id, "versions"))
+        made = await send_form(page, "POST", f"/v1/datasets/{dataset_id}/versions")
     except ApiError as error:
         return await _show(page, dataset_id, "dataset.html", error)
     return page.go(f"/console/datasets/{made}")
 
 
 @router.post("/{dataset_id}/pairs")
-@needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
     """Take the pairs of a dataset of items from the plain form."""
     try:
-        await send_form(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
+        await send_form(page, "PUT", f"/v1/datasets/{dataset_id}/pairs")
     except ApiError as error:
         return await _show(page, dataset_id, "dataset.html", error)
     return page.go(f"/console/datasets/{dataset_id}")
@@ -138,7 +127,7 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
     """Delete one version."""
     try:
-        await page.api.delete(at("/v1/datasets", dataset_id))
+        await page.api.delete(f"/v1/datasets/{dataset_id}")
     except ApiError as error:
         if error.status == 404:
             raise
@@ -149,11 +138,12 @@ async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
 async def _show(
     page: Page, dataset_id: str, template: str, error: ApiError | None = None
 ) -> Response:
-    dataset = await page.api.get(at("/v1/datasets", dataset_id))
+    path = f"/v1/datasets/{dataset_id}"
+    dataset = await page.api.get(path)
     versions, preview, profile = await asyncio.gather(
-        page.api.get(at("/v1/datasets", dataset_id, "versions"), limit=50),
-        _if_ready(page, dataset, at("/v1/datasets", dataset_id, "preview"), limit=10),
-        _if_ready(page, dataset, at("/v1/datasets", dataset_id, "profile")),
+        page.api.get(f"{path}/versions", limit=50),
+        _if_ready(page, dataset, f"{path}/preview", limit=10),
+        _if_ready(page, dataset, f"{path}/profile"),
     )
     looked_at = {} if profile is None else {each["name"]: each for each in profile["columns"]}
     return page.show(
@@ -175,7 +165,7 @@ async def _show(
     )
 
 
-async def _if_ready(page: Page, dataset: dict[str, Any], path: ApiPath, **query: object) -> Any:
+async def _if_ready(page: Page, dataset: dict[str, Any], path: str, **query: object) -> Any:
     """What there is of a table that was read; None where it is not, or its file is away."""
     if dataset["status"] != "ready":
         return None
@@ -203,11 +193,13 @@ def _column(column: dict[str, Any], profile: dict[str, Any] | None, rows: int | 
     known = (rows or 0) - (column["missing"] or 0)
     if profile is not None and profile["histogram"] is not None:
         edges, counts = profile["histogram"]["edges"], profile["histogram"]["counts"]
-        told = f"{_figure(edges[0])} to {_figure(edges[-1])}"
+        figure = date if column["type"] == "datetime" else _figure
+        told = f"{figure(edges[0])} to {figure(edges[-1])}"
         drawn = charts.columns(counts, f"Distribution, {told}")
     elif column["top"] and known:
         top = column["top"][:3]
-        told = ", ".join(f"{_word(each['value'])} {each['count'] / known:.0%}" for each in top)
+        word = date if column["type"] == "datetime" else _word
+        told = ", ".join(f"{word(each['value'])} {each['count'] / known:.0%}" for each in top)
         if column["distinct"] is not None and column["distinct"] > len(top):
             told += ", …"
     return {
@@ -248,6 +240,12 @@ def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[st
                 f"{count(both)} rows are equal in every feature to a row of the other class: no ranker can tell them "
                 "apart."
             )
+    if dataset["positives"] is not None and dataset["positives"] > 0.5 * dataset["rows"]:
+        share = dataset["positives"] / dataset["rows"]
+        found.append(
+            f"“{dataset['positive']}” counts as positive, and {percent(share)} of the rows have it. Is it what should "
+            "stand at the top of a list? If not, upload the table again with the other value as the positive one."
+        )
     constant = [column["name"] for column in features if column["constant"]]
     if constant:
         found.append(f"{_named(constant)} has the same value in all rows: it tells no rows apart.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,15 @@ def when(moment: str | None) -> str:
         return DASH
     at = datetime.fromisoformat(moment).astimezone(UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def date(seconds: float) -> str:
+    """A date of a table, which the API has in seconds since 1970, to the minute in UTC; a midnight is a day."""
+    try:
+        at = datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
+    except OverflowError:  # typed times reach beyond the calendar
+        return f"{seconds:.6g} s"
+    return at.isoformat(" ", "minutes")[: 10 if seconds % 86_400 == 0 else 16]
 
 
 def clock(moment: str) -> str:

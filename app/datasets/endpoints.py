@@ -22,6 +22,7 @@ from app.datasets.description import (
 )
 from app.datasets.schemas import Dataset, Preview, TableCheck
 from app.datasets.uploads import (
+    FORM,
     Purpose,
     Received,
     TableRequestDep,
@@ -31,7 +32,6 @@ from app.datasets.uploads import (
     take_in,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
-from app.http.forms import FORM
 from app.http.schemas import PageOf
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
 from app.platform.sql import Session
@@ -173,7 +173,7 @@ def preview_dataset(
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
 ) -> Preview:
-    """The first rows of a ready dataset, typed as they were read; missing values are null."""
+    """The first rows of a ready dataset, typed as they were read, dates as ISO 8601; missing values are null."""
     dataset = context.db.reading(datasets.find, caller.owner, dataset_id)
     return Preview(**datasets.preview(context.blobs, dataset, limit))
 

@@ -26,8 +26,9 @@ def prepare(
     dataset_id = claim.spec["dataset_id"]
     dataset = rows.find(session, claim.owner, dataset_id)
     pairs = rows.find_pairs(session, dataset_id)
+    own = pairs is not None and pairs.job_id == claim.job_id
     waiting = pairs is not None and pairs.status == DatasetStatus.PROCESSING
-    if dataset is None or pairs is None or dataset.table_key is None or not waiting:
+    if dataset is None or pairs is None or dataset.table_key is None or not (own and waiting):
         raise _not_waiting(dataset_id)
     return {
         "path": str(blobs.path(pairs.upload_key)),
@@ -67,11 +68,12 @@ def ended(session: Session, job: Job, error: Json | None) -> None:
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job read the pairs; raises Conflict unless they are invalid, and where others have replaced them."""
+    """Have another job read the pairs; raises Conflict unless they are invalid and still this job's to read."""
     (dataset,) = hold_inputs(session, old, to_change=True)
     pairs = rows.find_pairs(session, dataset.id)
-    own = pairs if pairs is not None and pairs.job_id == old.id else None
-    return read_again(session, dataset, own, again)
+    if pairs is None:
+        raise _not_waiting(dataset.id)
+    return read_again(session, old, dataset, pairs, again)
 
 
 def _not_waiting(dataset_id: str) -> Conflict:

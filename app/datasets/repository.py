@@ -149,13 +149,14 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
     return list(session.scalars(statement))
 
 
-def mark_ready(session: Session, owner: str, dataset_id: str, **values: Any) -> bool:
-    """Write what the reading of the table found out; False when there is no such dataset in processing."""
+def mark_ready(session: Session, owner: str, dataset_id: str, job_id: str, **values: Any) -> bool:
+    """Write what this job's reading of the table found out; False when no such dataset waits for the job."""
     statement = (
         update(Dataset)
         .where(
             Dataset.id == dataset_id,
             Dataset.owner == owner,
+            Dataset.job_id == job_id,
             Dataset.status == DatasetStatus.PROCESSING,
         )
         .values(status=DatasetStatus.READY, errors=[], **values)

@@ -13,7 +13,9 @@ from app.http.schemas import Resource, Timestamp
 class TopValue(Resource):
     """A frequent value of a column."""
 
-    value: float | bool | str | None
+    value: float | bool | str | None = Field(
+        description="Of a `datetime` column seconds since 1970, as its `min`, `max` and `mean` are."
+    )
     count: int
 
 
@@ -73,7 +75,9 @@ class Histogram(Resource):
 
 
 class ColumnProfile(Resource):
-    """What one feature holds, and how it ranks the label by itself. Missing values have no part in it."""
+    """What one feature holds, and how it ranks the label by itself. Missing values have no part in it. Dates are
+    seconds since 1970 here, which have a mean and a distance.
+    """
 
     name: str
     quantiles: list[Quantile] | None = Field(description="Null for a categorical feature.")

@@ -19,6 +19,7 @@ from app.datasets import repository as rows
 from app.datasets import tasks as ingest_job
 from app.datasets.description import LONGEST_TEXT, Description, Format, NewVersion, find_dialect
 from app.ingest.formats import CSV, bounded
+from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
@@ -131,6 +132,14 @@ def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
         batch = next(file.iter_batches(batch_size=limit), None)
         names = file.schema_arrow.names
     columns = [] if batch is None else [_plain(column) for column in batch.columns]
+    dates = {
+        each["name"]
+        for each in dataset.columns
+        if each["role"] == "feature" and each["type"] == DATETIME
+    }
+    for at, name in enumerate(names if columns else ()):
+        if name in dates:
+            columns[at] = [None if value is None else spell_date(value) for value in columns[at]]
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]

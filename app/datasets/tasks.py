@@ -10,6 +10,7 @@ import orjson
 
 from app.datasets import repository as rows
 from app.jobs import queue
+from app.jobs.resources import check_owned
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
@@ -34,7 +35,8 @@ def prepare(
     dataset_id = claim.spec["dataset_id"]
     dataset = rows.find(session, claim.owner, dataset_id)
     parent = _find_parent(session, blobs, claim)
-    if dataset is None or dataset.status != DatasetStatus.PROCESSING:
+    waiting = dataset is not None and dataset.status == DatasetStatus.PROCESSING
+    if dataset is None or not waiting or dataset.job_id != claim.job_id:
         raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
     return {
         "path": str(blobs.path(dataset.upload_key)),
@@ -135,7 +137,7 @@ def complete(
     queue.finish(session, claim)
     values = {name: result[name] for name in found}
     values |= {name: published[name] for name in ("table_key", "table_bytes")}
-    if not rows.mark_ready(session, claim.owner, dataset_id, **values):
+    if not rows.mark_ready(session, claim.owner, dataset_id, claim.job_id, **values):
         raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
     rows.add_profile(session, dataset_id, published["profile"])
 
@@ -175,14 +177,14 @@ def upload_errors(job: Job, error: Json | None) -> list[Json]:
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job read the upload; raises Conflict unless it is invalid, and for rows of a version if a newer one
-    has come.
+    """Have another job read the upload; raises Conflict unless it is invalid and still this job's to read, and for
+    rows of a version if a newer one has come.
     """
     parent_id = old.spec.get("append_to")
     dataset, *parents = hold_inputs(session, old, parent_id, to_change=True)
     for parent in parents:
         check_newest(session, parent)
-    return read_again(session, dataset, dataset, again)
+    return read_again(session, old, dataset, dataset, again)
 
 
 def hold_inputs(
@@ -208,15 +210,18 @@ def hold_inputs(
 
 def read_again(
     session: Session,
+    old: Job,
     dataset: Dataset,
-    upload: Dataset | DatasetPairs | None,
+    upload: Dataset | DatasetPairs,
     again: Callable[[], Job],
 ) -> Job:
-    """Have another job read the upload of a dataset, its table or its pairs; raises Conflict unless it is invalid."""
-    if upload is None or upload.status != DatasetStatus.INVALID:
-        status = "replaced" if upload is None else upload.status
+    """Have another job read the upload of a dataset, its table or its pairs; raises Conflict unless it is invalid and
+    belongs to the old job.
+    """
+    check_owned(session, old, f"the upload of {dataset.id}", upload.job_id)
+    if upload.status != DatasetStatus.INVALID:
         raise Conflict(
-            f"an upload can be read again once it is invalid; that of {dataset.id} is {status}",
+            f"an upload can be read again once it is invalid; that of {dataset.id} is {upload.status}",
             code="job_not_retryable",
         )
     job = again()

@@ -115,8 +115,6 @@ def complete(
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where the dataset was deleted."""
+    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
     hold_inputs(session, old)
-    job = again()
-    COMPARISONS.hand_over(session, old, job)
-    return job
+    return COMPARISONS.hand_over(session, old, old.spec["comparison_id"], again)

@@ -111,8 +111,6 @@ def complete(
 
 
 def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where the dataset was deleted."""
+    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
     hold_inputs(session, old)
-    job = again()
-    EVALUATIONS.hand_over(session, old, job)
-    return job
+    return EVALUATIONS.hand_over(session, old, old.spec["evaluation_id"], again)

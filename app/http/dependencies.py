@@ -19,6 +19,7 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany
+from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 
 MOST_COMPUTATIONS = 2
@@ -45,6 +46,7 @@ class Context:
 
     settings: Settings
     db: Database
+    schema: SchemaCheck
     blobs: BlobStore
     producer: Producer
     drain: Drain

@@ -14,19 +14,21 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from app import __version__
 from app.http.problems import MEDIA_TYPE
+from app.http.responses import CompressedPage, CompressedResponse
 from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
 
-VERSION = "0.1.0"
 EXAMPLES = Path(__file__).with_name("examples.json")
 """Of bodies and answers, by the schema's name."""
 INFO: dict[str, Any] = {
     "title": "Rankwright",
-    "version": VERSION,
+    "version": __version__,
     "summary": "Trains, judges and serves rankers: models that put the likely positives at the top of a list.",
     "description": "Upload a table, hand in a training job, read the model's ROC curve, GET scores. "
     "Times are RFC 3339 in UTC, rates lie in [0, 1], NaN and infinity never appear: `null` does. "
@@ -81,13 +83,14 @@ class DomainDocs:
     algorithms: Callable[[], list[dict[str, Any]]]
 
 
-def install(app: FastAPI, docs: DomainDocs) -> None:
-    """Have the application serve the completed document, made once."""
+def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
+    """Have the application serve the completed document, made once. It tells the version and the build."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
         if not made:
             made.update(_complete(app, docs))
+            made["info"]["x-build"] = build
         return made
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
@@ -218,7 +221,14 @@ def _page() -> str:
 @router.get("/docs", include_in_schema=False)
 async def read_docs() -> Response:
     """Send the page of documentation. It reads /openapi.json and draws itself."""
-    return HTMLResponse(_page(), headers={"Content-Security-Policy": POLICY})
+    return CompressedPage(_page(), headers={"Content-Security-Policy": POLICY})
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def read_document(request: Request) -> Response:
+    """Send the document itself."""
+    document = JSONResponse(request.app.openapi()).body
+    return CompressedResponse(document, media_type="application/json")
 
 
 @router.get("/", include_in_schema=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -15,8 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from app.http.responses import choose_media_type
 from app.platform import resources
-from app.platform.errors import Malformed, ServiceError, shown
+from app.platform.errors import Malformed, NotAcceptable, ServiceError, shown
 from core.errors import CoreError
 
 log = logging.getLogger(__name__)
@@ -213,8 +214,35 @@ def of_crash(request: Request) -> Response:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Register the handlers. They are coroutines so that they run in the loop, not in a thread."""
+Page = Callable[[Request, Mapping[str, Any]], Response]
+
+
+def _wants_page(request: Request) -> bool:
+    """Whether somebody looks at this in a browser: below /console, and wherever HTML is asked for before JSON."""
+    if request.scope["path"].startswith("/console/"):
+        return True
+    try:
+        offers = ("application/json", MEDIA_TYPE, "text/html")
+        return choose_media_type(request, offers) == "text/html"
+    except NotAcceptable:
+        return False
+
+
+def install(app: FastAPI, page: Page) -> None:
+    """Register the handlers. They are coroutines so that they run in the loop, not in a thread.
+
+    `page` shows a browser the problem of an address that leads nowhere, or that takes no GET.
+    """
+
+    def of_routing(request: Request, error: HTTPException) -> Response:
+        response = of_http_exception(request, error)
+        if error.status_code not in (404, 405) or not _wants_page(request):
+            return response
+        shown = page(request, json.loads(bytes(response.body)))
+        shown.headers.update(
+            {name: response.headers[name] for name in ("allow",) if name in response.headers}
+        )
+        return shown
 
     def register(kind: type[Exception], make: Any) -> None:
         async def handle(request: Request, error: Exception) -> Response:
@@ -225,7 +253,7 @@ def install(app: FastAPI) -> None:
 
     register(ServiceError, of_service_error)
     register(CoreError, of_core_error)
-    register(HTTPException, of_http_exception)
+    register(HTTPException, of_routing)
     register(RequestValidationError, of_validation_error)
     register(ClientDisconnect, of_disconnect)
     register(RecursionError, of_recursion)

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.http.responses import accepts_gzip
 from app.platform.errors import NotFound
 
 POLICY = (
@@ -56,7 +57,7 @@ class StaticFiles:
             raise NotFound(f"there is no file {name[:100]!r}")
         kept = f"public, max-age={_YEAR}, immutable" if version == file.version else "no-cache"
         headers = {"Cache-Control": kept, "Vary": "Accept-Encoding"}
-        if "gzip" not in request.headers.get("accept-encoding", ""):
+        if not accepts_gzip(request.headers.get("accept-encoding", "")):
             return Response(file.content, headers=headers, media_type=file.media_type)
         headers["Content-Encoding"] = "gzip"
         return Response(file.compressed, headers=headers, media_type=file.media_type)

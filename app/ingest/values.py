@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,19 @@ def read_date(text: str) -> float:
     at = datetime.fromisoformat(text)
     since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
     return since.days * _DAY + since.seconds + since.microseconds / _MICROSECONDS
+
+
+def spell_date(seconds: float) -> str:
+    """Write seconds since 1970 as ISO 8601 in UTC, which `read_date` reads back; a midnight is a day without a time.
+
+    Beyond the years 1 to 9999, which typed times may reach, it is the number.
+    """
+    try:
+        at = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{seconds:.10g}"
+    written = at.replace(tzinfo=None).isoformat()
+    return written.removesuffix("T00:00:00") if at.time() == time.min else f"{written}Z"
 
 
 def read_text(kind: str, text: str) -> float:

@@ -22,6 +22,17 @@ from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
 LONGEST_WAIT = 60.0
+WAIT_HEADERS: Json = {
+    "Preference-Applied": {
+        "description": "`wait=N`, where the caller would wait and the job has ended.",
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds, where the caller would wait and the job has not ended.",
+        "schema": {"type": "integer"},
+    },
+}
+"""What a read says to a caller who would wait, for its description in OpenAPI."""
 Reread = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 

@@ -20,7 +20,7 @@ from app.http.limits import Permit
 from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs
 from app.jobs import service as jobs
-from app.jobs.acceptance import PreferWaitDep, Reread, WatcherDep, create
+from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Reread, WatcherDep, create
 from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
@@ -71,11 +71,36 @@ def list_jobs(
     )
 
 
-@router.get("/{job_id}", summary="Read a job")
+@router.get(
+    "/{job_id}",
+    response_model=Job,
+    summary="Read a job",
+    responses={200: {"headers": WAIT_HEADERS}},
+)
 @needs("read")
-def read_job(job_id: str, context: ContextDep, caller: CallerDep) -> Job:
-    """The job as it stands: state, progress, and in the end `model_id` or `error`."""
-    return Job.of_row(context.db.reading(jobs.find, caller.owner, job_id))
+async def read_job(
+    *,
+    job_id: str,
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    wait: PreferWaitDep,
+) -> Response:
+    """The job as it stands: state, progress, and in the end `model_id` or `error`. `Prefer: wait=N` holds the answer
+    until the job has ended, or the time is up.
+    """
+    reread = reread_job(caller.owner)
+    body, ended = await run_in_threadpool(context.db.reading, reread, job_id)
+    if not ended and await wait.for_end(caller.owner, job_id):
+        await check_again(request)
+        body, ended = await run_in_threadpool(context.db.reading, reread, job_id)
+    response = JSONResponse(body)
+    if wait.seconds:
+        if ended:
+            wait.applied(response)
+        else:
+            response.headers["Retry-After"] = "1"
+    return response
 
 
 @router.post(
@@ -123,7 +148,11 @@ async def retry_job(
     wait: PreferWaitDep,
     idempotent: IdempotentDep,
 ) -> Response:
-    """Run the same work again as a new job, which names this one in `retry_of`."""
+    """Run the same work again as a new job, which names this one in `retry_of`.
+
+    What the job was to make (an evaluation, a comparison, a batch score, a dataset) belongs to the new job from then
+    on. 409 where it belongs to another job already: the answer names that one.
+    """
 
     def work(session: Session) -> dict[str, Any]:
         return show(jobs.retry(session, context.settings, caller.owner, job_id))

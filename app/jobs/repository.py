@@ -134,18 +134,13 @@ def list_made(
     return fetch_page(session, statement, table.created_at, table.id, limit=limit, after=after)
 
 
-def write_made(session: Session, table: type[Made], owner: str, id_: str, **values: Any) -> bool:
-    """Write what the job has made; False where the row was deleted meanwhile."""
-    statement = update(table).where(table.owner == owner, table.id == id_).values(**values)
-    return session.scalars(statement.returning(table.id)).one_or_none() is not None
-
-
-def hand_over(
-    session: Session, table: type[Made], owner: str, old_job_id: str, job_id: str
-) -> None:
-    """Have another job make what an earlier one did not."""
-    statement = update(table).where(table.owner == owner, table.job_id == old_job_id)
-    session.execute(statement.values(job_id=job_id))
+def write_made(
+    session: Session, table: type[Made], owner: str, id_: str, job_id: str, **values: Any
+) -> bool:
+    """Write what the job has made; False where the row was deleted meanwhile, or is another job's."""
+    statement = update(table).where(table.owner == owner, table.id == id_, table.job_id == job_id)
+    statement = statement.values(**values).returning(table.id)
+    return session.scalars(statement).one_or_none() is not None
 
 
 def delete_made(session: Session, table: type[Made], owner: str, id_: str) -> None:

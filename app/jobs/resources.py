@@ -24,6 +24,28 @@ STATUS = (
 Made = TypeVar("Made", bound=MadeByJob)
 
 
+def check_owned(session: Session, job: Job, what: str, owned_by: str | None) -> None:
+    """Raise Conflict unless what a job was to make is still its to make: an earlier retry, or another upload, may have
+    made it another job's. So nothing is ever made by two jobs. The caller has locked the row of what is made.
+    """
+    if owned_by == job.id:
+        return
+    current = rows.find(session, job.owner, owned_by or "")
+    state = "gone" if current is None else current.state
+    match state:
+        case JobState.SUCCEEDED:
+            advice = "it is made"
+        case JobState.FAILED | JobState.CANCELLED | JobState.TIMED_OUT:
+            advice = "retry that one"
+        case "gone":
+            advice = "ask for a new one"
+        case _:
+            advice = "wait for its end or cancel it"
+    raise Conflict(
+        f"{what} now belongs to {owned_by}, which is {state}: {advice}", code="job_not_retryable"
+    )
+
+
 def status_of(made: MadeByJob) -> str:
     """`processing` until its job has ended, then `ready`, or how the job ended."""
     if made.job.state == JobState.SUCCEEDED:
@@ -95,20 +117,37 @@ class JobResource(Generic[Made]):
         rows.delete_made(session, self.table, owner, id_)
 
     def find_to_make(self, session: Session, claim: Claim, id_: str) -> Made:
-        """The resource that a claimed job is to make; raises Conflict where it was deleted."""
+        """The resource that a claimed job is to make; raises Conflict where it was deleted, or is another job's."""
         found = rows.find_made(session, self.table, claim.owner, id_)
         if found is None:
             raise self._deleted(id_)
+        if found.job_id != claim.job_id:
+            raise self._lost(claim, id_)
         return found
 
     def write(self, session: Session, claim: Claim, id_: str, **values: Any) -> None:
-        """Write what the job has made; raises Conflict where the resource was deleted meanwhile."""
-        if not rows.write_made(session, self.table, claim.owner, id_, **values):
-            raise self._deleted(id_)
+        """Write what the job has made; raises Conflict where the resource was deleted, or is another job's."""
+        if not rows.write_made(session, self.table, claim.owner, id_, claim.job_id, **values):
+            self.find_to_make(session, claim, id_)  # says which
+            raise self._lost(claim, id_)
 
-    def hand_over(self, session: Session, old: Job, job: Job) -> None:
-        """Have another job make what an earlier one did not."""
-        rows.hand_over(session, self.table, old.owner, old.id, job.id)
+    def hand_over(self, session: Session, old: Job, id_: str, again: Callable[[], Job]) -> Job:
+        """Have another job, which `again` writes, make what `old` did not, and return that job.
+
+        Raises Conflict where the resource was deleted, or belongs to another job already.
+        """
+        made = rows.find_made(session, self.table, old.owner, id_, lock=True)
+        if made is None:
+            raise self._deleted(id_)
+        check_owned(session, old, f"{self.name} {id_}", made.job_id)
+        made.job_id = (job := again()).id
+        return job
+
+    def _lost(self, claim: Claim, id_: str) -> Conflict:
+        return Conflict(
+            f"{self.name} {id_} belongs to another job than {claim.job_id}",
+            code=f"{self._code}_of_another_job",
+        )
 
     def _deleted(self, id_: str) -> Conflict:
         return Conflict(

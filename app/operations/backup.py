@@ -29,6 +29,7 @@ from app.operations import housekeeping
 from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
+from app.platform.schema import describe_unknown
 from app.platform.settings import Settings
 
 FORMAT = 1
@@ -187,7 +188,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
         made = _manifest(open_file, source)
         if not migrate.is_known(made.revision):
             raise BackupError(
-                f"{source} was made by {made.made_by}: {migrate.describe_unknown(made.revision)}"
+                f"{source} was made by {made.made_by}: {describe_unknown(made.revision)}"
             )
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))

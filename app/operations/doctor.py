@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from alembic.util import CommandError
 from rich.filesize import decimal as size
 
 from app import __version__
@@ -27,9 +28,12 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import ServiceError
+from app.platform.installation import Incomplete, check_files
+from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
 from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
 from app.platform.tables import JobState
+from core import kernel_folders
 
 
 class Level(StrEnum):
@@ -103,6 +107,15 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
         )
 
 
+def check_installation() -> Finding:
+    """Check that every file of the program is there."""
+    try:
+        check_files()
+    except Incomplete as error:
+        return fail("installation", str(error), "install it again")
+    return ok("installation", f"version {__version__}, every file is there")
+
+
 def check_folder(given: Settings) -> Iterator[Finding]:
     """Check that the state folder is there, and closed to other users. Nothing if database and blobs lie elsewhere."""
     if given.database_url is not None and given.blob_url is not None:
@@ -129,6 +142,20 @@ def check_folder(given: Settings) -> Iterator[Finding]:
     key = path / "api-key"
     if key.exists() and stat.S_IMODE(key.stat().st_mode) & 0o077:
         yield warn("key file", f"others may read {key}", f"chmod 600 {key}")
+
+
+def check_kernels() -> Finding:
+    """Check that compiled kernels are kept: else each start compiles what it needs anew."""
+    if (folder := kernel_folders.writable_folder()) is not None:
+        return ok("kernels", f"kept in {folder}")
+    if complete := [path.parent for path in kernel_folders.notes()]:
+        return ok("kernels", f"all are in {complete[0]}")
+    tried = ", ".join(map(str, kernel_folders.folders()))
+    return warn(
+        "kernels",
+        f"compiled at each start, some ten seconds: they cannot be kept in {tried}",
+        "let this user write to one of them, or set RANKWRIGHT_KERNEL_CACHE",
+    )
 
 
 def check_disk(given: Settings) -> Iterator[Finding]:
@@ -162,28 +189,30 @@ def check_tables(settings: Settings) -> Finding:
         )
     try:
         revision = migrate.current(settings.sqlalchemy_url)
+        migrate.head()  # reads them all
     except DBAPIError as error:
         why = str(error.orig).strip().splitlines()[0]
         return fail(
             "database", f"it does not answer: {why}", "start it, and see RANKWRIGHT_DATABASE_URL"
         )
-    head = migrate.head()
+    except CommandError as error:
+        return fail("database", f"its migrations cannot be read: {error}", "install them again")
     if revision is None:
         return fail("database", "it has no tables", "run `rankwright migrate`")
-    if revision == head:
+    if revision == REVISION:
         return ok(
             "database", f"answers; its tables are at revision {revision}, as this version has them"
         )
-    if migrate.is_known(revision):
+    if is_older(revision):
         return fail(
             "database",
-            f"its tables are at revision {revision}, this version works with {head}",
+            f"its tables are at revision {revision}, rankwright {__version__} works with {REVISION}",
             "run `rankwright migrate`",
         )
     return fail(
         "database",
-        migrate.describe_unknown(revision),
-        "run the version that made them, or a later one",
+        f"its {describe_unknown(revision)}",
+        WAY_BACK,
     )
 
 
@@ -394,8 +423,10 @@ def examine(
     `runs` says whether `rankwright serve` runs on this state; None if the service is run in another way. With `deep`
     every byte is read: SQLite checks its file, and each blob's hash is computed.
     """
+    yield check_installation()
     yield from check_settings(settings, environment)
     yield from check_folder(settings)
+    yield check_kernels()
     yield from check_disk(settings)
     yield check_broker(broker_url, runs=runs)
     found = check_tables(settings)

@@ -18,6 +18,7 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import ServiceError, Unavailable
+from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import JobState, Worker
 
@@ -33,11 +34,18 @@ class Check:
     detail: str
 
 
-def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings) -> list[Check]:
-    """Check each part. All must be well for the service to accept and do work."""
+def can_serve(db: Database, schema: SchemaCheck, blobs: BlobStore) -> list[Check]:
+    """Check what an API needs to answer, and to accept work."""
     return [
         _check("database", lambda: _database(db)),
+        _check("schema", lambda: _schema(schema)),
         _check("blob_store", lambda: _blob_store(blobs)),
+    ]
+
+
+def does_work(db: Database, producer: Producer, settings: Settings) -> list[Check]:
+    """Check what brings accepted work to its end, in time."""
+    return [
         _check("broker", lambda: _broker(producer)),
         _check("worker", lambda: _worker(db, settings)),
     ]
@@ -46,7 +54,7 @@ def ready(db: Database, blobs: BlobStore, producer: Producer, settings: Settings
 def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
         return Check(name, True, probe())
-    except (_Unhealthy, ServiceError, BrokerAway, OSError) as error:
+    except (_Unhealthy, OtherTables, ServiceError, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
 
@@ -58,6 +66,10 @@ def _database(db: Database) -> str:
     with db.read() as session:
         rows.ping(session)
     return "answers"
+
+
+def _schema(schema: SchemaCheck) -> str:
+    return f"began at revision {schema.passed()}"
 
 
 def _blob_store(blobs: BlobStore) -> str:
@@ -152,14 +164,16 @@ LATE_WAKE_UP_SECONDS = 60.0
 MISSED_ROUNDS = 4
 
 
-def worker_problem(db: Database, producer: Producer, settings: Settings, host: str) -> str | None:
-    """Why no worker of this host is well; None if one is. It checks the broker and looks for the worker's row."""
+def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
+    """Why no worker of this host is well; None if one is: its row says when it was last heard from.
+
+    The broker is not asked: without it a worker looks for jobs itself, and one that is ended for it loses its fit.
+    """
     within = MISSED_BEATS * settings.heartbeat_seconds
     try:
-        producer.ping()
         with db.read() as session:
             alive = [worker.host for worker in worker_rows.alive(session, within)]
-    except (BrokerAway, Unavailable) as error:
+    except Unavailable as error:
         return str(error)
     return None if host in alive else f"no worker of {host} was heard from within {within:g} s"
 

@@ -250,10 +250,13 @@ class BlobWriter:
         os.fsync(self._file.fileno())
 
     def commit(self) -> tuple[str, str]:
-        """Make the blob durable and public; returns its key and its SHA-256 in hexadecimal."""
+        """Make the blob durable and public; returns its key and its SHA-256 in hexadecimal.
+
+        It may be called again: a transaction that names the blob runs again after a deadlock.
+        """
         self._file.flush()
         sha256 = self.sha256
-        return self._store.adopt(self._path, self._kind, sha256), sha256
+        return self._store.publish(self._path, self._kind, sha256), sha256
 
 
 def _key(kind: str, sha256: str) -> str:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from app import __version__
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 FIT_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
 # They would be a second series for each, of no use to who scrapes.
 disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+def describe_process(registry: CollectorRegistry, build: str) -> None:
+    """Have a registry tell the version, the build, and this process's CPU time, memory and open files."""
+    info = Gauge(
+        "rankwright_build_info",
+        "1, with the version and the build of the process's code.",
+        ["version", "build"],
+        registry=registry,
+    )
+    info.labels(__version__, build).set(1)
+    ProcessCollector(registry=registry)
 
 
 def request_histogram(registry: CollectorRegistry) -> Histogram:

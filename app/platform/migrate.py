@@ -16,8 +16,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.platform.database import Database
+from app.platform.schema import WAY_BACK, describe_unknown
 
-FOLDER = Path(__file__).resolve().parents[2] / "migrations"
+FOLDER = Path(__file__).resolve().parent / "migrations"
 
 # Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
 _ADVISORY_LOCK = 7_236_512_903
@@ -30,7 +31,7 @@ def upgrade(database_url: str) -> str:
         with exclusive_transaction(db) as connection:
             before = _revision(connection)
             if before is not None and not is_known(before):
-                raise CommandError(describe_unknown(before))
+                raise CommandError(f"its {describe_unknown(before)}; {WAY_BACK}")
             command.upgrade(config(connection), "head")
             revision = _revision(connection)
     finally:
@@ -83,20 +84,6 @@ def is_known(revision: str) -> bool:
     """Whether this version has the migration that leads to the revision."""
     known = ScriptDirectory(str(FOLDER)).walk_revisions()
     return any(script.revision == revision for script in known)
-
-
-def describe_unknown(revision: str) -> str:
-    """A sentence about tables at a revision that this version has no migration for."""
-    return (
-        f"its tables are at revision {revision}, which this version does not know: "
-        f"it brings any from {_first()} on to {head()}"
-    )
-
-
-def _first() -> str:
-    bases = ScriptDirectory(str(FOLDER)).get_bases()
-    assert len(bases) == 1
-    return bases[0]
 
 
 def config(connection: Connection | None = None) -> Config:

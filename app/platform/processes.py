@@ -1,4 +1,4 @@
-"""What long-running processes share: a watchdog for the parent's death, a gate to wait at, and waiting for signals.
+"""What long-running processes share: how one starts another, a watchdog for the parent's death, a gate, signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
@@ -20,10 +20,31 @@ import signal
 import socket
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 _PR_SET_PDEATHSIG = 1
+
+
+def python_command(module: str, *words: str) -> list[str]:
+    """The command line that runs a module of ours, whatever the current folder holds.
+
+    `python -m` alone looks into that folder first, and would run an `app` or a `core` of somebody else's.
+    """
+    return [sys.executable, "-P", "-m", module, *words]
+
+
+def child_environment() -> dict[str, str]:
+    """This process's variables, and with them the folder of its code, where a child would not find it by itself.
+
+    That is where `python -m` found the code in the current folder, which `python_command` leaves out.
+    """
+    root = str(Path(__file__).parents[2].resolve())
+    if sys.flags.safe_path or root in sys.path[1:]:
+        return dict(os.environ)
+    paths = filter(None, [root, os.environ.get("PYTHONPATH")])
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def die_with_parent(parent_pid: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from app.platform.errors import OutOfSpace
-from app.platform.settings import Settings
+from app.platform.settings import MIB, Settings
 
 RETRY_SECONDS = 60
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -51,6 +51,29 @@ def check(settings: Settings, adds_bytes: int = 0) -> None:
                 "nothing new is accepted until there is room",
                 retry_after=RETRY_SECONDS,
             )
+
+
+RESERVE = "reserve"
+RESERVE_BYTES = 8 * MIB
+
+
+def keep_reserve(folder: Path, spare: int = 0) -> None:
+    """Take room on the folder's disk for the next start, in a file that `release_reserve` removes; `spare` bytes of
+    what is free are left alone.
+
+    SQLite cannot open its file on a disk without a free block: what it shares among processes lies beside it.
+    """
+    path = folder / RESERVE
+    with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
+        missing = min(RESERVE_BYTES - file.tell(), free_bytes(folder) - spare)
+        while missing > 0:  # not zeros, for which some file systems take no room
+            missing -= file.write(os.urandom(min(missing, MIB)))
+
+
+def release_reserve(folder: Path) -> None:
+    """Give that room up if the disk has no other."""
+    if free_bytes(folder) < RESERVE_BYTES:
+        (folder / RESERVE).unlink(missing_ok=True)
 
 
 _CGROUPS = "sys/fs/cgroup"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
@@ -58,6 +59,11 @@ class Settings(BaseSettings):
         "Default: `blobs` in the state folder.",
     )
 
+    build: str = Field(
+        default="unknown",
+        description="What this code was built from, as a commit: `/health`, OpenAPI, metrics and `--version` tell "
+        "it. An image sets it.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="INFO", description="Least level that is logged."
     )
@@ -88,7 +94,8 @@ class Settings(BaseSettings):
     kernel_cache: str | None = Field(
         default=None,
         description="Folders of compiled kernels with colons between them; the first that can be written to takes new "
-        "ones. Default: beside the code, else in the user's folder of caches.",
+        "ones. Default: beside the code, else in the user's folder of caches. Where none can be written to, `kernels` "
+        "in the state folder takes them.",
     )
     kernel_cpu: str | None = Field(
         default=None,
@@ -262,6 +269,14 @@ class Settings(BaseSettings):
     def _unset_if_empty(cls, value: object) -> object:
         """An empty text counts as not set: compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
+
+    @field_validator("build")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        """Refuse what is no name. An empty text is what an image has whose builder named nothing."""
+        if not re.fullmatch(r"[A-Za-z0-9._+-]{0,64}", value):
+            raise ValueError("must be at most 64 letters, digits and . _ + -")
+        return value or "unknown"
 
     @field_validator("kernel_cpu")
     @classmethod

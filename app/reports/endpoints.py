@@ -12,7 +12,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.responses import choose_media_type
+from app.http.responses import CompressedPage, CompressedResponse, choose_media_type
 from app.models.endpoints import On
 from app.reports import plots
 from app.reports.document import Document
@@ -55,10 +55,9 @@ FormatDep = Annotated[Format, Depends(_format)]
 def answer_page(document: Document, format: Format) -> Response:
     """Write a document as Markdown, or as HTML that refers to nothing outside itself."""
     if format == "markdown":
-        return Response(to_markdown(document), media_type="text/markdown; charset=utf-8")
-    return Response(
+        return CompressedResponse(to_markdown(document), media_type="text/markdown; charset=utf-8")
+    return CompressedPage(
         to_html(document),
-        media_type="text/html; charset=utf-8",
         headers={"Content-Security-Policy": f"{POLICY}; sandbox"},
     )
 

@@ -474,18 +474,21 @@ def _vega_marks(plot: CurvePlot) -> Json:
     return _layer(values, mark, _vega_axes(plot) | {"tooltip": tips})
 
 
-_FONTS = Path(__file__).parent / "fonts"
+FONTS = [Path(__file__).parent / "fonts" / f"Roboto-{name}.ttf" for name in ("Regular", "Medium")]
 
 
 def to_png(svg: str, width: int) -> bytes:
-    """Render an SVG picture at this width in pixels."""
+    """Render an SVG picture at this width in pixels. FileNotFoundError without its fonts: text would be left out."""
     import resvg_py
 
+    for font in FONTS:
+        if not font.is_file():
+            raise FileNotFoundError(f"the font {font} is missing")
     return resvg_py.svg_to_bytes(
         svg_string=svg,
         width=width,
         skip_system_fonts=True,
-        font_dirs=[str(_FONTS)],
+        font_files=[str(font) for font in FONTS],
         font_family="Roboto",
         sans_serif_family="Roboto",
         background="#ffffff",

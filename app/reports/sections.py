@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app import __version__
 from app.datasets.service import is_constant
+from app.ingest.values import DATETIME, spell_date
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -628,7 +628,6 @@ MOST_COLUMNS = 500
 """Features that are shown; the JSON has all."""
 _MOST_NAMED = 20
 _MOST_TOP = 5
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Column = Mapping[str, Any]
 
@@ -755,17 +754,9 @@ def _values(column: Column, rows: int) -> str:
         return "—"
     middle = [q["value"] for q in column.get("quantiles") or () if q["at"] == 0.5]
     ends = (column["min"], *middle, column["max"])
-    if column["type"] == "datetime":
-        return ", ".join(map(_date, ends))
+    if column["type"] == DATETIME:
+        return ", ".join(map(spell_date, ends))
     return ", ".join(f"{value:.6g}" for value in ends)
-
-
-def _date(seconds: float) -> str:
-    try:
-        at = _EPOCH + timedelta(seconds=seconds)
-    except OverflowError:  # typed times reach beyond the calendar
-        return f"{seconds:.6g} s"
-    return at.strftime("%Y-%m-%d") if seconds % 86_400 == 0 else at.strftime("%Y-%m-%d %H:%M")
 
 
 def _others(dataset: Dataset) -> Table:

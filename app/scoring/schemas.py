@@ -10,6 +10,7 @@ from pydantic import Field
 
 from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
+from app.ingest.values import BOOLEAN, DATETIME, spell_date
 from app.jobs.resources import STATUS, status_of
 from app.models.schemas import Part
 from app.platform.tables import BatchScore as BatchScoreRow
@@ -22,7 +23,7 @@ _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 _VALUE = {
     "type": ["number", "boolean", "string", "null"],
-    "description": "Text for a categorical feature, a number for a numeric one; null is missing.",
+    "description": "Text for a categorical feature and for a date, a number for a numeric one; null is missing.",
 }
 
 ROWS_SCHEMA: dict[str, Any] = {
@@ -282,8 +283,10 @@ class DependenceAxis(Resource):
     """A feature, and the values that it was set to."""
 
     name: str
-    type: str = Field(description="`numeric`, `boolean` or `categorical`.")
-    values: list[Value] = Field(description="Null, always last, is missing.")
+    type: str = Field(description="`numeric`, `boolean`, `datetime` or `categorical`.")
+    values: list[Value] = Field(
+        description="Dates as ISO 8601, as rows to score have them. Null, always last, is missing."
+    )
 
 
 class PartialDependence(Resource):
@@ -348,4 +351,6 @@ def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
         return None
     if texts is not None:
         return texts[int(value)]
-    return bool(value) if type_ == "boolean" else value
+    if type_ == DATETIME:
+        return spell_date(value)
+    return bool(value) if type_ == BOOLEAN else value

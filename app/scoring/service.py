@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from app.datasets.description import Format
 from app.ingest.rows import Source
+from app.ingest.values import DATETIME, spell_date
 from app.models import repository as rows
 from app.models import service as models
 from app.models.service import artifact_key
@@ -265,12 +267,23 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
     ]
 
 
+@contextmanager
+def _dates_in_words(served: Served) -> Iterator[None]:
+    """Within the block conditions on dates say dates: to the ranker they are seconds."""
+    from core.explain.conditions import spelling_numbers
+
+    known = zip(served.features.names, served.features.types, strict=True)
+    with spelling_numbers({name: spell_date for name, kind in known if kind == DATETIME}):
+        yield
+
+
 def picture(served: Served, title: str) -> str:
     """The model as a self-contained SVG document."""
     draw = getattr(served.ranker, "to_svg", None)
     if draw is None:
         raise _not_a_tree(served, "svg")
-    svg: str = draw(title)
+    with _dates_in_words(served):
+        svg: str = draw(title)
     return svg
 
 
@@ -279,7 +292,8 @@ def text(served: Served) -> str:
     write = getattr(served.ranker, "to_text", None)
     if write is None:
         raise _not_a_tree(served, "text")
-    lines: str = write()
+    with _dates_in_words(served):
+        lines: str = write()
     return lines
 
 
@@ -291,7 +305,8 @@ def _not_a_tree(served: Served, format: str) -> Invalid:
 
 def structure(served: Served) -> dict[str, Any]:
     """What the model is made of, readable by a person."""
-    described = served.ranker.structure()
+    with _dates_in_words(served):
+        described = served.ranker.structure()
     if served.labels is not None:
         named = zip(served.labels, described["labels"], strict=True)
         described["labels"] = [{"label": name, **label} for name, label in named]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.platform.processes import child_environment, python_command
 from app.serve import ServeError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Prepared(NamedTuple):
 def prepare(settings: Settings) -> Prepared:
     """Run `main` in a process of its own; returns the first key's secret if it is new. Raises ServeError."""
     done = subprocess.run(
-        [sys.executable, "-m", "app.serve.prepare"],
-        env=os.environ | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
+        python_command("app.serve.prepare"),
+        env=child_environment() | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         process_group=0,  # a Ctrl-C must not leave a migration half done
@@ -54,12 +54,14 @@ def main() -> None:
 
     from app.platform.database import Database
     from app.platform.errors import ServiceError
+    from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
     from app.platform.settings import Settings
     from app.platform.sql import DBAPIError
 
     settings = Settings()
     try:
+        check_files()
         upgrade(settings.sqlalchemy_url)
         db = Database(settings.sqlalchemy_url, pool_size=1)
         try:
@@ -68,7 +70,7 @@ def main() -> None:
             link = console_link(db, path)
         finally:
             db.close()
-    except (ServiceError, OSError, DBAPIError, CommandError) as error:
+    except (Incomplete, ServiceError, OSError, DBAPIError, CommandError) as error:
         print(json.dumps({"error": describe_failure(error)}))  # noqa: T201 - the answer
     else:
         print(json.dumps({"key": key, "link": link}))  # noqa: T201

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from app.platform import processes
-from app.platform.processes import SignalWaiter
+from app.platform import processes, resources
+from app.platform.processes import SignalWaiter, child_environment, python_command
 from app.platform.settings import Settings
 from app.serve import ServeError, broker
 from app.serve.prepare import prepare
@@ -58,6 +58,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         prepared = prepare(settings)
         supervisor.open_gate()
         print_line(f"rankwright keeps its state in {state_dir}")
+        resources.keep_reserve(state_dir, spare=resources.RESERVE_BYTES)
         if prepared.key is not None:
             print_line(f"first key: {prepared.key} (shown once; also in {state_dir / 'api-key'})")
         if not supervisor.watch_until_ready(address):
@@ -82,9 +83,11 @@ def state_lock(state_dir: Path) -> Iterator[None]:
             raise ServeError(
                 f"rankwright serve (pid {holder}) is already running on {state_dir}"
             ) from None
+        resources.release_reserve(state_dir)  # before the first write
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
+        resources.keep_reserve(state_dir)
     finally:
         os.close(descriptor)
 
@@ -177,10 +180,10 @@ class Supervisor:
 
     def start_services(self) -> None:
         """Start worker, dispatcher and API. They wait at the gate."""
-        command = [sys.executable, "-m", "app.cli"]
+        command = python_command("app.cli")
         gate = ["--gate", str(self._gate_fd)]
         self._workers = [
-            self._service("worker", [sys.executable, "-m", "workers", *gate], self._gate_fd),
+            self._service("worker", python_command("workers", *gate), self._gate_fd),
             self._service("dispatcher", [*command, "dispatcher", *gate], self._gate_fd),
         ]
         descriptor = self._listener.fileno()
@@ -268,7 +271,7 @@ class Supervisor:
         # For people: what goes well is not worth a line here, unless they ask for it.
         environment = (
             {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
-            | os.environ
+            | child_environment()
             | {
                 "RANKWRIGHT_STATE_DIR": str(self._state_dir),
                 "RANKWRIGHT_BROKER_URL": self._broker_url,

@@ -25,6 +25,7 @@ from app.training.splits import (
     RowSplit,
     SplitData,
     divide,
+    hash_rows,
     split_rows,
 )
 
@@ -95,6 +96,8 @@ class BipartiteTable:
                     code="unsupported",
                 )
         self.served.has_curve = validation["method"] != "none"
+        by_content = table.group is None and validation["method"] != "dataset"
+        self._may_repeat = not by_content and table.time is None
 
     def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
         """The rows of a fold, or those whose ranker is served."""
@@ -129,6 +132,21 @@ class BipartiteTable:
                 np.repeat([fold + 1 for _, fold in folds], sizes),
             ),
         )
+
+    def count_repeated(self) -> tuple[int, int]:
+        """Of the rows that judge, fold by fold, how many are equal in every feature to one that was learnt from, and
+        how many there are. None repeats where rows without groups are split by content; by time it would be no leak.
+        """
+        held = self.served.validation
+        judging = sum(len(part.test) for part in self._folds) if held is None else len(held.X)
+        if not judging or not self._may_repeat:
+            return 0, judging
+        learnt = hash_rows(self.served.train)
+        if held is not None:
+            pairs = [(hash_rows(held), learnt)]
+        else:
+            pairs = [(learnt[part.test], learnt[part.train]) for part in self._folds]
+        return sum(int(np.isin(*pair).sum()) for pair in pairs), judging
 
     def _split_data(
         self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None

@@ -120,6 +120,7 @@ def put_together(
             *served["trial_notes"],
             *served["notes"],
             *_note_empty(served["empty_features"]),
+            *_note_repeated(context),
             *_note_baselines(compared),
         ],
     }
@@ -216,6 +217,20 @@ def _note_empty(names: list[str]) -> list[str]:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
     return [f"{len(names)} features have no value in the training part: {shown}"]
+
+
+def _note_repeated(context: FitContext) -> list[str]:
+    """Say how many of the rows that judge were learnt from as well, as far as anybody can see."""
+    if not isinstance(context.data, BipartiteTable):
+        return []
+    repeated, judging = context.data.count_repeated()
+    if not repeated:
+        return []
+    return [
+        f"{repeated:,} of the {judging:,} rows that judge ({repeated / judging:.1%}) are equal in every feature to one "
+        "that was learnt from: the figures flatter the model, unless rows to come repeat such rows as well. Name the "
+        "column that says which rows belong together as the group: they stay on one side of a split"
+    ]
 
 
 def _note_baselines(compared: Json | None) -> list[str]:

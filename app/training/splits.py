@@ -238,11 +238,12 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
 
 def hash_units(table: Table, seed: int) -> Hashes:
     """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
-    hashes = _hash_rows(table) if table.group is None else table.group
+    hashes = hash_rows(table) if table.group is None else table.group
     return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
 
 
-def _hash_rows(table: Table) -> Hashes:
+def hash_rows(table: Table) -> Hashes:
+    """Give each row a hash of its features: equal rows have equal ones, whatever table they stand in."""
     from app.ingest.profile import add_column  # numba, which the API does without
 
     hashes = np.zeros(len(table.X), dtype=np.uint64)

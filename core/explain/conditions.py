@@ -11,16 +11,44 @@ part below; the parts of a path's cuts are divided on. `in_words` says what is l
     in_words("colour", held, ("blue", "green", "red"), mentions_missing=False)     # "colour in {blue, red}"
 
 Conditions are joined by " and ". A reader hears of the missing only where the feature had some at fit.
+
+To a ranker a date is a number. Who knows better says how the numbers of a feature are written::
+
+    with spelling_numbers({"since": lambda seconds: date.fromtimestamp(seconds).isoformat()}):
+        ranker.structure()     # "since > 2026-01-31"
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 MOST_NAMED = 10  # categories in a sentence
+
+Spelling = Callable[[float], str]
+_NO_SPELLINGS: Mapping[str, Spelling] = MappingProxyType({})
+_SPELLINGS: ContextVar[Mapping[str, Spelling]] = ContextVar("spellings", default=_NO_SPELLINGS)
+
+
+@contextmanager
+def spelling_numbers(spellings: Mapping[str, Spelling]) -> Iterator[None]:
+    """Within the block write the numbers of these features, by their names, in a way of their own."""
+    token = _SPELLINGS.set(spellings)
+    try:
+        yield
+    finally:
+        _SPELLINGS.reset(token)
+
+
+def spell_number(name: str, value: float, digits: int = 10) -> str:
+    """Write a number of the feature of this name: to so many digits, or as `spelling_numbers` has it."""
+    spelling = _SPELLINGS.get().get(name)
+    return f"{value:.{digits}g}" if spelling is None else spelling(value)
 
 
 class Interval(NamedTuple):
@@ -93,15 +121,15 @@ def in_words(
 
 
 def _interval(name: str, interval: Interval) -> str:
-    low, high = f"{interval.low:.10g}", f"{interval.high:.10g}"
-    if interval.low == math.inf:
+    low, high = interval.low, interval.high
+    if low == math.inf:
         return f"{name} is missing"
-    if interval.low > -math.inf and interval.high < math.inf:
-        return f"{low} < {name} <= {high}"
-    if interval.low > -math.inf:
-        return f"{name} > {low}"
-    if interval.high < math.inf:
-        return f"{name} <= {high}"
+    if low > -math.inf and high < math.inf:
+        return f"{spell_number(name, low)} < {name} <= {spell_number(name, high)}"
+    if low > -math.inf:
+        return f"{name} > {spell_number(name, low)}"
+    if high < math.inf:
+        return f"{name} <= {spell_number(name, high)}"
     return f"{name} is known"
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 
 from core.errors import ArtifactError
+from core.explain.conditions import spell_number
 from core.ranker import Floats
 from core.state import FINITE, Array, Index, Nested, State
 
@@ -290,21 +291,23 @@ class GridRules(Rules):
         self, cube: Cubes, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> str:
         return " and ".join(
-            f"{name(j)} {self._say_slice(j, number, categories[j])}"
+            f"{name(j)} {self._say_slice(j, number, name(j), categories[j])}"
             for j, number in enumerate(cube.tolist())
         )
 
-    def _say_slice(self, feature: int, number: int, categories: Sequence[str] | None) -> str:
+    def _say_slice(
+        self, feature: int, number: int, name: str, categories: Sequence[str] | None
+    ) -> str:
         if number == MISSING_SLICE:
             return "is missing"
         if categories is not None:
             return f"is {categories[number]}"
-        ends = self.grid.edges(feature)
+        ends = [spell_number(name, end, 6) for end in self.grid.edges(feature).tolist()]
         if number == 0:
-            return f"< {ends[0]:.6g}"
+            return f"< {ends[0]}"
         if number == len(ends):
-            return f">= {ends[-1]:.6g}"
-        return f"in [{ends[number - 1]:.6g}, {ends[number]:.6g})"
+            return f">= {ends[-1]}"
+        return f"in [{ends[number - 1]}, {ends[number]})"
 
     def check(self) -> None:
         """See that cubes and the numbers of each rule's are in order; see `State.check`."""

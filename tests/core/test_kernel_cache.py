@@ -131,6 +131,27 @@ def test_a_folder_that_cannot_be_written_to_is_passed_over(run: Run, tmp_path: P
     assert not (tmp_path / "empty").exists()
 
 
+FOLDERS = """
+from core import kernel_folders
+print(*kernel_folders.folders(), kernel_folders.writable_folder(), sep="\\n")
+"""
+
+
+def test_the_state_folder_takes_what_no_other_can(run: Run, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    asked = {"HOME": "~", "program": FOLDERS, "RANKWRIGHT_STATE_DIR": str(state)}
+    nowhere = run("/dev/null/kernels", **asked).splitlines()
+    assert nowhere == ["/dev/null/kernels", "None"]  # it is not made for kernels alone
+    state.mkdir()
+    with_state = run("/dev/null/kernels", **asked).splitlines()
+    assert with_state == ["/dev/null/kernels", *[str(state / "kernels")] * 2]
+    # A user without a home has no folder of caches.
+    beside, last, _ = run(**asked | {"RANKWRIGHT_KERNEL_CACHE": ""}).splitlines()
+    assert (Path(beside).name, last) == ("kernels", str(state / "kernels"))
+    assert run("/dev/null/kernels", RANKWRIGHT_STATE_DIR=str(state)) == BOTH
+    assert run("/dev/null/kernels", RANKWRIGHT_STATE_DIR=str(state)) == NONE
+
+
 def test_a_full_disk_is_done_without(run: Run, tmp_path: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     full += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

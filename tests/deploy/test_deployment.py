@@ -107,7 +107,7 @@ def test_a_table_becomes_scores_on_two_workers(
         score = caller.ask("GET", f"/v1/models/{short['model_id']}/score", params=row)
         assert score["model_id"] == short["model_id"]
         assert 0 <= score["fpr"] <= score["tpr"] <= 1
-        caller.ask("GET", "/health/ready")
+        caller.ask("GET", "/health/staffed")
 
     (postgres,) = stack["postgres"]
     assert isinstance(postgres, Postgres)

@@ -40,9 +40,12 @@ FINAL = {"succeeded", "failed", "cancelled", "timed_out"}
 @pytest.fixture(scope="module")
 def old_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the version before."""
-    migration = f"migrations/versions/{LAST_OLD_TABLES}_*.py"
-    commit = git("log", "-1", "--diff-filter=A", "--format=%H", "--", migration).decode().strip()
-    archive = git("archive", commit, "app", "core", "workers", "migrations") if commit else b""
+    added = ["log", "-1", "--diff-filter=A", "--format=%H", "--"]
+    # The first commit in the folder's present place is that of its move; what is older was added in the old one.
+    places = ("migrations/versions", "app/platform/migrations/versions")
+    commits = [git(*added, f"{place}/{LAST_OLD_TABLES}_*.py").decode().strip() for place in places]
+    commit = next(filter(None, commits), None)
+    archive = git("archive", commit) if commit else b""
     if not archive:
         pytest.skip("this checkout has no history to take the old code from")
     folder = tmp_path_factory.mktemp("old")

@@ -12,6 +12,8 @@ import httpx
 from harness import Shop, environment, worker
 from servers import eventually
 
+from app import __version__
+
 
 def test_claims_and_fits_are_counted(
     make_shop: Callable[..., Shop], broker_url: str, tmp_path: Path
@@ -29,6 +31,8 @@ def test_claims_and_fits_are_counted(
         lines = eventually(counted)
         eventually(lambda: 'rankwright_fit_seconds_count{kind="ingest"} 1.0' in (counted() or []))
         assert 'rankwright_claim_seconds_bucket{le="60.0"} 1.0' in lines
+        assert f'rankwright_build_info{{build="unknown",version="{__version__}"}} 1.0' in lines
+        assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
         second = subprocess.run(
             [sys.executable, "-m", "workers"],
             env=environment(shop.settings),

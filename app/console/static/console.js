@@ -32,6 +32,14 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
 
+// An answer that came comes into view, and a reader of the screen hears it.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const answer = event.target.querySelector?.(".answer:not([hidden])");
+  if (!answer || event.detail.requestConfig?.verb !== "post") return;
+  answer.focus({ preventScroll: true });
+  answer.scrollIntoView({ block: "nearest" });
+});
+
 // What scrolls can be reached by keyboard.
 const reach = () => {
   for (const part of document.querySelectorAll(".scroll")) {

@@ -180,14 +180,15 @@ async function preview(form, part, file) {
     const positive = form.elements.namedItem("positive");
     list("values", column ? column.values.slice(0, 50) : []);
     if (!column || (positive.value && !positive.dataset.guessed)) return;
-    const two = column.values.length === 2 ? column.values : [];
-    const numbers = two.length && two.every((value) => Number.isFinite(Number(value)));
-    const sorted = two.toSorted((a, b) => numbers ? a - b : a < b ? -1 : 1);
-    const word = two.find((value) => ["true", "yes", "y", "t", "1", "positive", "pos"].includes(value.toLowerCase()));
-    positive.value = (numbers ? null : word) ?? sorted.at(-1) ?? "";
+    const [guessed, why] = guess_positive(column);
+    positive.value = guessed;
     positive.dataset.guessed = "yes";
+    note_of(positive).textContent = guessed && `A guess: “${guessed}” ${why}. Is it what you want at the top of the list?`;
   }
-  form.elements.namedItem("positive").oninput = (event) => { delete event.target.dataset.guessed; };
+  form.elements.namedItem("positive").oninput = (event) => {
+    delete event.target.dataset.guessed;
+    note_of(event.target).textContent = "";
+  };
   label.onchange = () => {
     for (const [at, select] of selects.entries()) {
       if (columns[at].name === label.value) select.value = "label"; else if (select.value === "label") select.value = "feature";
@@ -195,6 +196,24 @@ async function preview(form, part, file) {
     choose_positive();
   };
   choose_positive();
+}
+
+const note_of = (field) => document.getElementById(`g-${field.name}`);
+
+// Of a label's two values: the one whose word says it, else the rarer one among the first rows.
+const POSITIVE = new Set([
+  ..."true yes y t positive pos + fraud fraudulent malignant bad spam churn churned left lost default defaulted".split(" "),
+  ..."failed failure fault faulty sick ill dead died attack anomaly abnormal".split(" "),
+]);
+
+function guess_positive(column) {
+  const two = column.values;
+  if (two.length !== 2) return ["", ""];
+  const numbers = two.map(Number);
+  const plain = numbers.every(Number.isFinite) ? two.filter((_, at) => numbers[at] === 1 && numbers[1 - at] <= 0) : two.filter((value) => POSITIVE.has(value.toLowerCase()));
+  if (plain.length === 1) return [plain[0], "is the usual word for it"];
+  const [rarer, other] = two.toSorted((a, b) => column.counts.get(a) - column.counts.get(b) || (numbers.every(Number.isFinite) ? b - a : a < b ? 1 : -1));
+  return [rarer, `is the rarer of the two: ${column.counts.get(rarer)} of the first rows, “${other}” ${column.counts.get(other)}`];
 }
 
 const LIST = new Set(["labels", "drop", "categorical", "numeric"]);
@@ -275,14 +294,16 @@ function of_csv(text, whole) {
 function guess(values) {
   const known = values.filter((value) => !MISSING.has(value.toLowerCase()));
   const share = (test) => known.length ? known.filter(test).length / known.length : 0;
-  const distinct = [...new Set(known)];
+  const counts = new Map();
+  for (const value of known) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const distinct = [...counts.keys()];
   let type = "words";
   if (!known.length) type = "empty";
   else if (known.every((value) => /^(true|false)$/i.test(value))) type = "true or false";
   else if (share((value) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value)) > 0.9) type = "numbers";
   else if (share((value) => /^\d{4}-\d\d-\d\d([ T]|$)/.test(value)) > 0.9) type = "dates";
   else if (known.length >= 20 && distinct.length > 0.9 * known.length) type = "identifiers";
-  return { type, gaps: values.length - known.length, values: distinct };
+  return { type, gaps: values.length - known.length, values: distinct, counts };
 }
 
 // --- small things --------------------------------------------------------------------------------

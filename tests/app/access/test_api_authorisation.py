@@ -31,6 +31,7 @@ OPEN = {
     ("GET", "/openapi.json"),
     ("GET", "/health/live"),
     ("GET", "/health/ready"),
+    ("GET", "/health/staffed"),
 }
 PAGES = ("/console", "/docs/static")
 """For browsers: their sessions and scopes are tested in tests/app/console."""

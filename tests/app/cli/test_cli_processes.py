@@ -60,6 +60,12 @@ def running(*words: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
 def test_the_version_is_one() -> None:
     project = tomllib.loads(Path(__file__).parents[3].joinpath("pyproject.toml").read_text())
     assert app.__version__ == project["project"]["version"]
+    assert (
+        run("--version", build="5e6c84d").stdout
+        == f"rankwright {app.__version__} (build 5e6c84d)\n"
+    )
+    assert run("--version", build="").stdout.endswith(" (build unknown)\n")
+    assert run("--version", build="two words").returncode == 1
 
 
 def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
@@ -78,6 +84,35 @@ def test_a_database_of_a_later_version_is_left_alone(sqlite_url: str) -> None:
     done = run("migrate", database_url=sqlite_url)
     assert done.returncode == 1
     assert "later" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "api", "dispatcher", "worker"])
+@pytest.mark.parametrize("revision", ["0020", "0099"])
+def test_no_process_begins_on_tables_of_another_version(
+    command: str, revision: str, tmp_path: Path, sqlite_url: str
+) -> None:
+    if (command, revision) == ("serve", "0020"):
+        return  # it migrates first
+    db = Database(sqlite_url)
+    with db.write() as session:
+        session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+    db.close()
+    settings = {"database_url": sqlite_url, "state_dir": str(tmp_path)}
+    if command == "worker":  # in the place of the command's own process
+        done = subprocess.run(
+            [sys.executable, "-m", "workers"],
+            env=environment(**settings),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    else:
+        done = run(command, *(["--port", "0"] if command == "serve" else []), **settings)
+    assert done.returncode == 1
+    assert f"tables are at revision {revision}, " in done.stderr
+    way = "run `rankwright migrate`" if revision == "0020" else "or a later one"
+    assert done.stderr.strip().endswith(way)
     assert "Traceback" not in done.stderr
 
 
@@ -167,7 +202,7 @@ def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Pa
     settings = {"database_url": sqlite_url, "broker_url": broker_url, "state_dir": str(tmp_path)}
     with running("worker", **settings) as process:
         command = Path(f"/proc/{process.pid}/cmdline")
-        eventually(lambda: command.read_text().split("\0")[1:3] == ["-m", "workers"])
+        eventually(lambda: command.read_text().split("\0")[1:4] == ["-P", "-m", "workers"])
         eventually((tmp_path / "blobs").exists)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -16,7 +16,7 @@ class PlainBrowser:
         self.client: httpx.Client = service.client()
         answer = self.client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
         assert answer.status_code == 303
-        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.get("/console").text)
+        found = re.search(r'name="csrf" value="([0-9a-f]{128})"', self.get("/console").text)
         assert found is not None
         self.csrf = found[1]
 

@@ -193,12 +193,11 @@ def test_a_key_that_reads_sees_no_buttons(
         text = reader.get(path).text
         for words in ("Try a sample", "Upload</button>", "Train on this", "Delete</button>"):
             assert words not in text, (path, words)
-    for path in ("/console/datasets", f"{page}/versions", f"{page}/pairs"):
+    for path in ("/console/datasets", "/console/datasets/sample", f"{page}/versions"):
         answer = reader.post(path, ("a.csv", table()), label="left")
         assert answer.status_code == 403
         assert "train" in answer.text
-    for path in ("/console/datasets/sample", f"{page}/delete"):
-        assert reader.post(path).status_code == 403
+    assert reader.post(f"{page}/delete").status_code == 403
 
 
 def test_another_owners_dataset_is_not_there(
@@ -246,6 +245,12 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     head, *rows = table().splitlines()
     nasty = '"' + NASTY.replace('"', '""') + '"'
     good.write_text("\n".join([f"{nasty},{head}", *(f"{nasty},{row}" for row in rows)]) + "\n")
+    guesses = tmp_path / "guesses.csv"
+    labels = [("b", "no", "zz", "benign"), *[("a", "yes", "aa", "malignant")] * 2]
+    guesses.write_text(
+        "1,rare,word,text,sick\n"
+        + "".join(f"{n},{n % 3 and 7},{','.join(labels[n % 3][1:])}\n" for n in range(30))
+    )
     window = visit(service, width=390, dark=True)
     window.expect("status of 422")
     page = window.sign_in(service.key())
@@ -254,6 +259,21 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     page.get_by_role("button", name="Check without keeping").click()
     page.get_by_role("cell", name="1 value where the header has 2").wait_for()
     window.check()
+    page.set_input_files("#file", guesses)
+    for label, positive, why in (
+        ("rare", "0", "is the rarer of the two: 10 of the first rows, “7” 20"),
+        ("word", "yes", "is the usual word for it"),
+        ("text", "zz", "is the rarer"),
+        ("sick", "malignant", "is the usual word"),
+    ):
+        page.get_by_label("Label", exact=True).fill(label)
+        page.get_by_label("Label", exact=True).blur()
+        page.get_by_text(f"A guess: “{positive}” {why}").wait_for()
+        assert page.get_by_label("Positive value").input_value() == positive
+    window.check()
+    page.get_by_label("Positive value").fill("benign")
+    page.get_by_text("A guess").wait_for(state="hidden")
+    page.get_by_label("Positive value").fill("")
     page.set_input_files("#file", good)
     page.get_by_label(f"Use {NASTY} as").select_option("leave out")
     page.get_by_label("Use income as").select_option("leave out")

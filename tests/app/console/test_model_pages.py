@@ -36,7 +36,7 @@ class Browser:
         self.client: httpx.Client = service.client()
         answer = self.client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
         assert answer.status_code == 303
-        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.get("/console").text)
+        found = re.search(r'name="csrf" value="([0-9a-f]{128})"', self.get("/console").text)
         assert found is not None
         self.csrf = found[1]
 
@@ -200,6 +200,13 @@ def test_a_row_is_scored_and_the_parts_come_by_themselves(
     text = page.locator("#score").inner_text()
     assert f"{100 * reasons['fpr']:.2f} % of the negatives" in text
     assert f"{reasons['contributions']['age']:.3g}" in text
+    # The answer is where the eye is, in a low window, too: below the button, and whoever listens is told.
+    page.set_viewport_size({"width": 390, "height": 420})
+    page.get_by_role("button", name="Score", exact=True).click()
+    page.wait_for_function("document.activeElement.id === 'answer'")
+    box = page.locator("#answer .done").bounding_box()
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= 420
+    page.set_viewport_size({"width": 390, "height": 900})
     for heading in ("Importance of features", "Partial dependence", "Beside plain algorithms"):
         assert page.get_by_role("heading", name=heading).is_visible()
     page.locator("#dependence").get_by_label("Feature").select_option("member")
@@ -411,6 +418,45 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     for body in ("[", "[1]", '{"age": 1}', json.dumps({NASTY: 1})):
         answer = ours.post(f"{world.page}/score", row=body)
         assert answer.status_code == 422, body
+
+
+def test_dates_are_dates_and_are_taken_as_they_are_shown(world: World, ours: Browser) -> None:
+    rows = "".join(
+        f"2026-{i % 12 + 1:02}-{i % 28 + 1:02}{'T08:00Z' if i % 2 else ''},{i % 5},{i % 12 > 6}\n"
+        for i in range(120)
+    )
+    dataset_id = world.service.upload(
+        world.api, "since,x,late\n" + rows, label="late", positive="True"
+    )
+    preview = world.api.get(f"/v1/datasets/{dataset_id}/preview", params={"limit": 2}).json()
+    assert [row[0] for row in preview["data"]] == ["2026-01-01", "2026-02-02T08:00:00Z"]
+    page = text_of(ours.get(f"/console/datasets/{dataset_id}"))
+    assert "2026-01-01 to 2026-12-28" in page
+    assert "2026-02-02T08:00:00Z" in page
+    pages = [page]
+    for algorithm in ({"name": "rankboost"}, {"name": "treerank", "max_depth": 2}):
+        model_id = world.service.train(world.api, dataset_id, name="late", algorithm=algorithm)[
+            "model_id"
+        ]
+        address = f"/console/models/{model_id}"
+        # What stands in the form is taken as it is.
+        form = ours.get(f"{address}/score").text
+        shown = re.findall(r'name="f\d+" value="([^"]*)"', form)
+        assert shown == ["2026-01-01", "0"]
+        scored = ours.post(f"{address}/score", f0=shown[0], f1=shown[1])
+        assert scored.status_code == 200
+        assert 'action="' + address + '/score#answer"' in form
+        # Conditions and axes say dates, too.
+        structure = text_of(ours.get(f"{address}/structure"))
+        assert re.search(r"since (<=|>) 2026-\d\d-\d\d", structure)
+        dependence = ours.get(f"{address}/dependence", feature="since")
+        assert ">2026-01-01<" in dependence.text
+        axis = world.ask("partial-dependence", model_id, feature="since")["features"][0]
+        assert axis["values"][0] == "2026-01-01"
+        pages += [text_of(scored), text_of(dependence)]
+    drawing = ours.get(f"{address}/download/tree.svg").text
+    assert "2026-" in drawing
+    assert not [page for page in [*pages, drawing] if re.search(r"\b17[6-9]\d{7}", page)]
 
 
 def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:

@@ -39,7 +39,7 @@ class Browser:
     def __init__(self, service: Service, secret: str) -> None:
         self.client: httpx.Client = service.client()
         self.client.post("/console/sign-in", data={"key": secret})
-        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.read("/console"))
+        found = re.search(r'name="csrf" value="([0-9a-f]{128})"', self.read("/console"))
         assert found is not None
         self.csrf = found[1]
 

@@ -34,7 +34,7 @@ def sign_in(service: Service, secret: str, **fields: str) -> httpx.Client:
 
 
 def csrf_of(client: httpx.Client) -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', client.get("/console").text)
+    found = re.search(r'name="csrf" value="([0-9a-f]{128})"', client.get("/console").text)
     assert found is not None
     return found[1]
 
@@ -217,6 +217,67 @@ def test_no_page_opens_without_a_session(service: Service) -> None:
         answer = client.request(method, re.sub(r"\{[^}]+\}", "x", path))
         assert answer.status_code == 303, (method, path)
         assert answer.headers["location"].startswith("/console/sign-in")
+
+
+def test_each_page_writes_the_token_anew_and_takes_all_of_them(service: Service) -> None:
+    client = sign_in(service, service.key())
+    first, second = csrf_of(client), csrf_of(client)
+    assert first[:64] != second[:64]
+    assert first[64:] != second[64:]
+    assert (
+        client.post("/console/sign-out", data={"csrf": first[:64] + second[64:]}).status_code == 403
+    )
+    assert client.post("/console/sign-out", data={"csrf": first}).status_code == 303
+
+
+def test_pages_and_documents_are_compressed_for_who_takes_it(service: Service) -> None:
+    secret = service.key()
+    client = sign_in(service, secret)
+    client.headers["Accept-Encoding"] = "gzip, br"
+    dataset_id = service.upload(service.client(secret))
+    addresses = (
+        *("/console", "/console/datasets", "/openapi.json"),
+        f"/console/datasets/{dataset_id}/profile",
+    )
+    for path in addresses:
+        answer = client.get(path)
+        assert answer.headers["content-encoding"] == "gzip", path
+        assert int(answer.headers["content-length"]) < 0.6 * len(answer.content), path
+        for refusal in ("identity", "gzip;q=0, *", "br"):
+            plain = client.get(path, headers={"Accept-Encoding": refusal})
+            assert "content-encoding" not in plain.headers, (path, refusal)
+            assert "accept-encoding" in plain.headers["vary"].lower()
+    # Scores and events are not.
+    api = service.client(secret, **{"Accept-Encoding": "gzip"})
+    job = service.train(api, dataset_id)
+    rows = {"rows": [{"age": 1, "income": 2, "score 1": 3}] * 200}
+    scored = api.post(f"/v1/models/{job['model_id']}/score", json=rows)
+    assert len(scored.content) > 2_000
+    events = api.get(f"/v1/jobs/{job['id']}/events", headers={"Accept": "text/event-stream"})
+    for answer in (scored, events):
+        assert answer.status_code == 200
+        assert "content-encoding" not in answer.headers
+
+
+def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(service: Service) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    client = service.client()
+    for path in ("/nothing", "/v1/nothing", "/console/nothing/<b>", "/console/static/nothing"):
+        answer = client.get(path, headers=browser)
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"].startswith("text/html")
+        assert 'href="/console"' in answer.text
+        assert "there is nothing at" in answer.text
+        assert "<b>" not in answer.text
+    # A form's address that is opened, or loaded again after signing in.
+    answer = client.get("/console/train/check", headers=browser)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert 'href="/console"' in answer.text
+    assert client.get("/console/nothing").headers["content-type"].startswith("text/html")
+    # Programs are told as before.
+    for accept in ("*/*", "application/json", "application/json, text/html;q=0.5", "image/png"):
+        answer = client.get("/nothing", headers={"Accept": accept})
+        assert answer.headers["content-type"] == "application/problem+json", accept
 
 
 def test_what_is_vendored_is_as_it_came() -> None:

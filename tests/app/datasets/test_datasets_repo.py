@@ -10,6 +10,7 @@ from app.platform.ids import new_id
 from app.platform.tables import Dataset, DatasetStatus
 
 OWNER = "ann"
+JOB = new_id("job")
 FOUND: dict[str, Any] = {
     "table_key": "tables/ab/abcd",
     "rows": 3,
@@ -31,6 +32,7 @@ def insert(db: Database, owner: str = OWNER) -> Dataset:
             owner=owner,
             name="churn",
             kind="bipartite",
+            job_id=JOB,
             content_type="text/csv",
             upload_key="uploads/00/00",
             bytes=1,
@@ -42,13 +44,13 @@ def test_ready_once(db: Database) -> None:
     dataset = insert(db)
     assert (dataset.status, dataset.columns, dataset.rows) == (DatasetStatus.PROCESSING, [], None)
     with db.write() as session:
-        assert datasets.mark_ready(session, OWNER, dataset.id, **FOUND)
+        assert datasets.mark_ready(session, OWNER, dataset.id, JOB, **FOUND)
     with db.read() as session:
         found = datasets.find(session, OWNER, dataset.id)
     assert found.status == DatasetStatus.READY
     assert {name: getattr(found, name) for name in FOUND} == FOUND
     with db.write() as session:
-        assert not datasets.mark_ready(session, OWNER, dataset.id, **FOUND | {"rows": 99})
+        assert not datasets.mark_ready(session, OWNER, dataset.id, JOB, **FOUND | {"rows": 99})
     with db.read() as session:
         assert session.get_one(Dataset, dataset.id).rows == 3
 
@@ -56,8 +58,9 @@ def test_ready_once(db: Database) -> None:
 def test_only_the_owners_own(db: Database) -> None:
     dataset = insert(db)
     with db.write() as session:
-        assert not datasets.mark_ready(session, "bob", dataset.id, **FOUND)
-        assert not datasets.mark_ready(session, OWNER, new_id("ds"), **FOUND)
+        assert not datasets.mark_ready(session, "bob", dataset.id, JOB, **FOUND)
+        assert not datasets.mark_ready(session, OWNER, dataset.id, "job_" + "1" * 32, **FOUND)
+        assert not datasets.mark_ready(session, OWNER, new_id("ds"), JOB, **FOUND)
         datasets.delete_dataset(session, "bob", dataset.id)
     with db.read() as session:
         assert datasets.find(session, "bob", dataset.id) is None

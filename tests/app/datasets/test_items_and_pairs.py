@@ -191,7 +191,7 @@ def test_reading_pairs_again(bench: Workbench) -> None:
     assert again.status == "ready"
     with (
         bench.db.write() as session,
-        pytest.raises(Conflict, match="read again once it is invalid"),
+        pytest.raises(Conflict, match=f"belongs to {again.job_id}, which is succeeded: it is made"),
     ):
         jobs.retry(session, bench.settings, OWNER, waiting.job_id)
 

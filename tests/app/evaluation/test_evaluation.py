@@ -323,6 +323,11 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     assert (again.job_id, status_of(again)) == (job.id, "processing")
     assert bench.work().state == JobState.SUCCEEDED
     assert status_of(bench.db.reading(EVALUATIONS.find, OWNER, asked.id)) == "ready"
+    asked = ask(bench, "churn", new)
+    bench.db.writing(jobs.cancel, OWNER, asked.job_id)
+    bench.db.writing(EVALUATIONS.delete, OWNER, asked.id)
+    with pytest.raises(Conflict, match=f"evaluation {asked.id} was deleted"):
+        bench.db.writing(jobs.retry, bench.settings, OWNER, asked.job_id)
 
 
 def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:

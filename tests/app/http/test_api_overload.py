@@ -176,6 +176,8 @@ def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) 
             answer = one.post("/v1/jobs", json=job(dataset_id), headers=waits)
             assert answer.status_code == 202
             assert "Preference-Applied" not in answer.headers
+            read = one.get(answer.headers["Location"], headers=waits)
+            assert (read.status_code, read.headers["Retry-After"]) == (200, "1")
             events = f"{answer.headers['Location']}/events"
             stream = {"Accept": "text/event-stream"}
             refused(one.get(events, headers=stream), 429, "too_many_waiters", "this one has 1")

@@ -14,7 +14,7 @@ from uploads import Ready
 
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import read_dates
-from app.ingest.values import read_date
+from app.ingest.values import read_date, spell_date
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
 
@@ -46,6 +46,24 @@ def test_many_are_read_as_one_by_one(texts: list[str]) -> None:
 def test_seconds_are_those_of_python(at: datetime.datetime) -> None:
     expected = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
     assert read_date(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
+
+
+@given(times)
+def test_what_is_written_is_read_back(at: datetime.datetime) -> None:
+    seconds = read_date(at.isoformat())
+    assert read_date(spell_date(seconds)) == seconds
+
+
+def test_how_dates_are_written() -> None:
+    written = {
+        NOON: "2026-01-31T12:00:00Z",
+        NOON + DAY / 2: "2026-02-01",
+        NOON + 0.25: "2026-01-31T12:00:00.250000Z",
+        -62135596800.0: "0001-01-01",
+        1e18: "1e+18",
+        -1e300: "-1e+300",
+    }
+    assert {seconds: spell_date(seconds) for seconds in written} == written
 
 
 def test_dates_late_in_a_long_table(ready: Read) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -172,6 +173,43 @@ def test_odd_preferences_are_ignored(service: Service, client: httpx.Client) -> 
         answer = client.post("/v1/jobs", json=body(dataset_id), headers={"Prefer": prefer})
         assert answer.status_code == 202
         assert "Preference-Applied" not in answer.headers
+
+
+def test_a_read_waits_for_the_end(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    address = client.post("/v1/jobs", json=body(dataset_id)).headers["Location"]
+    waiters = service.context.waiters
+
+    def wait(by: httpx.Client, *seconds: int) -> httpx.Response:
+        return by.get(address, headers={"Prefer": f"wait={seconds[0]}"} if seconds else {})
+
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(wait, client, 1000)
+        eventually(lambda: waiters.taken == 1)
+        secret = service.key()
+        ending = threads.submit(wait, service.client(secret), 1000)
+        eventually(lambda: waiters.taken == 2)
+        shown = wait(client)  # who has no preference never waits
+        assert (shown.json()["state"], "Retry-After" in shown.headers) == ("queued", False)
+        key_id = next(k for k in client.get("/v1/keys").json()["data"] if secret[:8] in k["prefix"])
+        assert client.delete(f"/v1/keys/{key_id['id']}").status_code == 204
+        service.work()
+        ended = waiting.result(60)
+        assert ending.result(60).status_code == 401  # a key that ends meanwhile opens nothing
+    assert (ended.status_code, ended.json()["state"]) == (200, "succeeded")
+    assert ended.json() == client.get(address).json()
+    assert ended.headers["Preference-Applied"] == "wait=60"
+    assert wait(client, 5).headers["Preference-Applied"] == "wait=5"  # it had ended before
+    assert wait(service.client(service.key(STRANGER)), 5).status_code == 404
+
+
+def test_odd_preferences_hold_up_no_read(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    address = client.post("/v1/jobs", json=body(dataset_id)).headers["Location"]
+    for prefer in ("wait=0", "wait=x", "wait=-1", "wait"):
+        shown = client.get(address, headers={"Prefer": prefer})
+        assert (shown.status_code, shown.json()["state"]) == (200, "queued")
+        assert not shown.headers.keys() & {"preference-applied", "retry-after"}
 
 
 def test_event_pages(service: Service, client: httpx.Client) -> None:

@@ -18,7 +18,7 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import encode_cursor
-from app.platform.tables import DatasetStatus, Job, JobEvent, JobState, Outbox
+from app.platform.tables import Dataset, DatasetStatus, Job, JobEvent, JobState, Outbox
 
 
 class TestEnqueue:
@@ -268,14 +268,17 @@ class TestRetry:
         assert caught.value.code == "dataset_deleted"
 
     def test_a_retried_upload_is_processing_again(self, db: Database) -> None:
-        dataset = add_dataset(db)
-        job = submit(db, kind="ingest", dataset_id=dataset.id)
-        db.writing(jobs.cancel, OWNER, job.id)
-        with pytest.raises(Conflict, match="is processing"):
+        def stopped(status: DatasetStatus) -> tuple[Dataset, Job]:
+            id_ = new_id("ds")
+            job = submit(db, kind="ingest", dataset_id=id_)
+            dataset = add_dataset(db, job.id, id=id_, status=status, errors=[{"detail": "x"}])
+            db.writing(jobs.cancel, OWNER, job.id)
+            return dataset, job
+
+        _, job = stopped(DatasetStatus.READY)
+        with pytest.raises(Conflict, match="is ready"):
             retry(db, job.id)
-        broken = add_dataset(db, status=DatasetStatus.INVALID, errors=[{"detail": "x"}])
-        job = submit(db, kind="ingest", dataset_id=broken.id)
-        db.writing(jobs.cancel, OWNER, job.id)
+        broken, job = stopped(DatasetStatus.INVALID)
         new = retry(db, job.id)
         kept = find_dataset(db, broken.id)
         assert (kept.status, kept.errors, kept.job_id) == ("processing", [], new.id)

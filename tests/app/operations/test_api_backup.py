@@ -17,6 +17,7 @@ from live_service import Service, running
 from sqlalchemy import select
 from typer.testing import CliRunner
 
+from app import __version__
 from app.cli import commands
 from app.jobs import queue
 from app.jobs.dispatcher import Reaper
@@ -159,7 +160,7 @@ def tampered(source: Path, folder: Path, **changes: Any) -> Path:
     ("changes", "words"),
     [
         ({"format": 2}, "of another format than 1"),
-        ({"revision": "later"}, "at revision later, which this version does not know"),
+        ({"revision": "later"}, f"at revision later, which rankwright {__version__} does not know"),
         ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
         ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "names what no backup holds"),
         ({"files": {}}, "names what no backup holds"),

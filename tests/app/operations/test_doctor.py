@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +19,9 @@ from app import __version__
 from app.access import service as keys
 from app.jobs import repository as worker_rows
 from app.operations.doctor import Finding, Level, examine
-from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
+from app.platform.schema import REVISION
 from app.platform.settings import Settings
 from app.platform.tables import Outbox
 
@@ -109,6 +108,19 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
     assert doctor.finds(well) == missing
 
 
+def test_kernels_that_cannot_be_kept(
+    well: Settings, doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", "/dev/null/kernels")
+    level, detail = doctor.finds(well)["kernels"]
+    assert level == Level.WARN
+    assert "compiled at each start" in detail
+    assert "/dev/null/kernels" in detail
+    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(well.state_dir))
+    assert doctor.finds(well) == {}
+
+
 def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor) -> None:
     db.writing(keys.create, OWNER, "first", keys.SCOPES)
     assert set(doctor.finds(state)) == {"workers"}
@@ -133,27 +145,14 @@ def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        (migrate.head(), "this version works with one_more"),
-        ("later", "which this version does not know"),
+        ("0020", f"rankwright {__version__} works with {REVISION}"),
+        ("later", f"which rankwright {__version__} does not know"),
         (None, "has no tables"),
     ],
 )
 def test_tables_of_another_version(
-    state: Settings,
-    db: Database,
-    doctor: Doctor,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    revision: str | None,
-    words: str,
+    state: Settings, db: Database, doctor: Doctor, revision: str | None, words: str
 ) -> None:
-    head = migrate.head()
-    later = tmp_path / "migrations"
-    shutil.copytree(migrate.FOLDER, later)
-    (later / "versions" / "one_more.py").write_text(
-        f"revision = 'one_more'\ndown_revision = {head!r}\n"
-    )
-    monkeypatch.setattr(migrate, "FOLDER", later)
     try:
         with db.write() as session:
             session.execute(text("DELETE FROM alembic_version"))
@@ -166,7 +165,7 @@ def test_tables_of_another_version(
     finally:
         with db.write() as session:
             session.execute(text("DELETE FROM alembic_version"))
-            session.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": head})
+            session.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": REVISION})
 
 
 class TestOnSqlite:

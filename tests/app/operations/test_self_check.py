@@ -29,16 +29,16 @@ def hello(db: Database, host: str) -> None:
         worker_rows.hello(session, f"wrk_{host}", host=host, version="0", slots=1)
 
 
-def test_a_worker_is_well_while_its_host_is_heard_from(db: Database, producer: Producer) -> None:
+def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
     silent = "no worker of alpha was heard from within 30 s"
-    assert worker_problem(db, producer, SETTINGS, "alpha") == silent
+    assert worker_problem(db, SETTINGS, "alpha") == silent
     hello(db, "beta")
-    assert worker_problem(db, producer, SETTINGS, "alpha") == silent
+    assert worker_problem(db, SETTINGS, "alpha") == silent
     hello(db, "alpha")
-    assert worker_problem(db, producer, SETTINGS, "alpha") is None
+    assert worker_problem(db, SETTINGS, "alpha") is None
     with db.write() as session:
         session.execute(update(Worker).values(seen_at=Worker.seen_at - LONG))
-    assert worker_problem(db, producer, SETTINGS, "alpha") == silent
+    assert worker_problem(db, SETTINGS, "alpha") == silent
 
 
 def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
@@ -73,10 +73,12 @@ def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
     assert dispatcher_problem(db, producer, SETTINGS) is None
 
 
-def test_a_broker_that_is_away_is_named(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
+    sqlite_url: str, tmp_path: Path
+) -> None:
     db, producer = Database(sqlite_url), Producer(f"redis+socket://{tmp_path}/none")
     hello(db, "alpha")
-    assert "broker is away" in str(worker_problem(db, producer, SETTINGS, "alpha"))
+    assert worker_problem(db, SETTINGS, "alpha") is None, "it fits, and looks for jobs itself"
     assert "broker is away" in str(dispatcher_problem(db, producer, SETTINGS))
     producer.close()
     db.close()
@@ -84,7 +86,7 @@ def test_a_broker_that_is_away_is_named(sqlite_url: str, tmp_path: Path) -> None
 
 def test_a_database_that_is_away_is_named(postgres: PostgresServer, producer: Producer) -> None:
     db = Database(postgres.url("not_there"))
-    assert worker_problem(db, producer, SETTINGS, "alpha") == "the database is away"
+    assert worker_problem(db, SETTINGS, "alpha") == "the database is away"
     assert dispatcher_problem(db, producer, SETTINGS) == "the database is away"
     db.close()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[3] / "migrations" / "versions"
+from app.platform import migrate
+
+FOLDER = migrate.FOLDER / "versions"
 FIRST = "0020"
 """Makes the tables, and so has nothing that it could take away; to be raised to the last one of each release."""
 SINCE = sorted(path for path in FOLDER.glob("*.py") if path.name[:4] > FIRST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,9 +19,12 @@ from pathlib import Path
 import httpx
 import pytest
 from harness import children_of, is_running
+from live_service import running
 from servers import eventually
 
+from app.platform import migrate
 from app.platform.processes import SignalWaiter
+from app.platform.resources import free_bytes, keep_reserve
 from app.platform.settings import Settings
 from app.serve import supervisor as supervision
 
@@ -163,7 +167,7 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
         )
         dataset = f"/v1/datasets/{answer.json()['id']}"
         eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=60)
-        eventually(lambda: client.get("/health/ready").is_success, seconds=60)
+        eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
 
 
 def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_twice(
@@ -210,6 +214,50 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"127.0.0.1 port {port}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only a user who may mount a disk can fill one")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_it_starts_on_a_full_disk_and_scores(small_disk: Path, tmp_path: Path) -> None:
+    state = small_disk / "state"
+    first = Settings(state_dir=state, min_free_bytes=0)
+    state.mkdir(mode=0o700)
+    migrate.upgrade(first.sqlalchemy_url)
+    with running(first) as service:
+        (state / "api-key").write_text(secret := service.key("default"))
+        client = service.client(secret)
+        assert service.train(client, service.upload(client))["state"] == "succeeded"
+    keep_reserve(state)
+    with contextlib.suppress(OSError), (small_disk / "full").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    assert free_bytes(small_disk) == 0
+    serve = Serve(state, tmp_path / "log", RANKWRIGHT_KERNEL_CACHE=str(tmp_path / "kernels"))
+    try:
+        address = serve.ready()
+        row = {"age": 1, "income": 1}
+        answer = httpx.get(
+            f"{address}/v1/models/churn/score", params=row, headers=serve.headers(), timeout=60
+        )
+        assert answer.status_code == 200, answer.text
+        upload = httpx.post(
+            f"{address}/v1/datasets?name=t&label=y", content=b"x,y\n1,0\n", headers=serve.headers()
+        )
+        assert (upload.status_code, upload.json()["code"]) == (507, "out_of_space")
+    finally:
+        serve.kill()
 
 
 def test_a_slow_start_is_told_and_waited_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_weights_groups_missing_values_and_booleans(bench: Workbench) -> None:
         {"name": "b", "type": "boolean", "missing": False},
         {"name": "empty", "type": "numeric", "missing": True},
     ]
-    assert model.warnings == ["1 features have no value in the training part: 'empty'"]
+    assert model.warnings[0] == "1 features have no value in the training part: 'empty'"
     with bench.db.read() as session:
         parts = [session.get_one(ModelMetrics, (model.id, part)) for part in PARTS]
     assert sum(part.positives + part.negatives for part in parts) == 600
@@ -140,6 +141,44 @@ def test_weights_groups_missing_values_and_booleans(bench: Workbench) -> None:
     for part in parts:
         assert part.positive_weight > part.positives
         assert part.positive_effective < part.positives
+
+
+@pytest.mark.parametrize(
+    "validation",
+    [
+        {"method": "holdout", "fraction": 0.25},
+        {"method": "cross_validation", "folds": 3, "repeats": 2},
+    ],
+)
+def test_rows_on_both_sides_of_a_split_are_counted(
+    bench: Workbench, validation: dict[str, Any]
+) -> None:
+    """Copies of rows that nothing tells apart but their groups; with the right groups, or none, they stay together."""
+    rng = np.random.default_rng(4)
+    rows = [
+        f"{a:.6f},{'word' if a > 0 else 'other'},{k},{y}"
+        for k, (a, y) in enumerate(zip(rng.normal(size=150), rng.integers(0, 2, 150), strict=True))
+    ]
+    # Each row twice, the copy as the group of its own; and some that come once.
+    copies = [f"{text},{k}" for k, text in enumerate([*rows, *rows[:100]])]
+    body = "a,w,row,y,copy\n" + "\n".join(copies) + "\n"
+
+    def warned(**roles: str) -> list[str]:
+        job = bench.work_on(bench.ready(body, label="y", **roles), validation=validation)
+        return [each for each in bench.model(job).warnings if "equal in every feature" in each]
+
+    (warning,) = warned(group="copy", drop="row")
+    found = re.match(r"(\d+) of the (\d+) rows that judge", warning)
+    assert found is not None
+    assert "as the group" in warning
+    repeated, judging = map(int, found.groups())
+    assert 0 < repeated < judging
+    if validation["method"] == "cross_validation":
+        # A copy is in another of three folds two times in three.
+        assert judging == 2 * 250
+        assert abs(repeated / (2 * 200) - 2 / 3) < 0.15
+    assert warned(group="row", drop="copy") == []
+    assert warned(drop="row,copy") == []
 
 
 def test_same_seed_same_artifact(bench: Workbench) -> None:

@@ -1,0 +1,94 @@
+"""The revision of the tables that this version works with, and what becomes of a process on tables of another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from app import __version__
+from app.platform.database import Database
+from app.platform.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+REVISION = "0021"
+"""Of the newest migration. It stands here, since most processes have no need to import Alembic."""
+FIRST_REVISION = "0020"
+"""Of the oldest tables that are brought to it."""
+WAY_BACK = "run the version that made them, or a later one"
+RETRY_SECONDS = 1.0
+
+
+class OtherTables(Exception):
+    """The database's tables are not those of this version; the message says at which revision they are."""
+
+
+class SchemaCheck:
+    """Whether this process may work on the tables that it finds.
+
+    It begins with the tables of its own version alone. Once it has begun it goes on when they are migrated, since
+    migrations only add: so a deployment is upgraded process by process.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._revision: str | None = None
+
+    def passed(self) -> str:
+        """Return the revision at which the process has begun. Raises OtherTables; Unavailable, for a database that is
+        away or has no tables.
+        """
+        if self._revision is None:
+            revision = self._db.reading(_revision)
+            if revision != REVISION:
+                raise OtherTables(describe(revision))
+            self._revision = revision
+        return self._revision
+
+    def wait(self, pause: Callable[[float], bool]) -> bool:
+        """Wait until the database tells its revision; False if `pause`, which is given seconds, says to end before.
+
+        Raises OtherTables.
+        """
+        said = None
+        while True:
+            try:
+                self.passed()
+            except Unavailable as error:
+                if error.detail != said:
+                    log.warning("%s; trying again", error.detail)
+                said = error.detail
+            else:
+                return True
+            if pause(RETRY_SECONDS):
+                return False
+
+
+def describe(revision: str) -> str:
+    """Return a sentence about tables at a revision that is not this version's, and the way on."""
+    if is_older(revision):
+        return (
+            f"the database's tables are at revision {revision}, rankwright {__version__} works with {REVISION}: "
+            "run `rankwright migrate`"
+        )
+    return f"the database's {describe_unknown(revision)}; {WAY_BACK}"
+
+
+def describe_unknown(revision: str) -> str:
+    """Return a phrase about tables at a revision that this version has no migration for."""
+    return (
+        f"tables are at revision {revision}, which rankwright {__version__} does not know: "
+        f"it brings any from {FIRST_REVISION} on to {REVISION}"
+    )
+
+
+def is_older(revision: str) -> bool:
+    """Whether a migration of this version leads on from there."""
+    return revision.isdigit() and FIRST_REVISION <= revision < REVISION
+
+
+def _revision(session: Session) -> str:
+    return str(session.scalars(text("SELECT version_num FROM alembic_version")).one())

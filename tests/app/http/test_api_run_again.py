@@ -1,0 +1,150 @@
+"""Every transaction of the API may run again after a deadlock: what a route does then is as if it had run once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Concatenate
+
+import httpx
+import pytest
+from live_service import Service, table
+from sqlalchemy import func, select
+
+from app.platform import database
+from app.platform.database import Database
+from app.platform.errors import Deadlock
+from app.platform.sql import Session
+from app.platform.tables import Base
+
+CSV = {"Content-Type": "text/csv"}
+PAIRS = b"better,worse\na,b\nb,c\n"
+# They write nothing.
+READING = {f"POST /v1/models/{{ref}}/{verb}" for verb in ("score", "rank", "explain")}
+
+
+@pytest.fixture
+def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every transaction that writes falls victim to a deadlock at its end, and runs again; returns which did."""
+    writing: Callable[..., Any] = Database.writing
+    victims: list[str] = []
+
+    def run_twice(
+        db: Database, work: Callable[Concatenate[Session, ...], Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        runs = 0
+
+        def give_the_first_up(session: Session) -> Any:
+            nonlocal runs
+            runs += 1
+            found = work(session, *args, **kwargs)
+            session.flush()
+            if runs == 1:
+                victims.append(getattr(work, "__qualname__", "it"))
+                raise Deadlock("another transaction wanted the same rows")
+            return found
+
+        return writing(db, give_the_first_up)
+
+    monkeypatch.setattr(database, "DEADLOCK_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(Database, "writing", run_twice)
+    return victims
+
+
+def count_rows(service: Service) -> dict[str, int]:
+    with service.context.db.read() as session:
+        return {
+            name: session.execute(select(func.count()).select_from(table)).scalar_one()
+            for name, table in Base.metadata.tables.items()
+        }
+
+
+def walk(service: Service, client: httpx.Client) -> set[str]:
+    """Ask every route that changes something for it; returns which they were."""
+    asked: set[str] = set()
+
+    def ask(route: str, status: int, *, json: Any = None, content: Any = None, **ids: str) -> Any:
+        method, path = route.split()
+        query = ids.pop("query", "")
+        headers = {"Idempotency-Key": f"{len(asked)}{query}"} if method == "POST" else {}
+        if content is not None:
+            headers |= CSV
+        address = path.format(**ids) + query
+        answer = client.request(method, address, json=json, content=content, headers=headers)
+        assert answer.status_code == status, (route, answer.text)
+        asked.add(route)
+        return answer.json() if answer.content else None
+
+    def upload(body: str, query: str) -> str:
+        made: str = ask("POST /v1/datasets", 202, content=body, query=query)["id"]
+        service.work()
+        return made
+
+    people = upload(table(), "?label=left&positive=yes")
+    versions = "POST /v1/datasets/{id}/versions"
+    ask(versions, 202, content=table(10, 1), id=people, query="?mode=replace")
+    items = upload("item,x\na,1\nb,2\nc,3\n", "?kind=preferences")
+    ask("PUT /v1/datasets/{id}/pairs", 202, content=PAIRS, id=items)
+    service.work()
+    job = {
+        "dataset_id": people,
+        "name": "churn",
+        "algorithm": {"name": "rankboost", "n_rounds": 2},
+        "controls": False,
+    }
+    first = ask("POST /v1/jobs", 202, json=job)["id"]
+    ask("POST /v1/jobs/{id}/cancel", 202, id=first)
+    again = ask("POST /v1/jobs/{id}/retry", 202, id=first)["id"]
+    service.work()
+    model = client.get(f"/v1/jobs/{again}").json()["model_id"]
+    service.train(client, people)
+    alias = "PUT /v1/models/{name}/aliases/{alias}"
+    ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")
+
+    for kind, question in {
+        "evaluations": {"model": model, "dataset_id": people},
+        "comparisons": {"models": [model, "churn:2"], "dataset_id": people},
+        "batch-scores": {"model": model, "dataset_id": people},
+    }.items():
+        made = ask(f"POST /v1/{kind}", 202, json=question)["id"]
+        service.work()
+        assert client.get(f"/v1/{kind}/{made}").json()["status"] == "ready"
+        ask(f"DELETE /v1/{kind}/{{id}}", 204, id=made)
+    rows = "age,income,score 1\n1,2,3\n"
+    ask("POST /v1/batch-scores", 202, content=rows, query=f"?model={model}")
+    service.work()
+
+    key = ask("POST /v1/keys", 201, json={"name": "new", "scopes": ["read"]})
+    assert service.client(key["secret"]).get("/v1/models").status_code == 200
+    key = ask("POST /v1/keys/{id}/rotate", 201, json={}, id=key["id"])
+    assert service.client(key["secret"]).get("/v1/models").status_code == 200
+    ask("DELETE /v1/keys/{id}", 204, id=key["id"])
+    ask("DELETE /v1/models/{ref}", 204, ref=client.get("/v1/models/churn").json()["id"])
+    ask("DELETE /v1/datasets/{id}", 204, id=items)
+    return asked
+
+
+def test_what_runs_again_leaves_what_one_run_leaves(
+    service: Service, request: pytest.FixtureRequest
+) -> None:
+    client = service.client(service.key())
+    walk(service, client)
+    once = count_rows(service)
+    service.empty()
+
+    victims: list[str] = request.getfixturevalue("deadlocks")
+    client = service.client(service.key())
+    asked = walk(service, client)
+    assert len(victims) > len(asked)
+    assert count_rows(service) == once
+    named = {
+        f"{method.upper()} {path}"
+        for path, methods in client.get("/openapi.json").json()["paths"].items()
+        for method in methods
+        if method != "get"
+    }
+
+    def shape(routes: set[str]) -> set[str]:
+        return {re.sub(r"\{\w+\}", "{}", route) for route in routes}
+
+    assert shape(asked) == shape(named - READING)

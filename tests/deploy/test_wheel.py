@@ -1,0 +1,273 @@
+"""The wheel and the sdist hold the whole program, and an installed wheel serves wherever and whoever runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from containers import as_user
+from harness import csv_table
+from servers import eventually
+
+from app.cli.api_client import ApiClient
+from app.platform import installation
+from app.reports.plots import to_png
+from core.kernel import SUFFIX
+from core.kernel_folders import folders
+from examples import demo
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "core", "workers")
+USER = 10001
+BUILD = (
+    "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
+)
+
+
+def tracked() -> list[str]:
+    """What git has of the packages; what is new and not ignored belongs to them."""
+    listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PACKAGES]
+    done = subprocess.run(["git", *listed], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("this checkout has no history to say what belongs to it")
+    return sorted(name for name in done.stdout.split("\0") if name and (ROOT / name).is_file())
+
+
+def build(what: str, source: Path, target: Path) -> Path:
+    """Have setuptools build the source's wheel or sdist, as `--no-build-isolation` does."""
+    subprocess.run(
+        [sys.executable, "-c", BUILD, f"build_{what}", str(target)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    return next(target.iterdir())
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """The files in a wheel, by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which processes have run: with bytecode and kernels beside the code."""
+    folder = tmp_path_factory.mktemp("source")
+    for name in (*tracked(), "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    for name in ("core/__pycache__/errors.cpython-311.pyc", "core/__pycache__/kernels/a.kernel"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", source, tmp_path_factory.mktemp("wheel"))
+
+
+def test_a_wheel_holds_what_git_has(wheel: Path) -> None:
+    held = [name for name in contents(wheel) if ".dist-info/" not in name]
+    assert sorted(held) == tracked()
+
+
+def test_a_wheel_from_the_sdist_is_the_same(source: Path, wheel: Path, tmp_path: Path) -> None:
+    sdist = build("sdist", source, tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    again = build("wheel", tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "wheel")
+    assert contents(again) == contents(wheel)
+
+
+class Installed:
+    """An installed wheel that nobody may change, and somebody else's folder to run it in."""
+
+    def __init__(self, wheel: Path, root: Path) -> None:
+        self.root = root
+        venv = root / "an environment"
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--without-pip", "--symlinks", venv], check=True
+        )
+        self.packages = next((venv / "lib").glob("python*")) / "site-packages"
+        libraries = next(path for path in sys.path if path.endswith("site-packages"))
+        (self.packages / "libraries.pth").write_text(libraries + "\n")
+        installing = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--python", str(venv / "bin" / "python"), *installing], check=True)
+        self.command = venv / "bin" / "rankwright"
+        self.folder = root / "somebody's folder"
+        (self.folder / "app").mkdir(parents=True)
+        for name in ("app/__init__.py", "core.py", "workers.py", "numpy.py", "alembic.py"):
+            (self.folder / name).write_text("raise SystemExit('this is another program')\n")
+        for path in sorted(root.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+        self.state = root / "state of the service"
+        self.state.mkdir(mode=0o700)
+        if os.getuid() == 0:
+            os.chown(self.state, USER, USER)
+
+    def words(self, *words: str) -> list[str]:
+        """The command line as another user, who has no home."""
+        return [*as_user(USER, USER), str(self.command), *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """A bare one."""
+        return {
+            "PATH": os.environ["PATH"],
+            "RANKWRIGHT_STATE_DIR": str(self.state),
+            "RANKWRIGHT_WARM_UP": "false",
+        }
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            self.words(*words),
+            cwd=self.folder,
+            env=self.environment | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Iterator[Installed]:
+    # Not in the folder of this run's user, into which another one may not look.
+    root = Path(tempfile.mkdtemp(prefix="a place with spaces "))
+    root.chmod(0o755)
+    installed = Installed(wheel, root)
+    # What this run of the tests has compiled already: the installed code is the same, and is read-only.
+    kernels = installed.state / "kernels"
+    kernels.mkdir(mode=0o755)
+    for folder in folders():
+        for kernel in folder.glob(f"*{SUFFIX}"):
+            shutil.copy2(kernel, kernels)
+    yield installed
+    for folder in [path for path in root.rglob("*") if path.is_dir()]:
+        folder.chmod(0o755)
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def client(installed: Installed) -> Iterator[ApiClient]:
+    """The service that the wheel's `rankwright serve` runs."""
+    log = installed.root / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            installed.words("serve", "--port", "0"),
+            cwd=installed.folder,
+            env=installed.environment,
+            stdout=out,
+            stderr=out,
+        )
+
+    def address() -> str | None:
+        assert process.poll() is None, log.read_text()
+        found = re.search(r"^ready at (\S+),", log.read_text(), re.MULTILINE)
+        return found and found[1]
+
+    try:
+        url = eventually(address, seconds=120)
+        key = (installed.state / "api-key").read_text().strip()
+        with ApiClient(url, key) as client:
+            yield client
+        process.terminate()
+        assert process.wait(60) == 0, log.read_text()
+        assert "Traceback" not in log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_service_of_an_installed_wheel(
+    client: ApiClient, installed: Installed, tmp_path: Path
+) -> None:
+    """A table becomes scores, though the folder is somebody else's and the code can be written by nobody."""
+    table = tmp_path / "table.csv"
+    table.write_bytes(csv_table(200))
+    fields = {"name": "table", "label": "y", "positive": "1"}
+    dataset = client.upload(table, fields, lambda sent: None)
+    assert dataset["status"] == "ready"
+    job = client.submit(
+        {
+            "dataset_id": dataset["id"],
+            "name": "model",
+            "algorithm": {"name": "rankboost", "n_rounds": 20},
+        }
+    )
+    model = demo.wait_for_job(client, job)["model_id"]
+    row = {f"x{j}": "0.5" for j in range(4)}
+    assert isinstance(client.model("model", "score", **row)["score"], float)
+
+    # The fonts are its own: the picture is the one that this checkout draws, letter by letter.
+    plot = f"/v1/models/{model}/plot?width=400&format="
+    drawn = client._answer("GET", plot + "svg").text
+    picture = client._answer("GET", plot + "png").content
+    assert "<text" in drawn
+    assert picture == to_png(drawn, 400)
+    assert picture != to_png(re.sub(r"<text.*?</text>", "", drawn), 400)
+
+    well = installed.run("doctor")
+    assert (well.returncode, well.stderr) == (0, ""), well.stdout
+    assert str(installed.state / "kernels") in well.stdout
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/console/sign-in"])
+def test_its_pages(client: ApiClient, path: str) -> None:
+    page = httpx.get(client.url + path)
+    assert page.status_code == 200
+    for address in set(re.findall(r'(?:src|href)="(/[^"]*static/[^"]+)"', page.text)):
+        assert httpx.get(client.url + address).status_code == 200
+
+
+MISSING = (
+    "app/console/templates/train.html",
+    "app/platform/migrations/versions/0021_browser_sessions.py",
+    "app/reports/fonts/Roboto-Regular.ttf",
+)
+
+
+def test_what_is_missing_is_named_at_the_start(installed: Installed) -> None:
+    aside = {installed.packages / name: installed.root / Path(name).name for name in MISSING}
+    state = {"RANKWRIGHT_STATE_DIR": str(installed.state / "another")}
+    folders = {path.parent for path in aside}
+    try:
+        for folder in folders:
+            folder.chmod(0o755)
+        for path, elsewhere in aside.items():
+            path.rename(elsewhere)
+        for words in (["serve", "--port", "0"], ["migrate"], ["doctor"]):
+            said = installed.run(*words, **state)
+            assert said.returncode == 1
+            assert f"not complete: {', '.join(MISSING)} missing" in said.stdout + said.stderr
+            assert "Traceback" not in said.stderr
+    finally:
+        for path, elsewhere in aside.items():
+            elsewhere.rename(path)
+        for folder in folders:
+            folder.chmod(0o555)
+
+
+def test_what_no_installer_has_listed_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "app", tmp_path / "app", ignore=shutil.ignore_patterns("*.py", "*.ttf"))
+    monkeypatch.setattr(installation, "ROOT", tmp_path)
+    fonts = [f"app/reports/fonts/Roboto-{name}.ttf" for name in ("Medium", "Regular")]
+    with pytest.raises(installation.Incomplete, match=", ".join(fonts)):
+        installation.check_files.__wrapped__()
