@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from app.console.api import ApiError
+from app.console.api import ApiError, at
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.http.forms import Fields
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -32,9 +32,9 @@ async def list_keys(page: PageDep) -> Response:
 
 
 async def _keys(
-    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    found = await page.api.get("/v1/keys", limit=50, after=page.asked("after"))
+    found = await page.api.get(at("/v1/keys"), limit=50, after=page.asked("after"))
     return page.show(
         "keys.html",
         200 if error is None else error["status"],
@@ -68,7 +68,7 @@ async def create_key(page: PageDep) -> Response:
         except ValueError:
             body["expires_in_seconds"] = days
     try:
-        made = await page.api.post("/v1/keys", body)
+        made = await page.api.post(at("/v1/keys"), body)
     except ApiError as error:
         if error.status == 403:
             raise
@@ -79,21 +79,21 @@ async def create_key(page: PageDep) -> Response:
 @router.post("/keys/{key_id}/rotate")
 async def rotate_key(key_id: str, page: PageDep) -> Response:
     """Make the key's successor; the key itself is good for a day more."""
-    made = await page.api.post(f"/v1/keys/{key_id}/rotate", {"grace_seconds": 86_400})
+    made = await page.api.post(at("/v1/keys", key_id, "rotate"), {"grace_seconds": 86_400})
     return page.show("key_made.html", made=made)
 
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke_key(key_id: str, page: PageDep) -> Response:
     """Revoke a key: also that behind the session, which then ends."""
-    await page.api.delete(f"/v1/keys/{key_id}")
+    await page.api.delete(at("/v1/keys", key_id))
     return page.go("/console/keys")
 
 
 @router.get("/audit")
 async def list_audit(page: PageDep) -> Response:
     """Every change that the owner's keys have made."""
-    found = await page.api.get("/v1/audit", limit=100, after=page.asked("after"))
+    found = await page.api.get(at("/v1/audit"), limit=100, after=page.asked("after"))
     return page.show("audit.html", found=found)
 
 
@@ -101,11 +101,11 @@ async def list_audit(page: PageDep) -> Response:
 async def read_health(page: PageDep) -> Response:
     """Whether each part is well; with the scope for it the queue and the workers."""
     try:
-        parts = (await page.api.get("/health/staffed"))["parts"]
+        parts = (await page.api.get(at("/health/staffed")))["parts"]
     except ApiError as error:  # 503: a part is away; the body is the same
         parts = error.body["parts"]
     try:
-        metrics = (await page.api.call("GET", "/metrics")).content.decode()
+        metrics = (await page.api.call("GET", at("/metrics"))).content.decode()
     except ApiError:
         return page.show("health.html", parts=parts, figures=None)
     return page.show("health.html", parts=parts, figures=_figures(metrics), states=STATES)

@@ -6,9 +6,9 @@ So a page sees and does what that key may over HTTP, no more: the same scopes, l
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NewType
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
@@ -18,8 +18,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.access.authentication import SESSION_KEY
 from app.http import problems
+from app.platform.errors import shown
 
 Query = Mapping[str, object]
+ApiPath = NewType("ApiPath", str)
+"""A path of the API, made by `at`."""
 
 
 @dataclass
@@ -41,6 +44,22 @@ class ApiError(Exception):
         return found
 
 
+def refusal(status: int, title: str, detail: str) -> ApiError:
+    """What the API would have said."""
+    return ApiError(status, {"title": title, "status": status, "detail": detail})
+
+
+def at(collection: str, *segments: str) -> ApiPath:
+    """The path of what is in a collection; each segment is an id or a name, and can lead to no other route.
+
+    Raises ApiError, 404, where a segment could not be one: a slash ends a segment, whether it is quoted or not.
+    """
+    for segment in segments:
+        if "/" in segment or segment in ("", ".", ".."):
+            raise refusal(404, "Not found", f"there is nothing with the id {shown(segment)}")
+    return ApiPath("/".join([collection, *segments]))
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the API answered."""
@@ -54,20 +73,25 @@ class Answer:
         return json.loads(self.content) if self.content else None
 
 
+_TOLD = ("retry-after", "connection")
+
+
 class Api:
     """The API, as the caller whose key has this SHA-256."""
 
     def __init__(self, request: Request, key: bytes) -> None:
         self._scope = request.scope
         self._key = key
+        self.told: dict[str, str] = {}
+        """Of the last refusal the headers that a page hands on."""
 
-    async def get(self, path: str, **query: object) -> Any:
+    async def get(self, path: ApiPath, **query: object) -> Any:
         """The JSON at a path; query parameters that are None are left out. Raises ApiError."""
         return (await self.call("GET", path, query=query)).json()
 
     async def post(
         self,
-        path: str,
+        path: ApiPath,
         body: object = None,
         *,
         query: Query | None = None,
@@ -76,22 +100,24 @@ class Api:
         """POST a body as JSON, and return the answer's. Raises ApiError."""
         return (await self.call("POST", path, body=body, query=query, headers=headers)).json()
 
-    async def put(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
+    async def put(
+        self, path: ApiPath, body: object, headers: Mapping[str, str] | None = None
+    ) -> Any:
         """PUT a body as JSON, and return the answer's. Raises ApiError."""
         return (await self.call("PUT", path, body=body, headers=headers)).json()
 
-    async def delete(self, path: str) -> None:
+    async def delete(self, path: ApiPath) -> None:
         """DELETE what is at a path. Raises ApiError."""
         await self.call("DELETE", path)
 
     async def call(
         self,
         method: str,
-        path: str,
+        path: ApiPath,
         *,
         query: Query | None = None,
         body: object = None,
-        content: bytes | None = None,
+        content: bytes | AsyncIterator[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask, and gather the answer. `content` is a body that is not JSON. Raises ApiError where the status is 400 or
@@ -103,12 +129,16 @@ class Api:
             **({} if body is None else {"content-type": "application/json"}),
             **(headers or {}),
         }
-        sent: list[bytes] = [content]
+        pieces = _of_bytes(content) if isinstance(content, bytes) else content
+        complete = False
 
         async def receive() -> Message:
-            if sent:
-                return {"type": "http.request", "body": sent.pop(), "more_body": False}
-            return {"type": "http.disconnect"}
+            nonlocal complete
+            if complete:
+                return {"type": "http.disconnect"}
+            piece = await anext(pieces, None)
+            complete = piece is None
+            return {"type": "http.request", "body": piece or b"", "more_body": not complete}
 
         start: Message = {}
         parts: list[bytes] = []
@@ -126,13 +156,14 @@ class Api:
             b"".join(parts),
         )
         if answer.status >= 400:
+            self.told = {name: answer.headers[name] for name in _TOLD if name in answer.headers}
             raise ApiError(answer.status, answer.json())
         return answer
 
     def stream(
         self,
         method: str,
-        path: str,
+        path: ApiPath,
         *,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
@@ -141,14 +172,16 @@ class Api:
         return _PassedOn(self, self._scope_of(method, path, query, dict(headers or {})))
 
     def download(
-        self, path: str, refused: Callable[[ApiError], Response], **query: object
+        self, path: ApiPath, refused: Callable[[ApiError], Response], **query: object
     ) -> Response:
         """A response with the file at a path, as it comes; or what `refused` makes of the API's error."""
         return _PassedOn(self, self._scope_of("GET", path, query, {}), refused)
 
     def _scope_of(
-        self, method: str, path: str, query: Query | None, headers: Mapping[str, str]
+        self, method: str, path: ApiPath, query: Query | None, headers: Mapping[str, str]
     ) -> Scope:
+        if "\0" in path or any("\0" in str(value) for value in (query or {}).values()):
+            raise refusal(400, "Malformed request", "the address must not hold NUL (%00)")
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         outer = self._scope
         return {
@@ -162,7 +195,8 @@ class Api:
             "root_path": "",
             "query_string": urlencode(asked, doseq=True).encode(),
             "headers": [
-                (name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()
+                (name.lower().encode(), value.encode("latin-1", "replace"))
+                for name, value in headers.items()
             ],
             "client": outer["client"],
             "server": outer["server"],
@@ -186,6 +220,10 @@ class Api:
         finally:
             if (release := scope.get("release")) is not None:  # the permit that the route took
                 release()
+
+
+async def _of_bytes(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 class _PassedOn(Response):

@@ -8,11 +8,12 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from app.access.authentication import needs
 from app.console import charts, samples
-from app.console.api import ApiError
+from app.console.api import ApiError, ApiPath, at
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.uploads import filled, send, send_form
+from app.console.uploads import send_form
 from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
@@ -39,7 +40,7 @@ async def list_datasets(page: PageDep) -> Response:
     """The owner's datasets, newest first."""
     name, latest = page.asked("name"), page.asked("latest")
     found = await page.api.get(
-        "/v1/datasets", name=name, latest=latest, after=page.asked("after"), limit=50
+        at("/v1/datasets"), name=name, latest=latest, after=page.asked("after"), limit=50
     )
     return page.show("datasets.html", found=found, name=name, latest=latest)
 
@@ -51,12 +52,13 @@ async def read_form(page: PageDep) -> Response:
 
 
 @router.post("")
+@needs("train")
 async def upload(page: PageDep) -> Response:
     """Take a table from the plain form."""
     try:
-        dataset_id = await send_form(page, "POST", "/v1/datasets")
+        dataset_id = await send_form(page, "POST", at("/v1/datasets"))
     except ApiError as error:
-        return _show_form(page, filled(await page.form()), error)
+        return _show_form(page, page.filled(), error)
     return page.go(f"/console/datasets/{dataset_id}")
 
 
@@ -65,7 +67,14 @@ async def upload_sample(page: PageDep) -> Response:
     """Upload a made-up table."""
     fields = {"name": samples.NAME, "label": samples.LABEL, "positive": samples.POSITIVE}
     content = samples.customers()
-    dataset_id = await send(page, "POST", "/v1/datasets", content, "customers.csv", fields)
+    answer = await page.api.call(
+        "POST",
+        at("/v1/datasets"),
+        query=fields,
+        content=content,
+        headers={"content-type": "text/csv"},
+    )
+    dataset_id = answer.json()["id"]
     return page.go(f"/console/datasets/{dataset_id}")
 
 
@@ -100,24 +109,26 @@ async def read_dataset_now(dataset_id: str, page: PageDep) -> Response:
 @router.get("/{dataset_id}/profile")
 async def read_profile(dataset_id: str, page: PageDep) -> Response:
     """The API's own page of the profile."""
-    return page.download(f"/v1/datasets/{dataset_id}/profile", format="html")
+    return page.download(at("/v1/datasets", dataset_id, "profile"), format="html")
 
 
 @router.post("/{dataset_id}/versions")
+@needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
     """Take another version from the plain form."""
     try:
-        made = await send_form(page, "POST", f"/v1/datasets/{dataset_id}/versions")
+        made = await send_form(page, "POST", at("/v1/datasets", dataset_id, "versions"))
     except ApiError as error:
         return await _show(page, dataset_id, "dataset.html", error)
     return page.go(f"/console/datasets/{made}")
 
 
 @router.post("/{dataset_id}/pairs")
+@needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
     """Take the pairs of a dataset of items from the plain form."""
     try:
-        await send_form(page, "PUT", f"/v1/datasets/{dataset_id}/pairs")
+        await send_form(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
     except ApiError as error:
         return await _show(page, dataset_id, "dataset.html", error)
     return page.go(f"/console/datasets/{dataset_id}")
@@ -127,7 +138,7 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
     """Delete one version."""
     try:
-        await page.api.delete(f"/v1/datasets/{dataset_id}")
+        await page.api.delete(at("/v1/datasets", dataset_id))
     except ApiError as error:
         if error.status == 404:
             raise
@@ -138,12 +149,11 @@ async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
 async def _show(
     page: Page, dataset_id: str, template: str, error: ApiError | None = None
 ) -> Response:
-    path = f"/v1/datasets/{dataset_id}"
-    dataset = await page.api.get(path)
+    dataset = await page.api.get(at("/v1/datasets", dataset_id))
     versions, preview, profile = await asyncio.gather(
-        page.api.get(f"{path}/versions", limit=50),
-        _if_ready(page, dataset, f"{path}/preview", limit=10),
-        _if_ready(page, dataset, f"{path}/profile"),
+        page.api.get(at("/v1/datasets", dataset_id, "versions"), limit=50),
+        _if_ready(page, dataset, at("/v1/datasets", dataset_id, "preview"), limit=10),
+        _if_ready(page, dataset, at("/v1/datasets", dataset_id, "profile")),
     )
     looked_at = {} if profile is None else {each["name"]: each for each in profile["columns"]}
     return page.show(
@@ -165,7 +175,7 @@ async def _show(
     )
 
 
-async def _if_ready(page: Page, dataset: dict[str, Any], path: str, **query: object) -> Any:
+async def _if_ready(page: Page, dataset: dict[str, Any], path: ApiPath, **query: object) -> Any:
     """What there is of a table that was read; None where it is not, or its file is away."""
     if dataset["status"] != "ready":
         return None

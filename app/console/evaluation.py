@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import ApiError
+from app.console.api import ApiError, at
 from app.console.charts import Estimate
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.http.forms import Fields
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -23,8 +23,8 @@ MOST_LISTED = 200
 
 async def choices(page: Page) -> dict[str, Any]:
     """The models and datasets that a form offers, the newest first."""
-    models = await page.api.get("/v1/models", limit=MOST_LISTED)
-    datasets = await page.api.get("/v1/datasets", limit=MOST_LISTED)
+    models = await page.api.get(at("/v1/models"), limit=MOST_LISTED)
+    datasets = await page.api.get(at("/v1/datasets"), limit=MOST_LISTED)
     ready = [each for each in datasets["data"] if each["status"] == "ready"]
     return {"models": models["data"], "datasets": ready}
 
@@ -36,9 +36,9 @@ async def list_comparisons(page: PageDep) -> Response:
 
 
 async def _comparisons(
-    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    found = await page.api.get("/v1/comparisons", limit=50, after=page.asked("after"))
+    found = await page.api.get(at("/v1/comparisons"), limit=50, after=page.asked("after"))
     offered = await choices(page) if page.can("train") else {}
     asked = page.request.query_params
     chosen = given.getlist("models") if given else asked.getlist("models")
@@ -64,7 +64,7 @@ async def create_comparison(page: PageDep) -> Response:
     if window := _window(form):
         body["windows"] = [{"fpr_min": 0.0, "fpr_max": 1.0}, window]
     try:
-        made = await page.api.post("/v1/comparisons", body)
+        made = await page.api.post(at("/v1/comparisons"), body)
     except ApiError as error:
         if error.status == 403:
             raise
@@ -75,7 +75,7 @@ async def create_comparison(page: PageDep) -> Response:
 @router.get("/comparisons/{comparison_id}")
 async def read_comparison(comparison_id: str, page: PageDep) -> Response:
     """Areas, curves and paired differences."""
-    found = await page.api.get(f"/v1/comparisons/{comparison_id}")
+    found = await page.api.get(at("/v1/comparisons", comparison_id))
     names = {each["model_id"]: f"{each['name']}:{each['version']}" for each in found["models"]}
     windows = [_drawn(window, names) for window in (found["result"] or {}).get("windows", ())]
     drawn = await _curves(page, names) if windows else []
@@ -94,7 +94,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
 @router.post("/comparisons/{comparison_id}/delete")
 async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
     """Delete a comparison."""
-    await page.api.delete(f"/v1/comparisons/{comparison_id}")
+    await page.api.delete(at("/v1/comparisons", comparison_id))
     return page.go("/console/comparisons")
 
 
@@ -134,14 +134,14 @@ async def _curves(page: Page, names: dict[str, str]) -> list[tuple[str, list[tup
     drawn = []
     for model_id, name in list(names.items())[:8]:
         try:
-            roc = await page.api.get(f"/v1/models/{model_id}/roc", max_points=CURVE_POINTS)
+            roc = await page.api.get(at("/v1/models", model_id, "roc"), max_points=CURVE_POINTS)
         except ApiError:
             continue
         drawn.append((name, [(point["fpr"], point["tpr"]) for point in roc["points"]]))
     return drawn
 
 
-def _window(form: FormData) -> dict[str, Any] | None:
+def _window(form: Fields) -> dict[str, Any] | None:
     """The window that was asked for. What is no number goes to the API as it is: it says what is wrong."""
     given = str(form.get("fpr_max", "")).strip()
     if not given:
@@ -159,17 +159,17 @@ async def list_evaluations(page: PageDep) -> Response:
 
 
 async def _evaluations(
-    page: Page, error: dict[str, Any] | None = None, given: FormData | None = None
+    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     model_id = page.asked("model_id")
     limit = MOST_LISTED if model_id else 50
     found = await page.api.get(
-        "/v1/evaluations", limit=limit, after=page.asked("after"), model_id=model_id
+        at("/v1/evaluations"), limit=limit, after=page.asked("after"), model_id=model_id
     )
     offered = await choices(page) if page.can("train") else {}
     drawn = None
     if model_id and (estimates := _areas(found["data"])):
-        metrics = await page.api.get(f"/v1/models/{model_id}/metrics")
+        metrics = await page.api.get(at("/v1/models", model_id, "metrics"))
         own = metrics.get("auc") or {}
         drawn = charts.over_time(estimates, "Area over time", reference=own.get("value"))
     return page.show(
@@ -211,7 +211,7 @@ async def create_evaluation(page: PageDep) -> Response:
     if window := _window(form):
         body["windows"] = [window]
     try:
-        made = await page.api.post("/v1/evaluations", body)
+        made = await page.api.post(at("/v1/evaluations"), body)
     except ApiError as error:
         if error.status == 403:
             raise
@@ -222,10 +222,12 @@ async def create_evaluation(page: PageDep) -> Response:
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """The figures on the dataset, and what has changed since validation."""
-    found = await page.api.get(f"/v1/evaluations/{evaluation_id}")
+    found = await page.api.get(at("/v1/evaluations", evaluation_id))
     drawn = None
     if found["kind"] == "bipartite" and found["status"] == "ready":
-        roc = await page.api.get(f"/v1/evaluations/{evaluation_id}/roc", max_points=CURVE_POINTS)
+        roc = await page.api.get(
+            at("/v1/evaluations", evaluation_id, "roc"), max_points=CURVE_POINTS
+        )
         points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
         drawn = charts.curves([(found["dataset_name"], points)], "ROC curve on this dataset")
     return page.show("evaluation.html", found=found, figures=_figures(found), curve=drawn)
@@ -253,5 +255,5 @@ def _figures(evaluation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 @router.post("/evaluations/{evaluation_id}/delete")
 async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Delete an evaluation."""
-    await page.api.delete(f"/v1/evaluations/{evaluation_id}")
+    await page.api.delete(at("/v1/evaluations", evaluation_id))
     return page.go("/console/evaluations")

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import ApiError
+from app.console.api import ApiError, at
 from app.console.rendering import number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 
@@ -40,7 +40,7 @@ _MADE: Mapping[str, tuple[str, str]] = {
 async def list_jobs(page: PageDep) -> Response:
     """The owner's jobs of a kind, newest first."""
     asked = {name: page.asked(name) for name in ("kind", "state", "dataset_id")}
-    found = await page.api.get("/v1/jobs", **asked, after=page.asked("after"), limit=50)
+    found = await page.api.get(at("/v1/jobs"), **asked, after=page.asked("after"), limit=50)
     kept = {name: value for name, value in asked.items() if value is not None}
     return page.show(
         "jobs.html",
@@ -73,7 +73,7 @@ async def follow(job_id: str, page: PageDep) -> Response:
     last = page.request.headers.get("last-event-id")
     if last is not None:
         headers["last-event-id"] = last
-    path = f"/v1/jobs/{job_id}/events"
+    path = at("/v1/jobs", job_id, "events")
     return page.api.stream("GET", path, query={"after": page.asked("after")}, headers=headers)
 
 
@@ -92,7 +92,7 @@ async def retry(job_id: str, page: PageDep) -> Response:
 
 async def _ask(page: Page, job_id: str, what: str, keep: str | None = None) -> Response:
     try:
-        job = await page.api.post(f"/v1/jobs/{job_id}/{what}", query={"keep": keep})
+        job = await page.api.post(at("/v1/jobs", job_id, what), query={"keep": keep})
     except ApiError as error:
         if error.status in (403, 404):
             raise
@@ -101,11 +101,11 @@ async def _ask(page: Page, job_id: str, what: str, keep: str | None = None) -> R
 
 
 async def _show(page: Page, job_id: str, template: str, error: ApiError | None = None) -> Response:
-    job = await page.api.get(f"/v1/jobs/{job_id}")
+    job = await page.api.get(at("/v1/jobs", job_id))
     after = max(0, job["last_event"] - EVENTS)
     if (given := page.asked("events_after")) is not None and given.isdecimal():
         after = int(given[:18])
-    events = await page.api.get(f"/v1/jobs/{job_id}/events", after=after, limit=EVENTS)
+    events = await page.api.get(at("/v1/jobs", job_id, "events"), after=after, limit=EVENTS)
     made = [
         (f"/console/{where}/{job[name]}", title)
         for name, (where, title) in _MADE.items()
@@ -197,7 +197,7 @@ async def _again(page: Page, job: Json) -> str | None:
     """The address of the training form, filled in as this job was."""
     if not page.can("train") or not page.can("read"):
         return None
-    algorithms = await page.api.get("/v1/algorithms")
+    algorithms = await page.api.get(at("/v1/algorithms"))
     name = job["algorithm"]["name"]
     known = next((each for each in algorithms["data"] if each["name"] == name), None)
     properties = {} if known is None else known["parameters"]["properties"]

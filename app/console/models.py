@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, Response
 
 from app.console import charts
-from app.console.api import ApiError
+from app.console.api import ApiError, ApiPath, at, refusal
 from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.http.forms import Fields
 from app.http.static import POLICY
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -47,7 +47,7 @@ async def read_models(page: PageDep) -> Response:
     """List the models, newest first."""
     name, problem = page.asked("name"), None
     try:
-        found = await page.api.get("/v1/models", name=name, after=page.asked("after"))
+        found = await page.api.get(at("/v1/models"), name=name, after=page.asked("after"))
     except ApiError as error:
         found, problem = {"data": [], "has_more": False, "next": None}, error.body
     address = "/console/models" + (f"?name={quote(name, safe='')}" if name else "")
@@ -70,11 +70,11 @@ async def read_model(page: PageDep, ref: str) -> Response:
 async def _show_model(
     page: Page, ref: str, status: int = 200, problem: Json | None = None
 ) -> Response:
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     on = page.asked("on") or "validation"
     metrics, missing = None, None
     try:
-        metrics = await page.api.get(_path(model["id"], "metrics"), on=on)
+        metrics = await page.api.get(at("/v1/models", model["id"], "metrics"), on=on)
     except ApiError as error:
         if error.status != 404:
             raise
@@ -104,16 +104,16 @@ async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
     terms = {name: page.asked(name) for name in TERMS}
     cuts, problem = await _cuts(page, model["id"], on, terms)
     shape = await page.api.get(
-        _path(model["id"], "roc"), on=on, max_points=CURVE_POINTS, band="pointwise"
+        at("/v1/models", model["id"], "roc"), on=on, max_points=CURVE_POINTS, band="pointwise"
     )
-    by, at = page.asked("by"), page.asked("at")
+    by, asked_at = page.asked("by"), page.asked("at")
     asked, refused = None, None
     if by in ("fpr", "tpr", "threshold", "cost"):
-        rate = {} if by == "cost" else {by: at}
+        rate = {} if by == "cost" else {by: asked_at}
         given = {} if problem else terms
         try:
             asked = await page.api.get(
-                _path(model["id"], "operating-point"), on=on, **rate, **given
+                at("/v1/models", model["id"], "operating-point"), on=on, **rate, **given
             )
         except ApiError as error:
             refused = error.body
@@ -132,7 +132,7 @@ async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
         "terms": terms,
         "problem": problem,
         "by": by or "fpr",
-        "at": at or "",
+        "at": asked_at or "",
         "asked": asked,
         "refused": refused,
     }
@@ -142,7 +142,7 @@ async def _cuts(
     page: Page, model_id: str, on: str, terms: Mapping[str, str | None]
 ) -> tuple[Json, Json | None]:
     """The cuts, and what was wrong with the terms: then the cuts go without them."""
-    path = _path(model_id, "operating-points")
+    path = at("/v1/models", model_id, "operating-points")
     try:
         return await page.api.get(path, on=on, points=CUTS, **terms), None
     except ApiError as error:
@@ -224,8 +224,8 @@ async def read_cuts(page: PageDep, ref: str) -> Response:
     """The table of cuts under other costs, for the slider; the API's own words where these will not do."""
     on = page.asked("on") or "validation"
     model, metrics, (cuts, problem) = await asyncio.gather(
-        page.api.get(_path(ref)),
-        page.api.get(_path(ref, "metrics"), on=on),
+        page.api.get(at("/v1/models", ref)),
+        page.api.get(at("/v1/models", ref, "metrics"), on=on),
         _cuts(page, ref, on, {name: page.asked(name) for name in TERMS}),
     )
     start = _start(cuts, model["objective"])
@@ -238,14 +238,14 @@ async def read_cuts(page: PageDep, ref: str) -> Response:
 async def _show_part(page: Page, ref: str, name: str, status: int = 200, **values: Any) -> Response:
     """A part of a model's page: by itself for the script, else as a page of its own."""
     if "model" not in values:
-        values["model"] = await page.api.get(_path(ref))
+        values["model"] = await page.api.get(at("/v1/models", ref))
     template = f"model_{name}.html"
     if "hx-request" in page.request.headers:
         return page.show(template, status, alone=False, **values)
     return page.show("model_part.html", status, part=template, alone=True, **values)
 
 
-async def _or_words(page: Page, path: str, **query: object) -> tuple[Any, str | None]:
+async def _or_words(page: Page, path: ApiPath, **query: object) -> tuple[Any, str | None]:
     """What is at a path; or, where the model has no such thing, the API's words for that."""
     try:
         return await page.api.get(path, **query), None
@@ -258,9 +258,9 @@ async def _or_words(page: Page, path: str, **query: object) -> tuple[Any, str | 
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, ref: str) -> Response:
     """Which features matter."""
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     label = _label(page, model)
-    found, words = await _or_words(page, _path(model["id"], "importance"), label=label)
+    found, words = await _or_words(page, at("/v1/models", model["id"], "importance"), label=label)
     chart = None
     if found is not None:
         values = [(each["name"], each["importance"]) for each in found["features"][:20]]
@@ -280,15 +280,15 @@ async def read_importance(page: PageDep, ref: str) -> Response:
 @router.get("/{ref}/dependence")
 async def read_dependence(page: PageDep, ref: str) -> Response:
     """How mean scores go with a feature."""
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     label = _label(page, model)
     feature = page.asked("feature")
     if feature is None:  # begin with what matters most
-        ranked, _ = await _or_words(page, _path(model["id"], "importance"), label=label)
+        ranked, _ = await _or_words(page, at("/v1/models", model["id"], "importance"), label=label)
         named = (ranked or {"features": []})["features"] or model["features"]
         feature = named[0]["name"]
     found, words = await _or_words(
-        page, _path(model["id"], "partial-dependence"), feature=feature, label=label
+        page, at("/v1/models", model["id"], "partial-dependence"), feature=feature, label=label
     )
     chart = None
     if found is not None:
@@ -339,8 +339,8 @@ def _label(page: Page, model: Json) -> str | None:
 @router.get("/{ref}/structure")
 async def read_structure(page: PageDep, ref: str) -> Response:
     """What it is made of: a tree as a drawing and as text, rules as a table, anything else as the API tells it."""
-    model = await page.api.get(_path(ref))
-    path = _path(model["id"], "structure")
+    model = await page.api.get(at("/v1/models", ref))
+    path = at("/v1/models", model["id"], "structure")
     tree, found, shown = None, None, ""
     try:
         tree = (await page.api.call("GET", path, query={"format": "text"})).content.decode()
@@ -374,8 +374,8 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 @router.get("/{ref}/controls")
 async def read_controls(page: PageDep, ref: str) -> Response:
     """The model beside plain algorithms on the same divisions of the data."""
-    model = await page.api.get(_path(ref))
-    found, words = await _or_words(page, _path(model["id"], "controls"))
+    model = await page.api.get(at("/v1/models", ref))
+    found, words = await _or_words(page, at("/v1/models", model["id"], "controls"))
     drawn: list[tuple[Json, Markup]] = []
     better: list[str] = []
     for window in (found or {"windows": []})["windows"]:
@@ -402,16 +402,16 @@ async def read_controls(page: PageDep, ref: str) -> Response:
 @router.get("/{ref}/leaderboard")
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
     """What `auto` has tried."""
-    model = await page.api.get(_path(ref))
-    found, words = await _or_words(page, _path(model["id"], "leaderboard"))
+    model = await page.api.get(at("/v1/models", ref))
+    found, words = await _or_words(page, at("/v1/models", model["id"], "leaderboard"))
     return await _show_part(page, ref, "leaderboard", model=model, found=found, words=words)
 
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, ref: str) -> Response:
     """What can be said of rows to come."""
-    model = await page.api.get(_path(ref))
-    found, words = await _or_words(page, _path(model["id"], "bounds"))
+    model = await page.api.get(at("/v1/models", ref))
+    found, words = await _or_words(page, at("/v1/models", model["id"], "bounds"))
     return await _show_part(page, ref, "bounds", model=model, found=found, words=words)
 
 
@@ -424,15 +424,16 @@ async def read_aliases(page: PageDep, ref: str) -> Response:
 async def _show_aliases(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, entered: str = ""
 ) -> Response:
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     name = model["name"]
-    found = await page.api.get(_path(name, "aliases"), limit=MOST_ALIASES)
+    found = await page.api.get(at("/v1/models", name, "aliases"), limit=MOST_ALIASES)
     aliases = [
-        await page.api.get(_path(name, f"aliases/{each['alias']}")) for each in found["data"]
+        await page.api.get(at("/v1/models", name, "aliases", each["alias"]))
+        for each in found["data"]
     ]
     versions = {
         each["id"]: each["version"]
-        for each in (await page.api.get("/v1/models", name=name, limit=200))["data"]
+        for each in (await page.api.get(at("/v1/models"), name=name, limit=200))["data"]
     }
     return await _show_part(
         page,
@@ -453,13 +454,16 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     """Point an alias at this model: `revision` is what the page had seen of it; without one it is new."""
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     seen = {"If-Match": f'"{revision}"'} if revision else {"If-None-Match": "*"}
     try:
-        if not alias or "/" in alias:  # it would name another address
-            raise _invalid(f"an alias must not be empty or have a slash, got {alias[:100]!r}")
+        if not alias or "/" in alias:
+            rule = f"an alias must not be empty or have a slash, got {alias[:100]!r}"
+            raise refusal(422, "Invalid request", rule)
         await page.api.put(
-            _path(model["name"], f"aliases/{alias}"), {"model_id": model["id"]}, headers=seen
+            at("/v1/models", model["name"], "aliases", alias),
+            {"model_id": model["id"]},
+            headers=seen,
         )
     except ApiError as error:
         if error.status not in (404, 412, 422):
@@ -472,7 +476,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
 async def delete_model(page: PageDep, ref: str) -> Response:
     """Delete it, and show the list; or the page again, with what is in the way."""
     try:
-        await page.api.delete(_path(ref))
+        await page.api.delete(at("/v1/models", ref))
     except ApiError as error:
         if error.status != 409:
             raise
@@ -484,22 +488,20 @@ async def delete_model(page: PageDep, ref: str) -> Response:
 async def download(page: PageDep, ref: str, name: str) -> Response:
     """The report, the artifact, every point of the curve and the like, as the API has them."""
     if name not in DOWNLOADS:
-        raise ApiError(
-            404, {"title": "Not found", "detail": f"there is no download {name[:100]!r}"}
-        )
+        raise refusal(404, "Not found", f"there is no download {name[:100]!r}")
     part, query = DOWNLOADS[name]
     asked = query | ({"on": page.asked("on") or "validation"} if part == "roc" else {})
     if name == "tree.svg":
-        answer = await page.api.call("GET", _path(ref, part), query=asked)
+        answer = await page.api.call("GET", at("/v1/models", ref, part), query=asked)
         headers = {"Content-Security-Policy": POLICY + "; sandbox", "Cache-Control": "no-cache"}
         return Response(answer.content, media_type="image/svg+xml", headers=headers)
-    return page.api.stream("GET", _path(ref, part), query=asked)
+    return page.api.stream("GET", at("/v1/models", ref, part), query=asked)
 
 
 @router.get("/{ref}/score")
 async def read_score(page: PageDep, ref: str) -> Response:
     """The form that scores a row, filled with one of the dataset where it is still there."""
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     return await _show_score(page, model, await _example(page, model))
 
 
@@ -507,7 +509,7 @@ async def read_score(page: PageDep, ref: str) -> Response:
 async def score_row(page: PageDep, ref: str) -> Response:
     """Score the row that was entered, with the reasons where the model can give them."""
     form = await page.form()
-    model = await page.api.get(_path(ref))
+    model = await page.api.get(at("/v1/models", ref))
     label = str(form.get("label", "")) or None
     entered = _entered(form, model["features"])
     status, problem, answer = 200, None, None
@@ -562,7 +564,7 @@ async def _example(page: Page, model: Json) -> dict[str, str]:
     if not page.can("read"):
         return {}
     try:
-        found = await page.api.get(f"/v1/datasets/{model['dataset_id']}/preview", limit=1)
+        found = await page.api.get(at("/v1/datasets", model["dataset_id"], "preview"), limit=1)
     except ApiError:
         return {}
     row = dict(zip(found["columns"], found["data"][0], strict=True)) if found["data"] else {}
@@ -580,21 +582,25 @@ def _field(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _entered(form: FormData, features: Sequence[Json]) -> dict[str, str]:
+def _entered(form: Fields, features: Sequence[Json]) -> dict[str, str]:
     if "row" in form:
         return {"": str(form["row"])}
     return {each["name"]: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
 
 
-def _row(form: FormData, features: Sequence[Json]) -> Json:
+def _row(form: Fields, features: Sequence[Json]) -> Json:
     """The row as the API takes it; what is no number stays text, so that the API says so."""
     if "row" in form:
         try:
             row = json.loads(str(form["row"]))
         except (ValueError, RecursionError) as error:
-            raise _invalid(f"the row is not JSON: {error}") from None
+            raise refusal(422, "Invalid request", f"the row is not JSON: {error}") from None
         if not isinstance(row, dict):
-            raise _invalid("the row must be a JSON object: each feature's name with its value")
+            raise refusal(
+                422,
+                "Invalid request",
+                "the row must be a JSON object: each feature's name with its value",
+            )
         return row
     row = {}
     for name, entered in _entered(form, features).items():
@@ -618,14 +624,10 @@ def _value(text: str, kind: str) -> object:
     return text
 
 
-def _invalid(detail: str) -> ApiError:
-    return ApiError(422, {"title": "Invalid request", "status": 422, "detail": detail})
-
-
 async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json:
     """Score, place on the curve and reasons; without reasons where the model's scores are no sums of parts."""
     rows = {"rows": [row]}
-    scores = await page.api.post(_path(model["id"], "score"), rows)
+    scores = await page.api.post(at("/v1/models", model["id"], "score"), rows)
     labels = scores.get("labels")
     answer: Json = {
         "score": scores["scores"][0] if labels is None else None,
@@ -638,7 +640,7 @@ async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json
     }
     try:
         explained = await page.api.post(
-            _path(model["id"], "explain"),
+            at("/v1/models", model["id"], "explain"),
             rows,
             query={"label": None if labels is None else label or labels[0]},
         )
@@ -648,11 +650,6 @@ async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json
         return answer | {"why_not": error.detail}
     reasons = explained["explanations"][0]
     return answer | {"contributions": reasons["contributions"], "offset": reasons["offset"]}
-
-
-def _path(ref: str, part: str = "") -> str:
-    """A path of the API. `Api` quotes it."""
-    return f"/v1/models/{ref}" + (f"/{part}" if part else "")
 
 
 def _page(ref: str) -> str:

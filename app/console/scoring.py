@@ -8,11 +8,12 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import ApiError
+from app.access.authentication import needs
+from app.console.api import ApiError, at
 from app.console.datasets import CHOICES
 from app.console.evaluation import choices
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.uploads import filled, send_form
+from app.console.uploads import send_form
 from app.http.dependencies import context_of
 
 router = APIRouter(
@@ -34,7 +35,7 @@ async def _list(
     *,
     of_rows: bool = False,
 ) -> Response:
-    found = await page.api.get("/v1/batch-scores", limit=50, after=page.asked("after"))
+    found = await page.api.get(at("/v1/batch-scores"), limit=50, after=page.asked("after"))
     described = page.request.app.openapi()["paths"]["/v1/batch-scores"]["post"]["parameters"]
     offered = await choices(page) if page.can("read") else {"models": [], "datasets": []}
     return page.show(
@@ -63,7 +64,7 @@ async def score_dataset(page: PageDep) -> Response:
     if keep := [name.strip() for name in str(form.get("keep", "")).split(",") if name.strip()]:
         body["keep"] = keep
     try:
-        made = await page.api.post("/v1/batch-scores", body)
+        made = await page.api.post(at("/v1/batch-scores"), body)
     except ApiError as error:
         if error.status == 403:
             raise
@@ -72,32 +73,33 @@ async def score_dataset(page: PageDep) -> Response:
 
 
 @router.post("/rows")
+@needs("score")
 async def score_rows(page: PageDep) -> Response:
     """Have the rows of a table scored that the plain form brings."""
     try:
-        made = await send_form(page, "POST", "/v1/batch-scores")
+        made = await send_form(page, "POST", at("/v1/batch-scores"))
     except ApiError as error:
         if error.status == 403:
             raise
-        return await _list(page, error.body, filled(await page.form()), of_rows=True)
+        return await _list(page, error.body, page.filled(), of_rows=True)
     return page.go(f"/console/batch-scores/{made}")
 
 
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     """State, columns and downloads."""
-    found = await page.api.get(f"/v1/batch-scores/{batch_id}")
+    found = await page.api.get(at("/v1/batch-scores", batch_id))
     return page.show("batch_score.html", found=found)
 
 
 @router.get("/{batch_id}/result.{kind}")
 async def download(batch_id: str, kind: str, page: PageDep) -> Response:
     """The scores as a file."""
-    return page.download(f"/v1/batch-scores/{batch_id}/result", format=kind)
+    return page.download(at("/v1/batch-scores", batch_id, "result"), format=kind)
 
 
 @router.post("/{batch_id}/delete")
 async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
     """Delete batch scores."""
-    await page.api.delete(f"/v1/batch-scores/{batch_id}")
+    await page.api.delete(at("/v1/batch-scores", batch_id))
     return page.go("/console/batch-scores")

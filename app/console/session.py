@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.access import sessions
-from app.access.authentication import authenticator_of
-from app.console.api import Api, ApiError
+from app.access.authentication import authenticator_of, scope_of
+from app.console.api import Api, ApiError, ApiPath
 from app.console.rendering import render
 from app.http import problems
 from app.http.dependencies import Context, ContextDep, context_of
+from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
 from app.platform.errors import Forbidden, ServiceError
@@ -31,7 +32,10 @@ HOME = "/console"
 SIGN_IN = "/console/sign-in"
 COOKIE = "rankwright_session"
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
+MAX_FORM_BYTES, MAX_SIGN_IN_BYTES = 1 << 20, 1 << 15
 _SAFE = ("GET", "HEAD")
+_ADDRESS = re.compile(rf"{HOME}(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[!-\[\]-~]*)?")
+_PATH_OF = re.compile(r"https?://[^/?#]+(?P<path>/[^?#]*)")
 
 
 @dataclass
@@ -43,18 +47,54 @@ class Page:
     owner: str
     scopes: frozenset[str]
     token: str
+    _fields: Fields | None = None
+    table: TableForm | None = None
 
     def can(self, scope: str) -> bool:
         """Whether the key has this scope: what it may not do is not shown."""
         return scope in self.scopes
 
+    def check_scope(self, scope: str | None) -> None:
+        """Raise Forbidden if the key lacks the scope that a route names. Those that bring tables name it, so that no
+        table comes in vain.
+        """
+        if scope is not None and scope not in self.scopes:
+            has = ", ".join(sorted(self.scopes))
+            raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
+
     def asked(self, name: str) -> str | None:
         """A query parameter; None where it is absent or empty."""
         return self.request.query_params.get(name) or None
 
-    async def form(self) -> FormData:
-        """The fields of the form that was sent."""
-        return await self.request.form()
+    async def form(self) -> Fields:
+        """The fields of the form that was sent. Raises UnsupportedMedia, TooLarge or Malformed."""
+        if self._fields is None:
+            self._fields = await read_fields(self.request, MAX_FORM_BYTES)
+        return self._fields
+
+    def filled(self) -> dict[str, str]:
+        """The fields of the form that hold something, as far as they have come, but for the token."""
+        fields = (self._fields or {}) if self.table is None else self.table.fields
+        return {name: value for name, value in fields.items() if value and name != CSRF_FIELD}
+
+    async def check_sender(self, *, of_table: bool) -> None:
+        """Raise Forbidden unless a page of this session sent the request.
+
+        A form's token stands in its body: of one that brings a table nothing is read from the table's beginning on.
+        """
+        given = self.request.headers.get(CSRF_HEADER)
+        if of_table and media_type_of(self.request) == FORM:
+            self.table = TableForm(self.request)
+            if given is None:
+                given = await self.table.read_token()
+        elif given is None:
+            given = (await self.form()).get(CSRF_FIELD, "")
+        self.check_token(given)
+
+    def check_token(self, given: str) -> None:
+        """Raise Forbidden unless this is the session's token."""
+        if not sessions.is_csrf_token(self.token, given):
+            raise _other_page()
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page made of a template. A fragment is shown the same way."""
@@ -67,7 +107,7 @@ class Page:
             **values,
         )
 
-    def download(self, path: str, **query: object) -> Response:
+    def download(self, path: ApiPath, **query: object) -> Response:
         """The API's file at a path; its error as a page."""
         return self.api.download(
             path, lambda error: self.show("error.html", error.status, error=error.body), **query
@@ -80,7 +120,11 @@ class Page:
 
 def answer(template: str, status: int = 200, **values: Any) -> Response:
     """A page as a response with the console's content security policy."""
-    return CompressedPage(render(template, **values), status, {"Content-Security-Policy": POLICY})
+    text = render(template, **values)
+    # A caller's lone surrogates come back in the API's words; UTF-8 cannot hold them.
+    return CompressedPage(
+        text.encode("utf-8", "replace"), status, {"Content-Security-Policy": POLICY}
+    )
 
 
 def nothing_here(request: Request, problem: Mapping[str, Any]) -> Response:
@@ -112,25 +156,41 @@ class ConsoleRoute(APIRoute):
             )
             try:
                 if request.method not in _SAFE:
-                    await _check_origin(request, token)
-                return await handle(request)
+                    with context.requests.hold(key.owner):  # a slow body holds a place
+                        page.check_scope(scope_of(self.endpoint))
+                        check_site(request)
+                        await self.check_sender(page)
+                response = await handle(request)
             except ApiError as error:
                 if error.status == 401:  # the key ended a moment ago
                     return _ask_to_sign_in(request)
-                return page.show("error.html", error.status, error=error.body)
+                response = page.show("error.html", error.status, error=error.body)
             except ServiceError as error:
-                return page.show(
-                    "error.html", error.status, error={"title": error.title, "detail": error.detail}
-                )
-            except HTTPException as error:  # a body that is too large or too slow, or no form
+                shown = {"title": error.title, "detail": error.detail}
+                response = page.show("error.html", error.status, error=shown)
+                response.headers.update(error.headers)
+            except HTTPException as error:  # a body that is too large or too slow
                 refused = problems.of_http_exception(request, error)
-                shown = page.show(
-                    "error.html", error.status_code, error=json.loads(bytes(refused.body))
-                )
-                shown.headers.update(error.headers or {})
-                return shown
+                body = json.loads(bytes(refused.body))
+                response = page.show("error.html", error.status_code, error=body)
+                response.headers.update(error.headers or {})
+            if response.status_code >= 400:
+                response.headers.update(page.api.told)
+            return response
 
         return guarded
+
+    async def check_sender(self, page: Page) -> None:
+        """Raise Forbidden unless a page of the session sent the request, by a script or by a form."""
+        await page.check_sender(of_table=scope_of(self.endpoint) is not None)
+
+
+class PassingRoute(ConsoleRoute):
+    """A route that hands the body to the API unread: the session's token must stand in a header."""
+
+    async def check_sender(self, page: Page) -> None:
+        """Raise Forbidden unless a script of the session's pages sent the request."""
+        page.check_token(page.request.headers.get(CSRF_HEADER, ""))
 
 
 def _page_of(request: Request) -> Page:
@@ -141,30 +201,78 @@ def _page_of(request: Request) -> Page:
 PageDep = Annotated[Page, Depends(_page_of)]
 
 
-async def _check_origin(request: Request, token: str) -> None:
-    """Raise Forbidden unless a page of this session sent the request."""
-    site = request.headers.get("sec-fetch-site", "same-origin")
-    given = request.headers.get(CSRF_HEADER)
-    if given is None and request.headers.get("content-type", "").startswith(
-        ("application/x-www-form-urlencoded", "multipart/form-data")
-    ):
-        given = str((await request.form()).get(CSRF_FIELD, ""))
-    if site != "same-origin" or not sessions.is_csrf_token(token, given or ""):
-        raise Forbidden(
-            "this change was not sent by a page of your session: reload the page and try again"
-        )
+def check_site(request: Request) -> None:
+    """Raise Forbidden where a browser says that a page of another site sent the request."""
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise _other_page()
+
+
+def _other_page() -> Forbidden:
+    return Forbidden(
+        "this change was not sent by a page of your session: reload the page and try again"
+    )
+
+
+class TableForm:
+    """A form with a table in it, passed on as it comes: only its fields are kept, which are small and few."""
+
+    def __init__(self, request: Request) -> None:
+        self._reader = FormReader(request.headers["content-type"])
+        self._pieces = self._reader.file(request.stream())
+        self._first: bytes | None = None
+        self._begun = False
+
+    async def read_token(self) -> str:
+        """The session's token, if the form has it before its table; reads up to the table's beginning."""
+        self._first, self._begun = await anext(self._pieces, None), True
+        return self.fields.get(CSRF_FIELD, "")
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What has come of the fields."""
+        return self._reader.form.fields
+
+    async def passed_on(self, boundary: str) -> AsyncIterator[bytes]:
+        """The same form for the API: the table, and then the fields that hold something, but for the token."""
+        first = self._first
+        if not self._begun:
+            first = await anext(self._pieces, None)
+        yield _part(boundary, "file", self._reader.form.file_name or "").encode() + (first or b"")
+        async for piece in self._pieces:
+            yield piece
+        for name, value in self.fields.items():
+            if not value or name == CSRF_FIELD:
+                continue
+            yield f"{_part(boundary, name)}{value}".encode()
+        yield f"\r\n--{boundary}--\r\n".encode()
+
+
+def _part(boundary: str, name: str, file_name: str | None = None) -> str:
+    """The head of a form's part. Names are quoted as the WHATWG's algorithm for forms has it."""
+    words = [name] if file_name is None else [name, file_name]
+    quoted = [word.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22") for word in words]
+    of_file = "" if file_name is None else f'; filename="{quoted[1]}"'
+    return (
+        f'\r\n--{boundary}\r\ncontent-disposition: form-data; name="{quoted[0]}"{of_file}\r\n\r\n'
+    )
 
 
 def _ask_to_sign_in(request: Request) -> Response:
     """Send a browser to the sign-in page, and back afterwards. A fragment's script has the whole page reloaded."""
     if "hx-request" in request.headers:
-        page = urlsplit(request.headers.get("hx-current-url", ""))
-        where = f"{SIGN_IN}?next={quote(page.path, safe='')}" if page.path else SIGN_IN
+        shown = _PATH_OF.match(request.headers.get("hx-current-url", ""))
+        where = _sign_in_and_back(shown["path"] if shown else HOME)
         return Response(status_code=401, headers={"HX-Redirect": where})
     if request.method in _SAFE:
-        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"{SIGN_IN}?next={quote(here, safe='')}", 303)
+        scope = request.scope
+        query = scope["query_string"].decode("latin-1")
+        here = quote(scope["path"]) + (f"?{query}" if query else "")
+        return RedirectResponse(_sign_in_and_back(here), 303)
     return RedirectResponse(SIGN_IN, 303)
+
+
+def _sign_in_and_back(address: str) -> str:
+    return f"{SIGN_IN}?next={quote(inside(address), safe='')}"
 
 
 open_router = APIRouter(prefix="/console", include_in_schema=False)
@@ -184,21 +292,21 @@ async def read_sign_in(
     """
     if link:
         return answer("sign_in_link.html", link=link)
-    return answer("sign_in.html", next=_inside(next), message=None)
+    return answer("sign_in.html", next=inside(next), message=None)
 
 
 @open_router.post("/sign-in")
 async def sign_in(request: Request, context: ContextDep) -> Response:
     """Exchange a key, or a link, for a session."""
-    form = await request.form()
-    where = _inside(str(form.get("next", HOME)))
+    where = HOME
     try:
-        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            raise Forbidden("this sign-in was sent by another site")
-        if link := str(form.get("link", "")):
+        check_site(request)
+        form = await read_fields(request, MAX_SIGN_IN_BYTES)
+        where = inside(form.get("next", HOME))
+        if link := form.get("link", ""):
             session = await run_in_threadpool(context.db.writing, sessions.follow_link, link)
         else:
-            session = await _exchange(request, context, str(form.get("key", "")).strip())
+            session = await _exchange(request, context, form.get("key", "").strip())
     except ServiceError as error:
         return answer("sign_in.html", error.status, next=where, message=error.detail)
     return _signed_in(request, session, where)
@@ -234,16 +342,18 @@ def _signed_in(request: Request, token: str, where: str) -> Response:
     return response
 
 
-def _inside(address: str) -> str:
-    """The address if it is a page of the console, else the first page: a link must not lead away from here."""
-    parts = urlsplit(address)
-    inside = parts.path == HOME or parts.path.startswith(HOME + "/")
+def inside(address: str) -> str:
+    """The address if it is a page of the console, else the first page: a link must not lead away from here.
+
+    It must begin with the console's path, be of the signs that addresses are made of, and have no step that is empty
+    or leads up, quoted or not.
+    """
+    path, _, _ = address.partition("?")
+    steps = unquote(path).split("/")[2:]
     if (
-        parts.scheme
-        or parts.netloc
-        or not inside
-        or "\\" in address
-        or parts.path.startswith(SIGN_IN)
+        not _ADDRESS.fullmatch(address)
+        or path.startswith(SIGN_IN)
+        or any(step in ("", ".", "..") or "\\" in step or not step.isprintable() for step in steps)
     ):
         return HOME
     return address

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import ApiError
+from app.console.api import ApiError, at
 from app.console.session import ConsoleRoute, Page, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
@@ -25,10 +25,10 @@ async def read_start(page: PageDep) -> Response:
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
     datasets, jobs, models, evaluations = await asyncio.gather(
-        page.api.get("/v1/datasets", limit=10),
-        page.api.get("/v1/jobs", limit=50),
-        page.api.get("/v1/models", limit=50),
-        page.api.get("/v1/evaluations", limit=50),
+        page.api.get(at("/v1/datasets"), limit=10),
+        page.api.get(at("/v1/jobs"), limit=50),
+        page.api.get(at("/v1/models"), limit=50),
+        page.api.get(at("/v1/evaluations"), limit=50),
     )
     return page.show(
         "start.html",
@@ -63,7 +63,7 @@ async def _stale(page: Page, newest_first: list[dict[str, Any]]) -> list[dict[st
 
     async def aliases(model: dict[str, Any]) -> list[str]:
         try:
-            found: list[str] = (await page.api.get(f"/v1/models/{model['id']}"))["aliases"]
+            found: list[str] = (await page.api.get(at("/v1/models", model["id"])))["aliases"]
         except ApiError:  # deleted a moment ago
             return []
         return found

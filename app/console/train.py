@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import ApiError
+from app.console.api import ApiError, at
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
 
@@ -42,7 +42,7 @@ async def submit(page: PageDep) -> Response:
     given = await _given(page)
     form, _ = await _form(page, given)
     try:
-        job = await page.api.post("/v1/jobs", form.body())
+        job = await page.api.post(at("/v1/jobs"), form.body())
     except ApiError as error:
         if error.status == 403:
             raise
@@ -52,9 +52,7 @@ async def submit(page: PageDep) -> Response:
 
 async def _given(page: Page) -> dict[str, str]:
     form = await page.form()
-    return {
-        name: value for name, value in form.items() if isinstance(value, str) and name != CSRF_FIELD
-    }
+    return {name: value for name, value in form.items() if name != CSRF_FIELD}
 
 
 async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str, Any] | None]:
@@ -62,14 +60,14 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str
     dataset = None
     if given.get("dataset_id"):
         try:
-            dataset = await page.api.get(f"/v1/datasets/{given['dataset_id']}")
+            dataset = await page.api.get(at("/v1/datasets", given["dataset_id"]))
         except ApiError as error:
             if error.status not in (404, 422):
                 raise
     kind = "bipartite" if dataset is None else dataset["kind"]
     algorithms = [
         each
-        for each in (await page.api.get("/v1/algorithms"))["data"]
+        for each in (await page.api.get(at("/v1/algorithms")))["data"]
         if kind in each["kinds"] or each["name"] == given.get("algorithm.name")
     ]
     form = JobForm(
@@ -86,7 +84,7 @@ async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> 
     body, sound = form.body(), None
     if error is None and form.dataset.value:
         try:
-            sound = await page.api.post("/v1/jobs", body, query={"validate": "true"})
+            sound = await page.api.post(at("/v1/jobs"), body, query={"validate": "true"})
         except ApiError as refused:
             if refused.status == 403:
                 raise
@@ -106,7 +104,7 @@ async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> 
 async def _show(
     page: Page, given: Mapping[str, str], *, check: bool = False, error: ApiError | None = None
 ) -> Response:
-    found = await page.api.get("/v1/datasets", limit=MOST_DATASETS)
+    found = await page.api.get(at("/v1/datasets"), limit=MOST_DATASETS)
     ready = [each for each in found["data"] if each["status"] == "ready"]
     if "dataset_id" not in given and ready:
         given = {**given, "dataset_id": ready[0]["id"]}

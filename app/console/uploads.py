@@ -3,81 +3,64 @@
 from __future__ import annotations
 
 import secrets
-from urllib.parse import quote
 
 from fastapi import APIRouter
-from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
+from app.access.authentication import needs
+from app.console.api import ApiPath, at, refusal
+from app.console.session import Page, PageDep, PassingRoute
+from app.http.forms import FORM
 
-router = APIRouter(prefix="/console/uploads", include_in_schema=False, route_class=ConsoleRoute)
+router = APIRouter(prefix="/console/uploads", include_in_schema=False, route_class=PassingRoute)
 _HEADERS = ("content-type", "content-length")
 
 
 @router.post("/datasets")
+@needs("train")
 async def upload_dataset(page: PageDep) -> Response:
     """Pass a form with a table on to the API as it comes."""
-    return _pass_on(page, "POST", "/v1/datasets")
+    return _pass_on(page, "POST", at("/v1/datasets"))
 
 
 @router.post("/datasets/{dataset_id}/versions")
+@needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
     """The same for another version of a dataset."""
-    return _pass_on(page, "POST", f"/v1/datasets/{dataset_id}/versions")
+    return _pass_on(page, "POST", at("/v1/datasets", dataset_id, "versions"))
 
 
 @router.post("/datasets/{dataset_id}/pairs")
+@needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
     """The same for the pairs of a dataset of items."""
-    return _pass_on(page, "PUT", f"/v1/datasets/{dataset_id}/pairs")
+    return _pass_on(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
 
 
 @router.post("/batch-scores")
+@needs("score")
 async def upload_rows(page: PageDep) -> Response:
     """The same for rows to score."""
-    return _pass_on(page, "POST", "/v1/batch-scores")
+    return _pass_on(page, "POST", at("/v1/batch-scores"))
 
 
-def _pass_on(page: Page, method: str, path: str) -> Response:
+def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
     given = page.request.headers
     headers = {name: given[name] for name in _HEADERS if name in given}
     return page.api.stream(method, path, query=page.request.query_params, headers=headers)
 
 
-async def send_form(page: Page, method: str, path: str) -> str:
-    """Send what a plain form holds, a part `file` and fields, on to the API; returns the id of what came of it. Fields
-    that were left empty are left out. Raises ApiError.
+async def send_form(page: Page, method: str, path: ApiPath) -> str:
+    """Pass a plain form with a table on to the API as it comes; returns the id of what came of it. Fields that were
+    left empty are left out. Raises ApiError.
     """
-    form = await page.form()
-    file = form.get("file")
-    content, name = b"", ""
-    if isinstance(file, UploadFile):
-        content, name = await file.read(), file.filename or ""
-    return await send(page, method, path, content, name, filled(form))
-
-
-async def send(
-    page: Page, method: str, path: str, content: bytes, name: str, fields: dict[str, str]
-) -> str:
-    """Send a table with a file's name, which says its format; returns the id of what came of it. Raises ApiError."""
+    if page.table is None:
+        raise refusal(422, "Invalid request", "the form must bring a file, it is empty")
     boundary = secrets.token_hex(16)
-    head = f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{quote(name)}"\r\n\r\n'
-    answer = await page.api.call(
-        method,
-        path,
-        query=fields,
-        content=head.encode() + content + f"\r\n--{boundary}--\r\n".encode(),
-        headers={"content-type": f"multipart/form-data; boundary={boundary}"},
-    )
+    headers = {"content-type": f"{FORM}; boundary={boundary}"}
+    if (length := page.request.headers.get("content-length")) is not None:
+        headers["content-length"] = length  # about as long, which says early what does not fit
+    content = page.table.passed_on(boundary)
+    answer = await page.api.call(method, path, content=content, headers=headers)
     made: str = answer.json()["id"]
     return made
-
-
-def filled(form: FormData) -> dict[str, str]:
-    """The fields of a form that hold something, but for the file and the token."""
-    return {
-        name: value
-        for name, value in form.items()
-        if isinstance(value, str) and value and name not in ("file", CSRF_FIELD)
-    }

@@ -22,7 +22,6 @@ from app.datasets.description import (
 )
 from app.datasets.schemas import Dataset, Preview, TableCheck
 from app.datasets.uploads import (
-    FORM,
     Purpose,
     Received,
     TableRequestDep,
@@ -32,6 +31,7 @@ from app.datasets.uploads import (
     take_in,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.forms import FORM
 from app.http.schemas import PageOf
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
 from app.platform.sql import Session

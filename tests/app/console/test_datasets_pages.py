@@ -193,11 +193,12 @@ def test_a_key_that_reads_sees_no_buttons(
         text = reader.get(path).text
         for words in ("Try a sample", "Upload</button>", "Train on this", "Delete</button>"):
             assert words not in text, (path, words)
-    for path in ("/console/datasets", "/console/datasets/sample", f"{page}/versions"):
+    for path in ("/console/datasets", f"{page}/versions", f"{page}/pairs"):
         answer = reader.post(path, ("a.csv", table()), label="left")
         assert answer.status_code == 403
         assert "train" in answer.text
-    assert reader.post(f"{page}/delete").status_code == 403
+    for path in ("/console/datasets/sample", f"{page}/delete"):
+        assert reader.post(path).status_code == 403
 
 
 def test_another_owners_dataset_is_not_there(

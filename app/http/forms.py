@@ -1,0 +1,174 @@
+"""Forms of browsers and of curl, read with bounds: a table with fields beside it as it comes, small ones whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
+
+import python_multipart
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import Request
+
+from app.platform.errors import Malformed, TooLarge, UnsupportedMedia
+
+FORM, URLENCODED = "multipart/form-data", "application/x-www-form-urlencoded"
+MAX_FIELDS = 1000
+
+Fields = ImmutableMultiDict[str, str]
+
+
+def media_type_of(request: Request) -> str:
+    """The body's media type without its parameters, in lower case; empty where none is said."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_fields(request: Request, max_bytes: int) -> Fields:
+    """The fields of a small form, all of them text. Nothing is read of a body without a media type.
+
+    Raises UnsupportedMedia, TooLarge, or Malformed for more than `MAX_FIELDS` fields.
+    """
+    media_type = media_type_of(request)
+    if not media_type:
+        return ImmutableMultiDict()
+    if media_type != URLENCODED:
+        raise UnsupportedMedia(
+            f"a form must be sent here as {URLENCODED}, got {media_type[:100]!r}"
+        )
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
+            raise TooLarge(
+                f"a form may have at most {max_bytes} bytes here", headers={"Connection": "close"}
+            )
+    text = body.decode("utf-8", "replace")
+    try:
+        found = parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise Malformed(f"a form may have at most {MAX_FIELDS} fields") from None
+    return ImmutableMultiDict(found)
+
+
+LONGEST_FIELD = 4096
+MOST_PARTS = 32
+
+
+@dataclass
+class UploadForm:
+    """What came beside the file. Complete once the chunks have been read to the end."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    file_content_type: str | None = None
+    file_name: str | None = None
+
+
+class FormReader:
+    """Reads one form with one part named `file`, yielding the file's bytes as they come."""
+
+    def __init__(self, content_type: str) -> None:
+        _, options = parse_options_header(content_type)
+        boundary = options.get(b"boundary")
+        if not boundary:
+            raise Malformed("multipart/form-data needs a boundary in its Content-Type")
+        self.form = UploadForm()
+        self._parts = 0
+        self._headers: dict[str, bytes] = {}
+        self._header_name = b""
+        self._header_value = b""
+        self._name: str | None = None
+        self._value = bytearray()
+        self._has_file = False
+        self._ended = False
+        self._chunks: list[bytes] = []
+        # The parser itself bounds the boundary's length, and the number and the lengths of a part's headers.
+        try:
+            self._parser = python_multipart.MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin,
+                    "on_part_data": self._data,
+                    "on_part_end": self._end,
+                    "on_header_field": self._on_header_name,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers,
+                    "on_end": self._on_end,
+                },
+            )
+        except FormParserError as error:
+            raise Malformed(f"the form could not be read: {error}") from error
+
+    async def file(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the chunks of the part named `file`; the other parts end up in `form.fields`."""
+        try:
+            async for chunk in body:
+                self._parser.write(chunk)
+                for piece in self._chunks:
+                    yield piece
+                self._chunks.clear()
+            self._parser.finalize()
+        except FormParserError as error:
+            raise Malformed(f"the form could not be read: {error}") from error
+        if not self._ended:
+            raise Malformed("the form ends before its last boundary")
+        if not self._has_file:
+            raise Malformed("the form must have a part named 'file', with a filename")
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise TooLarge(f"a form may have at most {MOST_PARTS} parts")
+        self._headers.clear()
+        self._value.clear()
+
+    def _on_header_name(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+
+    def _on_header_end(self) -> None:
+        self._headers[self._header_name.decode("latin-1").lower()] = self._header_value
+        self._header_name, self._header_value = b"", b""
+
+    def _on_headers(self) -> None:
+        disposition, options = parse_options_header(
+            self._headers.get("content-disposition", b"").decode("latin-1")
+        )
+        name = options.get(b"name")
+        if disposition != b"form-data" or name is None:
+            raise Malformed("each part of the form needs Content-Disposition: form-data; name=…")
+        self._name = name.decode("utf-8", "replace")
+        if self._name != "file":
+            if self._name in self.form.fields:
+                raise Malformed(f"the form has two parts named {self._name!r}")
+            return
+        if self._has_file:
+            raise Malformed("the form has two parts named 'file'")
+        self._has_file = True
+        content_type = self._headers.get("content-type")
+        self.form.file_content_type = content_type.decode("latin-1") if content_type else None
+        self.form.file_name = options.get(b"filename", b"").decode("utf-8", "replace") or None
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._name == "file":
+            self._chunks.append(data[start:end])
+            return
+        self._value += data[start:end]
+        if len(self._value) > LONGEST_FIELD:
+            raise TooLarge(
+                f"the form's field {self._name!r} may have at most {LONGEST_FIELD} bytes"
+            )
+
+    def _end(self) -> None:
+        if self._name is not None and self._name != "file":
+            try:
+                self.form.fields[self._name] = self._value.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise Malformed(f"the form's field {self._name!r} is not UTF-8") from error
+
+    def _on_end(self) -> None:
+        self._ended = True
