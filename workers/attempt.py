@@ -30,8 +30,10 @@ POLL_SECONDS = 0.1
 PROGRESS_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 
-# How an attempt ends: a transaction on the token, which may be tried again when the database is away.
-Ending = Callable[[], object]
+# How an attempt ends: a transaction on the token, which may be tried again when the database is away. It returns the
+# state that the job is in then.
+Ending = Callable[[], JobState]
+LOST = "lost"
 
 
 class Attempt:
@@ -67,8 +69,12 @@ class Attempt:
         self._is_loading = False
         self._checkpoint_key = claim.checkpoint_key
 
-    def run(self) -> None:
-        """Run the attempt. A lost lease is no error: another attempt owns the job, and this one's work is dropped."""
+    def run(self) -> str:
+        """Run the attempt, and return the state in which it leaves the job.
+
+        A lost lease is no error: another attempt owns the job, and this one's work is dropped. So is that of a worker
+        that ends while the database is away.
+        """
         workdir: Path | None = None
         failpoints.reach("claimed")
         try:
@@ -82,10 +88,12 @@ class Attempt:
                 raise
             except Exception as error:
                 ending = self._failure(error)
-            self._write(ending)
+            outcome = self._write(ending)
             failpoints.reach("finished")
+            return outcome
         except LeaseLost:
             log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
+            return LOST
         finally:
             if workdir is not None:
                 shutil.rmtree(workdir, ignore_errors=True)
@@ -143,10 +151,11 @@ class Attempt:
                 return self._retry_later(message["problem"]["detail"])
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
-    def _complete(self, result: dict[str, Any]) -> None:
+    def _complete(self, result: dict[str, Any]) -> JobState:
         """Keep what the fit process has made; tried again, all of it, when the database was away."""
         published = handlers.publish(self._blobs, self._claim, result)
         self._db.writing(handlers.complete, self._claim, result, published)
+        return JobState.WAITING if "fan_out" in result else JobState.SUCCEEDED
 
     def _reason_to_stop(self) -> Ending | None:
         asked = self._requests()
@@ -270,17 +279,16 @@ class Attempt:
         }
         return partial(self._db.writing, queue.fail, self._claim, problem)
 
-    def _write(self, ending: Ending) -> None:
-        """Write the end. While the database is away, keep the finished work and try again."""
+    def _write(self, ending: Ending) -> str:
+        """Write the end; returns the job's state. While the database is away, keep the finished work and try again."""
         failed = False
         while True:
             try:
-                ending()
-                return
+                return ending()
             except Unavailable as error:
                 log.warning("%s: cannot finish: %s", self._claim.job_id, error)
                 if self._stopping.wait(RETRY_SECONDS):
-                    return  # the lease will expire, and the reaper hand the job out again
+                    return LOST  # the lease will expire, and the reaper hand the job out again
             except CancelRequested:
                 ending = self._cancelled()
             except LeaseLost:

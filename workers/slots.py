@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from app import __version__
 from app.jobs import queue
 from app.jobs import repository as rows
+from app.platform import logging as logs
 from app.platform import resources
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -170,7 +171,8 @@ class _Slot(threading.Thread):
             if first:
                 slots.note_found(found)
                 first = False
-            Attempt(
+            origin = logs.request_id.set(claim.request_id)
+            attempt = Attempt(
                 claim,
                 process,
                 db=slots.db,
@@ -178,8 +180,13 @@ class _Slot(threading.Thread):
                 settings=slots.settings,
                 memory_bytes=slots.memory_bytes,
                 stopping=slots.stopping,
-            ).run()
+            )
+            try:
+                outcome = attempt.run()
+            finally:
+                logs.request_id.reset(origin)
             slots.metrics.fits.labels(claim.kind).observe(time.perf_counter() - claimed)
+            slots.metrics.attempts.labels(claim.kind, outcome).inc()
 
     def _warm_process(self) -> FitProcess | None:
         """This slot's process, started anew if it died; None when the worker stops meanwhile."""

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, MutableMapping
 from functools import partial
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
@@ -24,6 +24,7 @@ from app.access.service import OPERATOR, administers_all
 from app.http.dependencies import Caller, Context, context_of
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
+from app.http.server import client_address
 from app.platform.audit import Actor, acting
 from app.platform.background import TtlCache
 from app.platform.database import Database
@@ -154,16 +155,17 @@ class Authenticator:
             self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
     async def authenticate(
-        self, digest: bytes, scope: Scope, client: tuple[str, int] | None
+        self, digest: bytes, scope: Scope, request: MutableMapping[str, Any]
     ) -> Caller:
-        """Return the caller with the key of this SHA-256.
+        """Return the caller with the key of this SHA-256, and note it in the ASGI scope of the request.
 
         Raises Unauthenticated for a bad key, Forbidden if it lacks the scope, TooMany if it asks too fast.
         """
         caller = self.keys.cached(digest)
         if caller is None:
-            caller = await self.look_up(digest, client)
+            caller = await self.look_up(digest, request.get("client"))
             self._background.add(preload)  # whoever has a key may want any of it next
+        request["caller"] = caller
         if scope not in caller.scopes and not (
             scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
         ):
@@ -254,9 +256,8 @@ class GuardedRoute(APIRoute):
             if scope is not None:
                 context = context_of(request)
                 caller = await authenticator_of(request).authenticate(
-                    _key_of(request), scope, request.scope.get("client")
+                    _key_of(request), scope, request.scope
                 )
-                request.state.caller = caller
                 permit = context.requests.acquire(caller.owner)
                 request.scope["release"] = partial(context.requests.release, caller.owner, permit)
                 if request.method not in _READING:
@@ -292,6 +293,7 @@ class GuardedRoute(APIRoute):
                 "path"
             ],  # not the URL's: that one is put together with the caller's Host
             request_id=request.scope.get("request_id"),
+            client=client_address(request.scope),
             make_id=partial(new_id, "aud"),
         )
 

@@ -62,3 +62,6 @@ class AuditEntry(Resource):
     path: str | None = Field(description="The address without its query.")
     made: list[str] = Field(description="Ids of what was created.")
     request_id: str | None
+    client: str | None = Field(
+        description="The address that it came from; null for the command line, and for changes of before 0.2.0."
+    )

@@ -22,7 +22,7 @@ from app.access.authentication import authenticator_of, scope_of
 from app.console.api import Api, ApiError, ApiPath
 from app.console.rendering import render
 from app.http import problems
-from app.http.dependencies import Context, ContextDep, context_of
+from app.http.dependencies import Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
@@ -147,6 +147,7 @@ class ConsoleRoute(APIRoute):
                 key = await run_in_threadpool(context.db.reading, sessions.find_key, token)
             if key is None:
                 return _ask_to_sign_in(request)
+            request.scope["caller"] = Caller(key.id, key.owner, frozenset(key.scopes))
             request.state.page = page = Page(
                 request,
                 Api(request, bytes.fromhex(key.sha256)),

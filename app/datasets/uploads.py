@@ -91,7 +91,7 @@ async def receive(
     quota left for it, that is said before the body is read, and while it comes. `replays` is the route and the
     Idempotency-Key of a request that may be a replay, which takes nothing.
     """
-    context, owner = context_of(request), request.state.caller.owner
+    context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
         length = request.headers.get("content-length", "")
         known = int(length) if length.isascii() and length.isdigit() else 0

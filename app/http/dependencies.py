@@ -81,7 +81,7 @@ def context_of(request: Request) -> Context:
 
 
 def _caller(request: Request) -> Caller:
-    caller: Caller = request.state.caller
+    caller: Caller = request.scope["caller"]
     return caller
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
+from ipaddress import ip_address
 from types import FrameType
 from typing import Any
 
@@ -306,21 +307,34 @@ class RequestMiddleware:
         template = getattr(route, "path", "") or "unrouted"
         self._requests.labels(scope["method"], template, status).observe(seconds)
         if access.isEnabledFor(logging.INFO):
+            caller = scope.get("caller")  # once its key is known, whatever the key may do
+            fields = {
+                "method": scope["method"],
+                "path": scope["path"],  # never the query string: it may hold people's data
+                "status": status,
+                "seconds": round(seconds, 6),
+                "client": client_address(scope),
+                "key_id": None if caller is None else caller.key_id,
+                "owner": None if caller is None else caller.owner,
+            }
             access.info(
-                "%s %s %d %.1f ms",
-                scope["method"],
-                scope["path"],  # never the query string: it may hold people's data
-                status,
-                seconds * 1e3,
-                extra={
-                    "fields": {
-                        "method": scope["method"],
-                        "path": scope["path"],
-                        "status": status,
-                        "seconds": round(seconds, 6),
-                    }
-                },
+                "%s %s %d %.1f ms, from %s, key %s of %s, %s",
+                *(fields["method"], fields["path"], status, seconds * 1e3),
+                *(fields[name] or "-" for name in ("client", "key_id", "owner")),
+                scope["request_id"],
+                extra={"fields": fields},
             )
+
+
+def client_address(scope: Scope) -> str | None:
+    """Return the caller's address: as a trusted proxy forwards it, else the other end's of the connection. None where
+    it is no address of a network.
+    """
+    client = scope.get("client")
+    try:
+        return None if client is None else str(ip_address(client[0]))
+    except ValueError:
+        return None
 
 
 def _refusal(scope: Scope, size: int) -> ServiceError | None:

@@ -81,6 +81,8 @@ def fan_out(session: Session, claim: queue.Claim, asked: FanOut) -> None:
         sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
         [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
     )
+    seconds = rows.seconds_since_start(session, job)
+    queue.log_line(session, job, job.state, seconds, parts=len(asked.parts))
     # As far as its owner sees, a job that waits for its child jobs is running.
     queue.add_state_event(
         session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts)

@@ -6,8 +6,10 @@ A `Claim` carries the fencing token of its attempt. Every call here acts only wh
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from app.jobs import handlers
 from app.jobs import queue_repository as rows
@@ -16,8 +18,10 @@ from app.jobs.progress import as_event
 from app.platform import failpoints
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Session, after_commit
 from app.platform.tables import Job, JobState
+
+log = logging.getLogger("rankwright.jobs")
 
 # The n-th retry after an infrastructure error waits 5, 20, then 60 seconds.
 _BACKOFF_BASE = 5.0
@@ -32,7 +36,7 @@ class Claim:
     `parent_id` is set for a child job. `seconds_left` is what remains of the timeout, and `fraction_done` the progress
     before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
     `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
-    `checkpoint_key` names the blob that the attempt may go on from.
+    `checkpoint_key` names the blob that the attempt may go on from, `request_id` the request that handed the job in.
     """
 
     job_id: str
@@ -50,6 +54,7 @@ class Claim:
     fraction_done: float
     keep_requested: bool
     checkpoint_key: str | None
+    request_id: str | None = None
 
 
 def claim(
@@ -68,6 +73,7 @@ def claim(
     job, seconds_left = claimed
     timeout = float(job.timeout_seconds)  # SQLite returns whole numbers as int
     add_state_event(session, job, worker=worker_id, token=job.lease_token)
+    log_line(session, job, "claimed", worker=worker_id)
     failpoints.reach("claim")
     return Claim(
         job_id=job.id,
@@ -85,6 +91,7 @@ def claim(
         fraction_done=job.progress.get("fraction") or 0.0,
         keep_requested=job.keep_requested_at is not None,
         checkpoint_key=job.checkpoint_key,
+        request_id=job.request_id,
     )
 
 
@@ -151,32 +158,34 @@ def succeed(
     n_events: int = 1,
 ) -> int:
     """Take the job from running to succeeded; returns the number of the last event to write. Raises as `finish`."""
-    seq = rows.succeed(
+    ended = rows.succeed(
         session, claim.job_id, claim.token, model_id=model_id, result=result, n_events=n_events
     )
-    if seq is None:
+    if ended is None:
         asked = rows.requests(session, claim.job_id, claim.token)
         if asked is not None and asked.cancel:
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
         raise lease_lost(claim)
+    seq, seconds = ended
+    log_line(session, claim, JobState.SUCCEEDED, seconds)
     failpoints.reach("finish")
     return seq
 
 
 def fail(
     session: Session, claim: Claim, error: Json | None, *, state: JobState = JobState.FAILED
-) -> None:
-    """End the job without a result: failed by its own fault, cancelled, or timed out."""
+) -> JobState:
+    """End the job without a result: failed by its own fault, cancelled, or timed out. Returns the state."""
     if state in {JobState.SUCCEEDED, JobState.QUEUED, JobState.RUNNING}:
         raise ValueError(
             f"a job ends without a result as failed, cancelled or timed_out, got {state}"
         )
-    end_locked(session, lock(session, claim), state, error)
+    return end_locked(session, lock(session, claim), state, error)
 
 
-def time_out(session: Session, claim: Claim) -> None:
+def time_out(session: Session, claim: Claim) -> JobState:
     """End a job that ran longer than it may."""
-    fail(session, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
+    return fail(session, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
 
 
 def timed_out(timeout_seconds: float) -> Json:
@@ -234,6 +243,7 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
     rows.end(session, job, state, error)
     data = {} if error is None else {"code": error.get("code")}
     add_state_event(session, job, **data)
+    log_line(session, job, state, rows.seconds_since_start(session, job), **data)
     handlers.ended(session, job, error)
     if job.parent_id is not None and job.cancel_requested_at is None:
         parent = rows.lock_parent(session, job.parent_id)
@@ -246,10 +256,40 @@ def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
     """Put a locked job back into the queue, to be claimed after so many seconds."""
+    seconds = rows.seconds_since_start(session, job)
+    log_line(session, job, JobState.QUEUED, seconds, reason=reason)
     rows.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
     rows.owe(session, job.id, attempt + 1)
     add_state_event(session, job, reason=reason)
     return JobState.QUEUED
+
+
+def log_line(
+    session: Session,
+    job: Job | Claim,
+    became: str,
+    seconds: float | None = None,
+    **more: str | int | None,
+) -> None:
+    """Log what became of a job or of its attempt, once the transaction is kept; `seconds` since it was claimed.
+
+    Nothing of what its owner wrote is in the line: no name, no specification, no error but its code.
+    """
+    fields: Json = {
+        "job_id": job.id if isinstance(job, Job) else job.job_id,
+        "parent_id": job.parent_id,
+        "kind": job.kind,
+        "owner": job.owner,
+        "attempt": job.attempt,
+        "outcome": str(became),
+        "seconds": None if seconds is None else round(seconds, 3),
+        "request_id": job.request_id,
+        **more,
+    }
+    text = "%(job_id)s %(outcome)s: %(kind)s of %(owner)s, attempt %(attempt)d"
+    text += "" if seconds is None else ", %(seconds).3f s"
+    text += "".join(f", {name} %({name})s" for name in ("request_id", *more))
+    after_commit(session, partial(log.info, text, fields, extra={"fields": fields}))
 
 
 def lock(session: Session, claim: Claim) -> Job:

@@ -196,6 +196,7 @@ def insert_queued(
         "tags": {},
         "dataset_id": parent.dataset_id,
         "parent_id": parent.id,
+        "request_id": parent.request_id,
         "stage": stage,
         "priority": parent.priority,
         "attempt": 0,
@@ -313,7 +314,9 @@ def overdue(session: Session, job: Job) -> bool:
 
 
 def seconds_since_start(session: Session, job: Job) -> float:
-    """How long ago a job with child jobs was first claimed."""
+    """How long ago a job was claimed, one with child jobs for the first time; 0 for one that never was."""
+    if job.started_at is None:
+        return 0.0
     return float(session.scalar(select(db_now() - job.started_at)) or 0.0)
 
 
@@ -527,13 +530,14 @@ def succeed(
     model_id: str | None = None,
     result: Json | None = None,
     n_events: int = 1,
-) -> int | None:
-    """End the job well if the token holds and nobody asked to cancel; returns the number of the last event to write.
+) -> tuple[int, float] | None:
+    """End the job well if the token holds and nobody asked to cancel; returns the number of the last event to write,
+    and the seconds since its start.
 
     One UPDATE decides between success and a cancel that comes at the same moment: both change this row, the
     second of them sees what the first did.
     """
-    return session.scalar(
+    row = session.execute(
         update(Job)
         .where(
             Job.id == job_id,
@@ -551,9 +555,10 @@ def succeed(
             lease_expires_at=None,
             event_seq=Job.event_seq + n_events,
         )
-        .returning(Job.event_seq),
+        .returning(Job.event_seq, Job.finished_at - Job.started_at),
         execution_options=_AS_IT_IS,
-    )
+    ).one_or_none()
+    return None if row is None else (row[0], row[1] or 0.0)
 
 
 def lock(

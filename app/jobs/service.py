@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from app.access import service
-from app.jobs import handlers
+from app.jobs import handlers, queue
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as rows
 from app.platform import failpoints
+from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -59,6 +60,7 @@ def enqueue(
         tags=dict(tags or {}),
         dataset_id=dataset_id,
         retry_of=retry_of,
+        request_id=logs.request_id.get(),
         priority=priority,
         max_attempts=settings.job_max_attempts,
         timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
@@ -120,6 +122,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     )
     if job.state == JobState.CANCELLED:
         handlers.ended(session, job, None)
+        queue.log_line(session, job, job.state, queue_rows.seconds_since_start(session, job))
     session.refresh(job)
     return job, True
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from app.access import repository as quota_rows
@@ -106,11 +106,11 @@ class MetricsCollector(Collector):
         self._settings = settings
         self._uploads = uploads
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         """Yield nothing: at start the database is not asked."""
         return iter(())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Read all metrics."""
         settings = self._settings
         limits = {
@@ -119,6 +119,7 @@ class MetricsCollector(Collector):
         }
         with self._db.read() as session:
             counts = rows.job_counts(session)
+            ended = rows.ended_counts(session)
             oldest = rows.oldest_due(session)
             alive = worker_rows.alive(session, MISSED_BEATS * settings.heartbeat_seconds)
             at_limit = {
@@ -132,6 +133,14 @@ class MetricsCollector(Collector):
         for labels, count in sorted(counts.items()):
             jobs.add_metric(labels, count)
         yield jobs
+        outcomes = CounterMetricFamily(
+            "rankwright_jobs_ended",
+            "Jobs that ended, ever, by kind and outcome, without parts of jobs. Each API tells the same number.",
+            labels=["kind", "outcome"],
+        )
+        for labels, count in sorted(ended.items()):
+            outcomes.add_metric(labels, count)
+        yield outcomes
         yield GaugeMetricFamily(
             "rankwright_queue_oldest_seconds",
             "How long the oldest job that may begin has waited for a worker.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from sqlalchemy import (
     CompoundSelect,
     and_,
     case,
+    delete,
     exists,
     func,
     literal,
@@ -18,11 +20,12 @@ from sqlalchemy import (
     text,
     tuple_,
     union,
+    union_all,
 )
 from sqlalchemy.orm import Session, aliased
 
 from app.jobs import queue_repository as parts
-from app.platform.sql import db_now, delete_some
+from app.platform.sql import db_now, delete_some, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
     AuditEntry,
@@ -38,6 +41,7 @@ from app.platform.tables import (
     JobState,
     Model,
     ModelOutOfFold,
+    PrunedJobs,
 )
 
 
@@ -142,8 +146,38 @@ def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_
 
 
 def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
-    """Remove those of these jobs that still nothing needs, with their rows; returns how many."""
-    return delete_some(session, Job, Job.id.in_(job_ids), _unneeded(), limit=len(job_ids))
+    """Remove those of these jobs that still nothing needs, with their rows; returns how many. They stay counted."""
+    removed = Counter(
+        (kind, state)
+        for kind, state in session.execute(
+            delete(Job).where(Job.id.in_(job_ids), _unneeded()).returning(Job.kind, Job.state),
+            execution_options={"synchronize_session": False},
+        )
+    )
+    for (kind, state), jobs in sorted(removed.items()):  # in one order, whoever prunes
+        statement = upsert_into(session, PrunedJobs).values(kind=kind, state=state, jobs=jobs)
+        session.execute(
+            statement.on_conflict_do_update(
+                index_elements=["kind", "state"],
+                set_={"jobs": PrunedJobs.jobs + statement.excluded.jobs},
+            )
+        )
+    return removed.total()
+
+
+def ended_counts(session: Session) -> dict[tuple[str, str], int]:
+    """Number of jobs that ever ended, by kind and state; those that are no longer there, too. Child jobs are none."""
+    there = select(Job.kind, Job.state, func.count().label("jobs")).where(
+        Job.state.in_(FINAL_STATES), Job.parent_id.is_(None)
+    )
+    all_ = union_all(
+        there.group_by(Job.kind, Job.state),
+        select(PrunedJobs.kind, PrunedJobs.state, PrunedJobs.jobs),
+    ).subquery()
+    total = select(all_.c.kind, all_.c.state, func.sum(all_.c.jobs)).group_by(
+        all_.c.kind, all_.c.state
+    )
+    return {(kind, state): int(jobs) for kind, state, jobs in session.execute(total)}
 
 
 def _unneeded() -> ColumnElement[bool]:

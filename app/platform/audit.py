@@ -31,6 +31,7 @@ class Actor:
     make_id: Callable[[], str]
     path: str | None = None
     request_id: str | None = None
+    client: str | None = None
 
 
 acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
@@ -106,6 +107,7 @@ def _write_entry(session: Session) -> None:
             path=actor.path,
             made=made,
             request_id=actor.request_id,
+            client=actor.client,
             created_at=db_now(),
         )
     )

@@ -47,10 +47,10 @@ class JsonFormatter(logging.Formatter):
             "pid": record.process,  # the processes of `serve` share one stream
             "logger": record.name,
             "message": record.getMessage(),
-            **getattr(record, "fields", {}),
         }
         if (current := request_id.get()) is not None:
             line["request_id"] = current
+        line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import (
     CollectorRegistry,
+    Counter,
     Gauge,
     Histogram,
     ProcessCollector,
@@ -43,7 +44,7 @@ def request_histogram(registry: CollectorRegistry) -> Histogram:
 
 
 class WorkerMetrics:
-    """What a worker counts: how long it takes to claim a job, and how long one attempt at it takes."""
+    """What a worker counts: how long it takes to claim a job, how long one attempt at it takes, and how it ended."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.claims = Histogram(
@@ -57,5 +58,11 @@ class WorkerMetrics:
             "Time of an attempt at a job, from its claim to its end in the database.",
             ["kind"],
             buckets=FIT_SECONDS,
+            registry=registry,
+        )
+        self.attempts = Counter(
+            "rankwright_attempts",
+            "Attempts at jobs since this process began, by the state in which they left the job.",
+            ["kind", "outcome"],
             registry=registry,
         )

@@ -14,7 +14,7 @@ from app.platform.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
-REVISION = "0021"
+REVISION = "0022"
 """Of the newest migration. It stands here, since most processes have no need to import Alembic."""
 FIRST_REVISION = "0020"
 """Of the oldest tables that are brought to it."""

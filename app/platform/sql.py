@@ -21,6 +21,7 @@ from sqlalchemy import (
     Select,
     Text,
     delete,
+    event,
     inspect,
     select,
     tuple_,
@@ -205,6 +206,22 @@ def next_number(
     )
     number: int = session.scalars(statement, execution_options={"populate_existing": True}).one()
     return number
+
+
+_KEPT = "kept"  # in a session's notes: what is to be done once its transaction is kept
+
+
+def after_commit(session: Session, act: Callable[[], object]) -> None:
+    """Do something once the session's transaction is kept; never if it is undone."""
+    if _KEPT not in session.info:
+        session.info[_KEPT] = []
+        event.listen(session, "after_commit", _do_kept)
+    session.info[_KEPT].append(act)
+
+
+def _do_kept(session: Session) -> None:
+    for act in session.info.pop(_KEPT, ()):
+        act()
 
 
 def delete_some(

@@ -203,7 +203,7 @@ class Job(Base):
     A child job is a row with a parent, and `stage` and `part` number it there. `deadline_at` is set when a job fans
     out, and is the same for its child jobs. The next attempt goes on from `checkpoint_key`. `keep_requested_at` is set
     when the owner asks for the best so far: then the job ends early, and succeeds. `beaten_at` is the machine's time
-    of the claim or the last heartbeat; NULL on PostgreSQL.
+    of the claim or the last heartbeat; NULL on PostgreSQL. `request_id` is that of the request that handed it in.
     """
 
     __tablename__ = "jobs"
@@ -229,6 +229,7 @@ class Job(Base):
     tags: Mapped[Json]
     dataset_id: Mapped[str | None]
     retry_of: Mapped[str | None]
+    request_id: Mapped[str | None]
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     stage: Mapped[int | None]
     part: Mapped[int | None]
@@ -312,11 +313,22 @@ class Worker(Base):
     note: Mapped[str | None]
 
 
+class PrunedJobs(Base):
+    """How many jobs of a kind ended so and are no longer there: what counts ended jobs never falls."""
+
+    __tablename__ = "pruned_jobs"
+
+    kind: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str] = mapped_column(primary_key=True)
+    jobs: Mapped[int]
+
+
 class AuditEntry(Base):
     """A change that a caller made, written in the same transaction.
 
     `action` is the route, `path` the address without its query, `made` the ids of what was created. `key_id` is null
-    for a change by the server's own command line. Nothing of a body is kept.
+    for a change by the server's own command line, and so is `client`, the address that it came from. Nothing of a
+    body is kept.
     """
 
     __tablename__ = "audit_entries"
@@ -329,6 +341,7 @@ class AuditEntry(Base):
     path: Mapped[str | None]
     made: Mapped[list[str]]
     request_id: Mapped[str | None]
+    client: Mapped[str | None]
     created_at: Mapped[float]
 
 

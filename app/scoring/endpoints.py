@@ -300,9 +300,7 @@ class ScoreRow:
                 prefer = value
             elif name == b"accept" and value not in _ANYTHING:
                 picky = True
-        caller = await self._authenticator.authenticate(
-            digest_of(authorization), "score", scope.get("client")
-        )
+        caller = await self._authenticator.authenticate(digest_of(authorization), "score", scope)
         if picky:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from harness import Shop, environment, worker
 from servers import eventually
 
 from app import __version__
+from app.platform import logging as logs
 
 
 def test_claims_and_fits_are_counted(
@@ -20,19 +22,30 @@ def test_claims_and_fits_are_counted(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    shop = make_shop(broker_url=broker_url, worker_metrics_port=port)
-    with worker(shop.settings, tmp_path):
+    shop = make_shop(broker_url=broker_url, worker_metrics_port=port, log_format="json")
+    with worker(shop.settings, tmp_path) as process:
+        token = logs.request_id.set("req-of-the-upload")
         shop.ready_table()
+        logs.request_id.reset(token)
 
         def counted() -> list[str] | None:
             lines = httpx.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
             return lines if "rankwright_claim_seconds_count 1.0" in lines else None
 
         lines = eventually(counted)
+        ended = 'rankwright_attempts_total{kind="ingest",outcome="succeeded"} 1.0'
+        eventually(lambda: ended in (counted() or []))
         eventually(lambda: 'rankwright_fit_seconds_count{kind="ingest"} 1.0' in (counted() or []))
         assert 'rankwright_claim_seconds_bucket{le="60.0"} 1.0' in lines
         assert f'rankwright_build_info{{build="unknown",version="{__version__}"}} 1.0' in lines
         assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+        said = map(json.loads, (tmp_path / f"{process.pid}.log").read_text().splitlines())
+        lines_of_job = [line for line in said if line["logger"] == "rankwright.jobs"]
+        assert [line["outcome"] for line in lines_of_job] == ["claimed", "succeeded"]
+        for line in lines_of_job:
+            assert (line["kind"], line["attempt"]) == ("ingest", 1)
+            assert line["request_id"] == "req-of-the-upload"
+        assert lines_of_job[1]["seconds"] > 0
         second = subprocess.run(
             [sys.executable, "-m", "workers"],
             env=environment(shop.settings),
@@ -41,5 +54,5 @@ def test_claims_and_fits_are_counted(
             check=False,
         )
     assert second.returncode == 1
-    said = f"cannot listen on 127.0.0.1:{port} for metrics: Address already in use"
-    assert said in second.stdout + second.stderr
+    refusal = f"cannot listen on 127.0.0.1:{port} for metrics: Address already in use"
+    assert refusal in second.stdout + second.stderr

@@ -27,7 +27,7 @@ def entries(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def test_each_change_is_written_down(service: Service, client: httpx.Client) -> None:
-    client.headers["X-Request-ID"] = "mine-1"
+    client.headers.update({"X-Request-ID": "mine-1", "X-Forwarded-For": "203.0.113.9"})
     dataset_id = service.upload(client)
     job = service.train(client, dataset_id, name="m")
     alias = {"model_id": job["model_id"]}
@@ -46,8 +46,9 @@ def test_each_change_is_written_down(service: Service, client: httpx.Client) -> 
         ("DELETE /v1/keys/{key_id}", f"/v1/keys/{key['id']}", []),
     ]
     own = client.get("/v1/keys").json()["data"][-1]["id"]
-    assert {(entry["request_id"], entry["key_id"]) for entry in entries(client)} == {
-        ("mine-1", own)
+    known = ("request_id", "key_id", "client")
+    assert {tuple(entry[name] for name in known) for entry in entries(client)} == {
+        ("mine-1", own, "203.0.113.9")
     }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import logging
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, running
+from live_service import OWNER, Service, running
 from pydantic import SecretStr
 from refusals import refused
 from servers import PostgresServer
@@ -134,7 +135,7 @@ def test_while_the_database_is_away(tmp_path: Path, postgres: PostgresServer) ->
         assert answer.json()["code"] == "database_unavailable"
         assert answer.headers["Retry-After"]
         assert client.get("/health/live").status_code == 200
-        ready = client.get("/health/ready")
+        ready = client.get("/health/staffed")
         assert ready.status_code == 503
         parts = ready.json()["parts"]
         for name in ("database", "worker"):
@@ -145,10 +146,38 @@ def test_the_log_of_requests(
     service: Service, client: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "rankwright.access")
-    client.get("/v1/jobs?state=queued")
-    record = caplog.records[-1]
-    fields = record.fields  # type: ignore[attr-defined]
-    assert (fields["method"], fields["path"], fields["status"]) == ("GET", "/v1/jobs", 200)
+    own = client.get("/v1/keys").json()["data"][-1]["id"]
+
+    def asked(by: httpx.Client, status: int, **headers: str) -> dict[str, Any]:
+        caplog.clear()
+        assert by.get("/v1/audit?after=x", headers=headers).status_code == status
+        (record,) = caplog.records
+        for word in ("?", "after=x", "rw_"):
+            assert word not in record.getMessage()
+        fields: dict[str, Any] = record.fields  # type: ignore[attr-defined]
+        assert (fields["method"], fields["path"], fields["status"]) == ("GET", "/v1/audit", status)
+        return fields
+
+    of_owner = {"client": "127.0.0.1", "key_id": own, "owner": OWNER}
+    assert of_owner.items() <= asked(client, 422).items()
+    forbidden = asked(service.client(service.key(scopes=["read"])), 403)
+    assert (forbidden["owner"], forbidden["key_id"] not in (None, own)) == (OWNER, True)
+    assert asked(service.client("rw_wrong"), 401)["key_id"] is None
+    forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}  # by a proxy of this host
+    assert asked(client, 422, **forwarded)["client"] == "203.0.113.9"
+    assert asked(client, 422, **{"X-Forwarded-For": "x\ty" * 99})["client"] is None
+
+
+def test_an_address_is_believed_of_trusted_proxies_alone(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "192.0.2.1")
+    caplog.set_level(logging.INFO, "rankwright.access")
+    with running(settings) as service:
+        client = service.client(service.key(), **{"X-Forwarded-For": "203.0.113.9"})
+        service.upload(client)
+        assert client.get("/v1/audit").json()["data"][0]["client"] == "127.0.0.1"
+    assert {record.fields["client"] for record in caplog.records} == {"127.0.0.1"}  # type: ignore[attr-defined]
 
 
 def test_plain_text_is_what_it_was(service: Service, client: httpx.Client) -> None:

@@ -88,7 +88,7 @@ class TestEnds:
                 functools.partial(end_part, db, second),
                 functools.partial(db.writing, queue.heartbeat, SETTINGS, second, {"fraction": 0.5}),
             )
-            assert failed is None
+            assert failed == JobState.FAILED
             assert db.reading(jobs.find, OWNER, job.id).state == "failed"
             if finished is None:
                 assert states(db, job)[1] == ["failed", "succeeded"]

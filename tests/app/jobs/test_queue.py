@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from typing import Any
 
 import pytest
 from queue_steps import (
@@ -22,6 +23,7 @@ from sqlalchemy import select, text
 from app.jobs import queue
 from app.jobs import queue_repository as rows
 from app.jobs import service as jobs
+from app.platform import logging as logs
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
@@ -389,3 +391,76 @@ class TestGiveBack:
         claim = claimed(db)
         db.writing(jobs.cancel, OWNER, job.id)
         assert db.writing(queue.give_back, claim) == JobState.CANCELLED
+
+
+# --- the log ----------------------------------------------------------------------------------------
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """The fields of the lines about jobs; none of them holds what the owner wrote."""
+    records = [record for record in caplog.records if record.name == "rankwright.jobs"]
+    for record in records:
+        assert "churn" not in record.getMessage()
+        assert str(record.fields["job_id"]) in record.getMessage()  # type: ignore[attr-defined]
+    found = [record.fields for record in records]  # type: ignore[attr-defined]
+    caplog.clear()
+    return found
+
+
+def test_each_end_of_a_job_is_one_line(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    def begin(request: str) -> queue.Claim:
+        token = logs.request_id.set(request)
+        submit(db)
+        logs.request_id.reset(token)
+        claim = claimed(db)
+        (line,) = lines(caplog)
+        assert (line["outcome"], line["worker"]) == ("claimed", "wrk_a")
+        assert (line["job_id"], line["request_id"]) == (claim.job_id, request)
+        return claim
+
+    def ended(outcome: str, claim: queue.Claim, **more: object) -> None:
+        (line,) = lines(caplog)
+        assert line.pop("seconds") >= 0
+        assert line == {
+            "job_id": claim.job_id,
+            "parent_id": None,
+            "kind": "train",
+            "owner": OWNER,
+            "attempt": 1,
+            "outcome": outcome,
+            "request_id": claim.request_id,
+            **more,
+        }
+
+    finish(db, claim := begin("req-1"))
+    ended("succeeded", claim)
+    error = {"code": "bad_table", "detail": "churn is not a number"}
+    db.writing(queue.fail, claim := begin("req-2"), error)
+    ended("failed", claim, code="bad_table")
+    db.writing(queue.time_out, claim := begin("req-3"))
+    ended("timed_out", claim, code="timed_out")
+    db.writing(queue.retry_later, Settings(), claim := begin("req-4"), "it died")
+    ended("queued", claim, reason="it died")
+    change(db, claim.job_id, not_before=4e9)
+    db.writing(jobs.cancel, OWNER, claim.job_id)  # of a request of its own, and not of req-4
+    ended("cancelled", claim)
+    db.writing(queue.give_back, claim := begin("req-5"))
+    ended("queued", claim, reason="the worker is shutting down")
+
+
+def test_what_is_undone_is_not_logged(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    submit(db)
+    claim = claimed(db)
+    lines(caplog)
+
+    def finish_and_break() -> None:
+        with db.write() as session:
+            queue.finish(session, claim)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        finish_and_break()
+    assert lines(caplog) == []

@@ -140,7 +140,10 @@ def test_figures(settings: Settings) -> None:
     lines = answer.text.splitlines()
     assert 'rankwright_jobs{kind="train",state="succeeded"} 1.0' in lines
     assert 'rankwright_jobs{kind="ingest",state="succeeded"} 1.0' in lines
+    assert 'rankwright_jobs_ended_total{kind="train",outcome="succeeded"} 1.0' in lines
     assert "rankwright_workers 0.0" in lines
+    for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
+        assert any(line.startswith(f"process_{name} ") for line in lines)
     assert "rankwright_queue_oldest_seconds 0.0" in lines
     assert "rankwright_uploads 0.0" in lines
     assert any(line.startswith("rankwright_disk_free_bytes{disk=") for line in lines)

@@ -136,6 +136,26 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
     assert of_model not in ids(db)
 
 
+def test_a_job_that_went_stays_counted(db: Database, blobs: BlobStore) -> None:
+    for values in ({}, {}, {"kind": "evaluate"}, {"finished_at": None}):
+        ended(db, **values)
+    submit(db)
+    finish(db, claimed(db))
+    submit(db)
+    counts = {("evaluate", "cancelled"): 1, ("train", "cancelled"): 3, ("train", "succeeded"): 1}
+    with db.read() as session:
+        assert housekeeping_rows.ended_counts(session) == counts
+    for _ in range(2):
+        tidy(db, blobs)
+        with db.read() as session:
+            assert housekeeping_rows.ended_counts(session) == counts
+    assert len(ids(db)) == 3
+    ended(db)
+    tidy(db, blobs)
+    with db.read() as session:
+        assert housekeeping_rows.ended_counts(session) == counts | {("train", "cancelled"): 4}
+
+
 def test_parts_go_before_their_job(db: Database, blobs: BlobStore) -> None:
     job = submit(db)
     db.writing(parts.fan_out, claimed(db), parts.FanOut(1, [{"n": n} for n in range(3)]))
