@@ -21,9 +21,7 @@ from sklearn.base import clone
 
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Floats
-from core.state import FINITE, NOT_NAN, Array, Index, Records, State, Totals
-
-Integers = npt.NDArray[np.int64]
+from core.state import FINITE, NOT_NAN, Array, Index, Integers, Records, State, Totals
 
 # What a scale is at least: half of less would be rounded.
 LEAST_SCALE = float(np.finfo(np.float64).tiny)

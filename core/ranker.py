@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from . import state
 from .errors import ArtifactError, InvalidData
 from .parameters import check_values
 from .state import Arrays, read_state, write_state
@@ -26,7 +27,7 @@ from .table import (
 from .target import LABEL_TYPES, check_labels, check_weights
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
-Floats = npt.NDArray[np.float64]
+Floats = state.Floats
 
 MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
 

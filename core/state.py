@@ -18,8 +18,9 @@ What a class keeps is said in its annotations: which array or JSON value a field
 `arrays()` writes the state. `from_arrays(arrays, known)` reads it, need not trust it, and raises ArtifactError with the
 name, the rule and the first value that breaks it. Sizes have names: one that is in `known` is demanded, another is
 learnt from the first array that has it. Fields are read in the order of their declaration, those of bases first. An
-array's type is that of its annotation; `None` in an annotation makes the array optional. Names in an artifact are the
-attributes' without underscores at either end, where the field gives no other.
+array's dtype stands in its annotation: `Floats`, `Integers` and their like hold one each. `None` in an annotation makes
+the array optional. Names in an artifact are the attributes' without underscores at either end, where the field gives no
+other.
 
 A ranker declares its fitted attributes in the same way; `Ranker` writes and reads them, and `_restore` makes what
 follows. What is kept in another form than it is used in is a property, with the declaration for its type and a setter.
@@ -48,6 +49,17 @@ import numpy.typing as npt
 from annotated_types import Ge, Gt, Le, Lt
 
 from .errors import ArtifactError
+
+Floats = Annotated[npt.NDArray[np.float64], np.dtype(np.float64)]
+Integers = Annotated[npt.NDArray[np.int64], np.dtype(np.int64)]
+Signs = Annotated[npt.NDArray[np.int8], np.dtype(np.int8)]
+Indices = Annotated[npt.NDArray[np.uint32], np.dtype(np.uint32)]
+Words = Annotated[npt.NDArray[np.uint64], np.dtype(np.uint64)]
+Booleans = Annotated[npt.NDArray[np.bool_], np.dtype(np.bool_)]
+"""Arrays that may be declared as fields: the type, and the dtype that is read.
+
+The dtype is not taken from the generic type of numpy, which each of its versions may build otherwise.
+"""
 
 Arrays = dict[str, npt.NDArray[Any]]
 Meta = dict[str, Any]
@@ -214,6 +226,12 @@ class Declared(NamedTuple):
     field: Field
     rules: tuple[Any, ...]
 
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The dtype of an array."""
+        notes = (note for member in _members(self.type) for note in get_args(member)[1:])
+        return next((note for note in notes if isinstance(note, np.dtype)), None)
+
 
 class Array(Field):
     """An array of the type in its annotation; each size is a number, a name, or a sum such as "n_rounds + 1"."""
@@ -231,9 +249,7 @@ class Array(Field):
         members = _members(declared.type)
         if NoneType in members and declared.name not in reader.arrays:
             return None
-        kept = next(member for member in members if member is not NoneType)
-        dtype = get_args(get_args(kept)[1])[0]  # of NDArray[dtype]
-        return reader.array(declared.name, dtype, self.shape, declared.rules)
+        return reader.array(declared.name, declared.dtype, self.shape, declared.rules)
 
 
 class Records(Field):
@@ -390,11 +406,16 @@ def declared_fields(state_class: type) -> tuple[Declared, ...]:
         if get_origin(hint) is not Annotated:
             continue
         kind, *notes = get_args(hint)
+        if isinstance(notes[0], np.dtype):  # the annotation of the array and of the field are one
+            kind = Annotated[kind, notes.pop(0)]
         for field in notes:
             if isinstance(field, Field):
                 rules = tuple(note for note in notes if note is not field)
                 name = field.name or attribute.strip("_")
-                found.append(Declared(attribute, name, kind, field, rules))
+                declared = Declared(attribute, name, kind, field, rules)
+                if isinstance(field, Array) and declared.dtype is None:
+                    raise TypeError(f"array {attribute} must be declared with a dtype, as Floats")
+                found.append(declared)
     return tuple(found)
 
 

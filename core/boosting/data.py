@@ -9,14 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core import state
 from core.errors import InvalidData
 from core.metrics import auc, pair_order
 from core.ranker import Floats
 from core.splits import draw_part, draw_share
 from core.target import Pairs
 
-Bools = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
+Bools = state.Booleans
+Integers = state.Integers
 
 # The training AUC of the progress is that of so many rows or pairs at most.
 SAMPLE_ROWS = 5_000

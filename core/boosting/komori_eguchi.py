@@ -27,7 +27,7 @@ from core.errors import ArtifactError
 from core.kernel import kernel
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
-from core.state import FINITE, Array, Index, Nested, Records, State, Value
+from core.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
 
 from .smooth_pauc import SmoothArea, Smoothed
 
@@ -264,7 +264,7 @@ class AdditiveFunction(State):
         Value of a missing x.
     """
 
-    starts: Annotated[npt.NDArray[np.int64], Array("n_features + 1")]
+    starts: Annotated[Integers, Array("n_features + 1")]
     breaks: Annotated[Floats, Array("n_breaks"), FINITE]
     pieces: Annotated[Floats, Array("n_breaks + n_features", 4), *_FINITE]
     missing: Annotated[Floats, Array("n_features"), *_FINITE]

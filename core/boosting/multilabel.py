@@ -19,7 +19,7 @@ from core.coding.bins import MaxBins
 from core.coding.categories import Words
 from core.errors import ArtifactError, InvalidData
 from core.ranker import Floats
-from core.state import FINITE, SIGN, Array, Index, Records
+from core.state import FINITE, SIGN, Array, Index, Records, Signs
 from core.table import Categories
 from core.trees.category_sets import Integers, is_above, members_of
 
@@ -247,7 +247,7 @@ class LabelSum(Ensemble):
     type: ClassVar[str] = "label_stumps"
 
     n_categories: Integers
-    votes: Annotated[npt.NDArray[np.int8], Array("n_rounds", "n_labels"), SIGN]
+    votes: Annotated[Signs, Array("n_rounds", "n_labels"), SIGN]
     rounds: Annotated[
         npt.NDArray[np.void],
         Records(

@@ -40,12 +40,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core import state
 from core.kernel import kernel
 
 WORD_BITS = 64
 
-Bools = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
+Bools = state.Booleans
+Words = state.Words
 Count = TypeVar("Count", int, npt.NDArray[np.int64])
 
 # Observed scatter must exceed that of chance by more than rounding.

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 from scipy import sparse
 
+from core import state
 from core.errors import ArtifactError
 from core.kernel import kernel
 from core.metrics import partial_auc
@@ -26,7 +27,7 @@ from core.ranker import Floats
 from core.state import Array, State
 from core.table import Categories
 
-Ints = npt.NDArray[np.int64]
+Ints = state.Integers
 
 # A column that varies by less than this is as good as constant: its coefficient could be infinite.
 LEAST_DEVIATION = 1e-200
@@ -132,7 +133,7 @@ class Coordinates(FeatureMap):
     n_categories: Ints
     center: Annotated[Floats, Array("n_features"), Ge(-1.7e308), Le(1.7e308)]
     unit: Annotated[Floats, Array("n_features"), Ge(0.0), Le(1e200)]
-    has_missing: Annotated[npt.NDArray[np.bool_], Array("n_features")]
+    has_missing: Annotated[state.Booleans, Array("n_features")]
 
     def check(self) -> None:
         """Refuse numbers where a feature is categorical."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 
+from core import state
 from core.coding import two_sided
 from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
@@ -18,7 +19,7 @@ from core.ranker import Floats
 from core.state import Array, Index, Records, State, Totals, pieces
 from core.table import Categories
 
-Integers = npt.NDArray[np.int64]
+Integers = state.Integers
 
 NODE = np.dtype(
     [
@@ -431,7 +432,7 @@ class Programs(State):
     ]
     n_words: Annotated[Integers, Array("n_programs"), Totals("n_all_words")]
     nodes: Annotated[npt.NDArray[np.void], Records(NODE, "n_nodes", **RULES)]
-    words: Annotated[npt.NDArray[np.uint64], Array("n_all_words")]
+    words: Annotated[state.Words, Array("n_all_words")]
 
     @classmethod
     def join(cls, programs: Sequence[Program], n_categories: Integers) -> "Programs":

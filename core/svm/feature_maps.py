@@ -53,7 +53,7 @@ from core.linear.design import (
 )
 from core.ranker import Floats
 from core.splits import column_keys, row_keys, scramble_keys
-from core.state import FINITE, NOT_INFINITE, Array, Nested, Totals, pieces
+from core.state import FINITE, NOT_INFINITE, Array, Booleans, Nested, Totals, pieces
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
 MOST_BYTES = 2**29
@@ -167,7 +167,7 @@ class BinnedMap(FeatureMap):
     n_edges: Annotated[Ints, Array("n_features"), Ge(0), Lt(MAX_BINS), Totals("n_all_edges")]
     edges: Annotated[Floats, Array("n_all_edges"), FINITE]
     category_bins: Annotated[Ints, Array("n_all_categories"), Ge(0), Lt(MAX_BINS)]
-    has_missing: Annotated[npt.NDArray[np.bool_], Array("n_features")]
+    has_missing: Annotated[Booleans, Array("n_features")]
 
     def check(self) -> None:
         """Refuse edges that do not rise, and of categories."""

@@ -24,7 +24,7 @@ from core.coding.threads import PARALLEL_CELLS
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
 from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped
-from core.state import Array, Nested, State, Totals, Value, pieces
+from core.state import Array, Indices, Nested, State, Totals, Value, pieces
 from core.trees import predictor
 from core.trees.predictor import Nodes
 
@@ -189,7 +189,7 @@ class TreeShare(State):
 
     trees: Annotated[Trees, Nested(n_trees="n_trees")]
     n_unseen: Annotated[Integers, Array("n_trees"), Totals("n_all_unseen")]
-    leaf: Annotated[npt.NDArray[np.uint32], Array("n_all_unseen")]
+    leaf: Annotated[Indices, Array("n_all_unseen")]
 
     @classmethod
     def join(cls, grown: Sequence[Grown]) -> "TreeShare":

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core import state
 from core.errors import ArtifactError
 from core.explain.conditions import spell_number
 from core.ranker import Floats
@@ -24,7 +25,7 @@ MISSING_SLICE = np.iinfo(np.uint32).max
 # A description names so many cubes at most: a reader wants a few, and there may be a million.
 CUBES_NAMED = 5
 
-Cubes = npt.NDArray[np.uint32]
+Cubes = state.Indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,16 +18,16 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core import state
 from core.errors import ArtifactError
 from core.kernel import kernel
 from core.ranker import Floats
 from core.state import Array, Nested, State, Totals
 
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+Integers = state.Integers
+Booleans = state.Booleans
 
 LeafOrder = Literal["tree", "concave"]
 

@@ -4,13 +4,13 @@ A cut names the place of the first word of its set; see `core.coding.categories`
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from core import state
 from core.coding.categories import WORD_BITS, Bools, Words, count_words, pack, unpack
 from core.errors import ArtifactError
 from core.ranker import Floats
 
-Integers = npt.NDArray[np.int64]
+Integers = state.Integers
 
 NO_SET = -1  # in place of a first word: the cut is a threshold
 

@@ -26,14 +26,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core import state
 from core.coding import Bins, ThreadPool, count_rows
 from core.coding.bins import MAX_NARROW, RUN_ROWS, learn_bins
 from core.coding.threads import take
 from core.kernel import kernel
 from core.ranker import Floats
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
+Words = state.Words
+Integers = state.Integers
 
 LANES = 8  # columns of a group
 CELL = 2  # numbers of a cell: two masses, or a gradient and a curvature

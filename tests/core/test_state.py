@@ -13,9 +13,12 @@ from core.state import (
     FINITE,
     SIGN,
     Array,
+    Floats,
     Index,
+    Integers,
     Nested,
     Records,
+    Signs,
     State,
     Totals,
     Value,
@@ -25,8 +28,6 @@ from core.state import (
     write_state,
 )
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 CUT = np.dtype([("feature", np.int64), ("threshold", np.float64)])
 
 
@@ -50,7 +51,7 @@ class Kept(State):
             CUT, "n_rounds", "cut_", feature=Index("n_features", least=-1), threshold=Lt(np.inf)
         ),
     ]
-    sign_: Annotated[npt.NDArray[np.int8], Array("n_rounds"), SIGN]
+    sign_: Annotated[Signs, Array("n_rounds"), SIGN]
     path: Annotated[Floats, Array("n_rounds + 1", name="log_path")]
     n_values: Annotated[Integers, Array("n_rounds"), Ge(1), Totals("n_all_values")]
     values: Annotated[Floats, Array("n_all_values", 2), Ge(0.0), Le(1.0)]
@@ -209,3 +210,12 @@ def test_arrays_are_cut_into_pieces() -> None:
     assert [piece.tolist() for piece in cut] == [[0, 1], [], [2, 3, 4]]
     assert pieces(np.arange(0), np.array([], dtype=np.int64)) == []
     assert put_under("a.", {"b": 1}) == {"a.b": 1}
+
+
+def test_an_array_without_a_dtype_is_refused_before_it_is_written() -> None:
+    @dataclass(frozen=True, eq=False)
+    class Untyped(State):
+        scale: Annotated[npt.NDArray[np.float64], Array("n_features")]
+
+    with pytest.raises(TypeError, match="array scale must be declared with a dtype"):
+        write_state(Untyped(np.ones(3)))
