@@ -1,7 +1,7 @@
 # One image for every process of a deployment: api, worker, dispatcher, migrate (see docker-compose.yml).
 
 # The version of Python that the test suite runs on.
-ARG PYTHON_IMAGE=python:3.11-slim
+ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS builder
 RUN python -m venv /opt/venv

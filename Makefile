@@ -9,7 +9,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo serve test kernels lint audit bench peers long chaos fuzz lock clean upgrade
+.PHONY: help browser demo serve test kernels pythons lint audit bench peers long chaos fuzz lock clean upgrade
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,12 +25,15 @@ serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (sta
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
-	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels $(if $(CI),browser)
+	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels $(if $(CI),browser pythons)
 	$(PYTEST) $(PYTEST_ARGS)
 
 # Otherwise each process of the tests would compile all of them for itself.
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
+
+pythons: $(VENV)/.dev  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
+	$(BIN)/python -m tests.pythons
 
 browser:  ## Install Chromium, which the tests of the console drive, by Debian's package; asks for root where it must.
 	@command -v chromium chromium-browser google-chrome > /dev/null || { \
@@ -89,7 +92,7 @@ audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks
 	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
+	rm -rf $(VENV) $(PEERS) .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What pip warns of goes to a file, which is shown where pip fails: with package indexes that do not answer it warns of

@@ -18,7 +18,7 @@ from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
 from core.ranker import Floats
-from core.state import Array, Arrays, Index, Totals, pieces
+from core.state import Array, Arrays, Index, Totals, Words, pieces
 from core.trees import predictor
 from core.trees.predictor import Nodes
 
@@ -92,7 +92,7 @@ class CutRules(Rules):
     to_top: Annotated[Booleans, _cut("to_top")]
     leaf_positive: Annotated[Floats, _cut("leaf_positive", "n_cut_leaves"), *_MASS]
     leaf_negative: Annotated[Floats, _cut("leaf_negative", "n_cut_leaves"), *_MASS]
-    words: Annotated[npt.NDArray[np.uint64], _cut("words", "n_all_words")]
+    words: Annotated[Words, _cut("words", "n_all_words")]
     merged_rule: Annotated[Integers, _cut("merged_rule", "n_merged"), Index("n_rules")]
     merged_feature: Annotated[Integers, _cut("merged_feature", "n_merged"), Index("n_features")]
     merged_gain: Annotated[Floats, _cut("merged_gain", "n_merged"), Ge(0), Le(GREATEST_MASS**2)]
