@@ -14,7 +14,7 @@ from core.errors import InvalidData
 from core.metrics import auc, pair_order
 from core.ranker import Floats
 from core.splits import draw_part, draw_share
-from core.target import Pairs
+from core.target import GREATEST_WEIGHT, Pairs
 
 Bools = state.Booleans
 Integers = state.Integers
@@ -77,14 +77,21 @@ class Rows(NamedTuple):
         return float(scores[self.positive].min() - scores[~self.positive].max())
 
     def sample(self) -> Evaluation:
-        """Take evenly spaced rows of each class, so few that an AUC after a round is cheap."""
-        step = math.ceil(len(self.positive) / SAMPLE_ROWS)
-        if step == 1:
+        """Take so few rows that an AUC after a round is cheap: the same number of each stratum, or all that it has.
+
+        They are evenly spaced, and each weighs for those of its stratum that it stands for.
+        """
+        if len(self.positive) <= SAMPLE_ROWS:
             return self.evaluation()
-        taken = np.zeros(len(self.positive), dtype=np.bool_)
-        for rows in self._strata():
-            taken[rows[::step]] = True
-        return self._take(taken).evaluation()
+        strata = self._strata()
+        rarest = min(map(len, strata))
+        taken, weight = np.zeros(len(self.positive), dtype=np.bool_), self.weight.copy()
+        for rows in strata:
+            most = min(max(SAMPLE_ROWS // len(strata), SAMPLE_ROWS - rarest), len(rows))
+            some = rows[np.arange(most) * len(rows) // most]
+            taken[some] = True
+            weight[some] = np.minimum(weight[some] * (len(rows) / len(some)), GREATEST_WEIGHT)
+        return self._replace(weight=weight)._take(taken).evaluation()
 
     def evaluation(self) -> Evaluation:
         """Judge by the AUC; of several labels, over all (row, label) pairs."""
@@ -117,10 +124,9 @@ class Rows(NamedTuple):
         return parts
 
     def _strata(self) -> list[Integers]:
-        """Give the rows of each class; all rows together where they have several labels."""
-        if self.positive.ndim > 1:
-            return [np.arange(len(self.positive))]
-        return [np.flatnonzero(self.positive), np.flatnonzero(~self.positive)]
+        """Give the rows that have the label, or one of several, and those that have none; neither list is empty."""
+        has = self.positive if self.positive.ndim == 1 else self.positive.any(axis=1)
+        return [rows for rows in (np.flatnonzero(has), np.flatnonzero(~has)) if len(rows)]
 
     def _take(self, rows: Bools) -> "Rows":
         return Rows(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)

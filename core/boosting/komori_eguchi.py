@@ -25,6 +25,7 @@ from core.coding import youden_threshold
 from core.coding.bins import fit_edges
 from core.errors import ArtifactError
 from core.kernel import kernel
+from core.linear.blas import one_blas_thread
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
 from core.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
@@ -560,12 +561,13 @@ class KomoriEguchiBoost(Ranker):
     def _fit(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
     ) -> None:
-        area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
-        balanced = area.weights.mean(axis=0)
-        columns = lay_out(X, balanced, self.n_knots, splines=self.weak_ranker == "spline")
-        climb = _Climb(area, columns, self.penalty)
-        with offered(climb, lambda: identify_fit(self, X, positive, weight)):
-            self.stop_reason_ = climb.finish(self.n_rounds, callback)
+        with one_blas_thread():
+            area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
+            balanced = area.weights.mean(axis=0)
+            columns = lay_out(X, balanced, self.n_knots, splines=self.weak_ranker == "spline")
+            climb = _Climb(area, columns, self.penalty)
+            with offered(climb, lambda: identify_fit(self, X, positive, weight)):
+                self.stop_reason_ = climb.finish(self.n_rounds, callback)
         rounds = zip(climb.features, climb.knots, climb.alphas, strict=True)
         self.rounds_ = np.array([*rounds], dtype=ROUND)
         self.smooth_pauc_, self.loss_ = np.array(climb.areas), np.array(climb.losses)

@@ -164,7 +164,10 @@ class AnyProgram:
                 frozen += here * (label if output == "vote" else on / self.n_layers)
         ends = np.arange(self.n_layers + 1)
         values = 2 * ends >= self.n_layers if output == "vote" else ends / self.n_layers
-        return np.asarray(frozen + values @ mass, dtype=np.float64)
+        # Position by position: BLAS adds in an order that depends on the processor and the number of rows.
+        for value, here in zip(values.tolist(), mass, strict=True):
+            frozen += value * here
+        return frozen
 
     def start(self, X: Floats) -> Floats:
         """Give each row's mass by position, (T + 1, n_rows): all at the root."""

@@ -648,7 +648,7 @@ def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
     own, mass = after.thresholds[1:], np.diff(after.shares)
     # of the earlier scores: at or above, and above, each of the later ones
     above = _at_or_above(before, np.nextafter(own, np.inf))
-    higher = float(mass @ (1.0 - (_at_or_above(before, own) + above) / 2.0))
+    higher = inner(mass, 1.0 - (_at_or_above(before, own) + above) / 2.0)
     rows = before.rows * after.rows / (before.rows + after.rows)
     p_value = float(kolmogorov(math.sqrt(rows) * distance))
     return ScoreShift(distance, min(max(higher, 0.0), 1.0), p_value)

@@ -85,9 +85,7 @@ def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | Non
     float in [0, 1]
     """
     listed, right, tied = _outcomes(scores, pairs, pair_weight)
-    # No product of vectors: its last bits would depend on the number of BLAS's threads.
-    in_order = float((listed.weight * (right + 0.5 * tied)).sum())
-    return in_order / float(listed.weight.sum())
+    return _share(listed, right + 0.5 * tied)
 
 
 def pair_misrank_fraction(
@@ -98,7 +96,7 @@ def pair_misrank_fraction(
     Parameters and errors as `pair_order`.
     """
     listed, right, _ = _outcomes(scores, pairs, pair_weight)
-    return float(listed.weight @ ~right) / float(listed.weight.sum())
+    return _share(listed, ~right)
 
 
 def pair_order_interval(
@@ -142,7 +140,7 @@ def summarise_pairs(
     listed, right, tied = _outcomes(scores, pairs, pair_weight)
     total = float(listed.weight.sum())
     share = listed.weight / total
-    value = min(1.0, float(share @ (right + 0.5 * tied)))
+    value = _share(listed, right + 0.5 * tied)
     dyad = _number_dyads(listed)
     residual = share * (right + 0.5 * tied - value)
     between = _squares(residual, dyad)
@@ -151,8 +149,8 @@ def summarise_pairs(
     shown = variance * effective / (effective - 1.0) if effective > 1.0 + EPSILON else None
     return PairSummary(
         order=share_interval(value, shown, effective, level),
-        misrank_fraction=float(share @ ~right),
-        ties=float(share @ tied),
+        misrank_fraction=_share(listed, ~right),
+        ties=_share(listed, tied),
         pairs=len(listed.weight),
         items=len(np.unique(np.concatenate((listed.better, listed.worse)))),
         weight=total,
@@ -171,6 +169,11 @@ def _outcomes(
     return listed, better > worse, better == worse
 
 
+def _share(listed: Pairs, held: NDArray[Any]) -> float:
+    """Of the weight of all pairs, that of those that hold, in [0, 1]: 1 if all do, for both sums are of one order."""
+    return float((listed.weight * held).sum()) / float(listed.weight.sum())
+
+
 def _number_dyads(listed: Pairs) -> NDArray[Any]:
     """Number the unordered pairs of items: a pair that comes again, or the other way round, is the same."""
     low = np.minimum(listed.better, listed.worse)
@@ -180,8 +183,7 @@ def _number_dyads(listed: Pairs) -> NDArray[Any]:
 
 
 def _squares(terms: FloatArray, group: NDArray[Any]) -> float:
-    sums = np.bincount(group, terms)
-    return float(sums @ sums)
+    return float((np.bincount(group, terms) ** 2).sum())
 
 
 def _squares_by_item(terms: FloatArray, listed: Pairs) -> float:
@@ -190,4 +192,4 @@ def _squares_by_item(terms: FloatArray, listed: Pairs) -> float:
     both = np.zeros(max(len(sums), len(worse)))
     both[: len(sums)] += sums
     both[: len(worse)] += worse
-    return float(both @ both)
+    return float((both**2).sum())

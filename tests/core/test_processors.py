@@ -1,0 +1,102 @@
+"""What is the same to the last bit, by each of the kernels that OpenBLAS chooses by the processor.
+
+`OPENBLAS_CORETYPE` stands for the processor: it is read when the library is loaded, so each has a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llvmlite.binding import get_host_cpu_features
+from threadpoolctl import threadpool_info
+
+from core import load
+from core.metrics.comparison import ScoreSample, score_shift
+from core.metrics.pairs import summarise_pairs
+from tests.core.forms import FORMS, draw_rows, numbers_of
+from tests.core.test_stored_artifacts import FOLDER, scored_rows
+from tests.core.threads import on_one_thread_and_on_all
+
+NEEDS = {"Prescott": "sse3", "Haswell": "avx2", "SkylakeX": "avx512vl"}
+OWN_NAMES = {"Prescott": "Katmai"}  # whose kernels are the same
+
+LINES = [name for name in FORMS if "lines" in name]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="these are x86's")
+@pytest.mark.parametrize("processor", NEEDS)
+def test_bits_do_not_depend_on_the_processor_s_blas(processor: str) -> None:
+    if not get_host_cpu_features().get(NEEDS[processor]):
+        pytest.skip(f"{processor} has what this machine has not: {NEEDS[processor]}")
+    environment = {**os.environ, "OPENBLAS_CORETYPE": processor}
+    command = [sys.executable, "-m", "tests.core.test_processors", processor]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [path.stem for path in stored()] + LINES
+
+
+def stored() -> list[Path]:
+    return sorted(FOLDER.glob("*.rankwright"))
+
+
+def check_scores() -> None:
+    """A row scores alone as in any company: by every stored model, and by those that have lines at their nodes."""
+    for path in stored():
+        ranker = load(path.read_bytes())
+        check_ranker(path.stem, ranker, scored_rows(ranker))
+    rows = draw_rows()
+    weight = np.random.default_rng(5).integers(1, 4, len(rows.y)).astype(float)
+    for name in LINES:
+        ranker = FORMS[name].fit(rows, weight)
+        check_ranker(
+            name, ranker, rows.table if ranker.takes_categories() else numbers_of(rows.table)
+        )
+
+
+def check_ranker(name: str, ranker: Any, table: Any) -> None:
+    rows = ranker._checked_rows(table)
+    scores = ranker.score_rows(np.tile(rows, (20, 1)))
+    half = len(rows) // 2
+    for n in (1, 2, 3):
+        for first in range(0, half, n):
+            some = slice(first, first + n)
+            assert (ranker.score_rows(rows[some]) == scores[some]).all(), (name, n)
+    sys.stdout.write(f"{name}\n")
+
+
+def check_sums() -> None:
+    """The figures of pairs, and of two samples of scores, do not depend on the number of threads."""
+    rng = np.random.default_rng(0)
+    n = 60_000  # beyond what BLAS leaves to one thread
+    scores, weight = rng.normal(size=n).round(2), rng.uniform(0.5, 2.0, n)
+    pairs = rng.integers(0, n, (n, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    one, every = on_one_thread_and_on_all(
+        lambda: summarise_pairs(scores, pairs, weight[: len(pairs)])
+    )
+    assert one == every
+    before, after = (
+        ScoreSample(
+            np.concatenate([[np.inf], np.sort(rng.normal(size=n))[::-1]]),
+            np.concatenate([[0.0], np.sort(rng.random(n - 1)), [1.0]]),
+            float(n),
+        )
+        for _ in range(2)
+    )
+    one_shift, shift = on_one_thread_and_on_all(lambda: score_shift(before, after))
+    assert one_shift == shift
+
+
+if __name__ == "__main__":
+    check_scores()
+    loaded = {each.get("architecture") for each in threadpool_info() if each["user_api"] == "blas"}
+    expected = OWN_NAMES.get(sys.argv[1], sys.argv[1])
+    assert loaded == {expected}, f"{sys.argv[1]} was asked for, BLAS took {loaded}"
+    check_sums()
