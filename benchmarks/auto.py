@@ -413,7 +413,8 @@ def execute(given: argparse.Namespace, runs: list[Run], records: list[Record]) -
                 written = (run.table, run.split)
             if run.system in OURS and client is None:
                 client = stack.enter_context(service(folder, given.threads))
-            began, scores, found = time.perf_counter(), None, {}
+            began, scores = time.perf_counter(), None
+            found: dict[str, Any] = {}
             try:
                 if run.system in OURS:
                     assert client is not None

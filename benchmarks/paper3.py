@@ -49,7 +49,7 @@ CORNERS = np.array([[0.0, 0.0], [0.5, 0.0], [0.5, 0.5], [0.0, 0.5]])
 class Scorer(Protocol):
     """Whatever gives the rows of X a score."""
 
-    def __call__(self, X: Floats) -> Floats: ...
+    def __call__(self, X: Floats, /) -> Floats: ...
 
 
 class Normal(NamedTuple):

@@ -143,7 +143,10 @@ class ConsoleFuzzer:
             headers["Content-Type"] = content_type
         try:
             request = self._client.build_request(
-                method, address, headers=list(headers.items()), content=body
+                method,
+                address,
+                headers=[(name.encode(), value) for name, value in headers.items()],
+                content=body,
             )
             answer = self._client.send(request)
         except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError):
@@ -248,7 +251,9 @@ class ConsoleFuzzer:
         return content, self.random.choice(TYPES)
 
     def _multipart(self) -> tuple[bytes, bytes]:
-        parts = [("csrf", self._csrf, None)] if self.random.random() < 0.8 else []
+        parts: list[tuple[str, str, str | None]] = []
+        if self.random.random() < 0.8:
+            parts.append(("csrf", self._csrf, None))
         for name in self.random.choices(NAMES, k=self.random.randint(0, 4)):
             file = self.random.choice(VALUES) if self.random.random() < 0.3 else None
             parts.append((name, self._value(name), file))

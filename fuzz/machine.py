@@ -13,6 +13,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -82,9 +83,10 @@ class Fuzzer:
         self._session = requests.Session()
         self._headers = {"Authorization": f"Bearer {secret}"}
         self._schema = schemathesis.openapi.from_dict(document)
-        self.operations = {
-            result.ok().label: result.ok() for result in self._schema.get_all_operations()
-        }
+        described = list(self._schema.get_all_operations())
+        if wrong := [one for one in described if not isinstance(one, Ok)]:
+            raise ValueError(f"the API's description has operations that cannot be read: {wrong}")
+        self.operations = {one.ok().label: one.ok() for one in described if isinstance(one, Ok)}
         self._described = {
             f"{method.upper()} {path}": {
                 int(code) for code in operation["responses"] if code.isdigit()

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import PostgresServer, ValkeyServer
 from sqlalchemy import delete, text
 
 from app.platform import database as sessions
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.tables import Base
+from app.platform.sql import Base
+from tests.servers import PostgresServer, ValkeyServer
 
 LONGEST = ("deploy", "e2e", "workers", "serve", "cli", "app")
 BETWEEN = 6  # files of other folders between two of these
@@ -26,11 +26,11 @@ os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many f
 
 # Nothing of a test is to outlive a power cut: no file and no commit of this process waits for the disk, as PostgreSQL's
 # do not either (servers.py). Of what a SQLite test takes, that is more than half.
-os.fsync = lambda descriptor: None
+os.fsync = lambda fd: None
 
 
-def _connect_in_no_fear(connection: Any, record: Any) -> None:
-    _sqlite_connect(connection, record)
+def _connect_in_no_fear(connection: Any, _record: Any) -> None:
+    _sqlite_connect(connection, _record)
     connection.execute("PRAGMA synchronous=OFF")
 
 

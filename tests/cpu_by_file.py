@@ -57,7 +57,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         if isinstance(report, pytest.TestReport):
             file = report.nodeid.partition("::")[0]
-            seconds[file] += sum(took for name, took in report.user_properties if name == "cpu")
+            seconds[file] += sum(
+                float(str(took)) for name, took in report.user_properties if name == "cpu"
+            )
             tests[file] += int(report.when == "setup")
     terminalreporter.section(f"{sum(seconds.values()):.0f} CPU seconds, {tests.total()} tests")
     for file, took in sorted(seconds.items(), key=lambda one: -one[1])[:MOST]:

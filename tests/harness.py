@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from servers import eventually
 from sqlalchemy import func, select
 
 from app import cli
@@ -35,6 +34,7 @@ from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job, Model, ModelOutOfFold
 from app.training.progress import FITTING
 from core.boosting import RankBoost
+from tests.servers import eventually
 from workers.slots import Slots
 
 OWNER = "tester"
@@ -280,7 +280,7 @@ def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         except SystemExit as end:
             status = end.code or 0
     assert isinstance(status, int)
-    said = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    said = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return subprocess.CompletedProcess(words, status, *said)
 
 

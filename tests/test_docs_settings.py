@@ -50,7 +50,7 @@ def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
 def _allowed(name: str, field: FieldInfo) -> str:
     """What the annotation permits: `A`, `Annotated[A, bound]`, or either of them `| None`."""
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
-    kind = kinds[0] if type(None) in get_args(field.annotation) else field.annotation
+    kind: Any = kinds[0] if type(None) in get_args(field.annotation) else field.annotation
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
     bounds = [*field.metadata, *getattr(kind, "__metadata__", ())]

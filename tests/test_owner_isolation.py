@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.platform.tables import Base
+from app.platform.sql import Base
 
 APP = Path(__file__).parents[1] / "app"
 MODULES = {str(path.relative_to(APP)): path.read_text() for path in sorted(APP.rglob("*.py"))}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from queue_steps import claimed, submit
-
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import queue_repository as rows
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Job
+from tests.app.queue_steps import claimed, submit
 
 SETTINGS = Settings(job_max_attempts=2)
 

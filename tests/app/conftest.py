@@ -10,16 +10,16 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, running
 from pydantic import SecretStr
-from refusals import MAX_BODY, MAX_UPLOAD, everything
-from uploads import Ready, read
-from workbench import Workbench
 
 from app.ingest.errors import BadTable
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
+from tests.app.live_service import Service, running
+from tests.app.refusals import MAX_BODY, MAX_UPLOAD, everything
+from tests.app.uploads import Ready, read
+from tests.app.workbench import Workbench
 
 
 @pytest.fixture

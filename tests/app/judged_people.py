@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
 from app.evaluation import service as evaluations
@@ -14,6 +13,7 @@ from app.evaluation.service import EVALUATIONS, ComparisonRequest, EvaluationReq
 from app.models.service import artifact_key
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from core import artifact
+from tests.app.workbench import OWNER, Workbench
 
 
 class People:

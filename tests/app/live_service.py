@@ -20,7 +20,7 @@ from app.jobs import handlers as execution
 from app.jobs import queue
 from app.main import create_app
 from app.platform.settings import Settings
-from app.platform.tables import Base
+from app.platform.sql import Base
 
 OWNER, STRANGER = "ours", "theirs"
 NAMES = ["age", "income", "score 1"]

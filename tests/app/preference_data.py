@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from workbench import Workbench
 
 from app.platform.tables import Dataset, Model, ModelPairMetrics
+from tests.app.workbench import Workbench
 
 Floats = np.ndarray
 
@@ -30,7 +30,7 @@ def items_csv(X: Floats, groups: int = 0) -> str:
 def draw_pairs(worth: Floats, n_pairs: int, seed: int = 0) -> list[tuple[int, int]]:
     """Pairs that see the worth dimly."""
     rng = np.random.default_rng(seed)
-    found = []
+    found: list[tuple[int, int]] = []
     while len(found) < n_pairs:
         i, k = rng.integers(0, len(worth), 2).tolist()
         if i != k:

@@ -120,7 +120,8 @@ def model_values(**changes: Any) -> dict[str, Any]:
 
 def add_model(db: Database, **changes: Any) -> Model:
     """Write a model's row as a job does."""
-    return db.writing(model_rows.insert, **model_values(**changes))
+    with db.write() as session:
+        return model_rows.insert(session, **model_values(**changes))
 
 
 def find_dataset(db: Database, dataset_id: str) -> Dataset:

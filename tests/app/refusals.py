@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from live_service import Service
 from sqlalchemy import func, select
 
-from app.platform.tables import Base
+from app.platform.sql import Base
+from tests.app.live_service import Service
 
 CSV = {"Content-Type": "text/csv"}
 JSON = {"Content-Type": "application/json"}

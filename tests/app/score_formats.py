@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from live_service import Service
+
+from tests.app.live_service import Service
 
 CSV, NDJSON = "text/csv", "application/x-ndjson"
 ARROW, FILE = "application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from workbench import Workbench
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from app.training import result
+from tests.app.workbench import Workbench
 
 HOLDOUT = {"method": "holdout", "fraction": 0.25}
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}

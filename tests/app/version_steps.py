@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
 from app.datasets.description import describe_version
 from app.platform.tables import Dataset
+from tests.app.workbench import OWNER, Workbench
 
 PARQUET = "application/vnd.apache.parquet"
 HEAD = "age,vip,since,town,zip,note,left,who"

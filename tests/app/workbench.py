@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from sklearn.datasets import load_breast_cancer
-from uploads import put
 
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe
@@ -25,6 +24,7 @@ from app.scoring.service import ModelCache, Served
 from app.training import service
 from core import artifact
 from core.errors import CoreError
+from tests.app.uploads import put
 
 OWNER = "ann"
 
@@ -94,7 +94,7 @@ class Workbench:
 
     def submit(self, dataset: Dataset | str, *, owner: str = OWNER, **request: Any) -> Job:
         """Hand in a training job as the API does; without controls unless they are asked for, which take longest."""
-        asked = {
+        asked: dict[str, Any] = {
             "dataset_id": dataset if isinstance(dataset, str) else dataset.id,
             "algorithm": {"name": "rankboost", "n_rounds": 10},
             "objective": {"metric": "auc"},

@@ -1,6 +1,7 @@
 """Artifacts to take apart: fitted rankers, and bytes that were put together by hand."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from core.artifact import load, save
 from core.errors import ArtifactError
 
 
-def training_table(n_rows=120, seed=0):
+def training_table(n_rows: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n_rows)
     X = rng.normal(size=(n_rows, 4)) + y[:, None] * [1.0, 0.5, 0.0, 0.0]
@@ -20,13 +21,13 @@ def training_table(n_rows=120, seed=0):
     return X, y
 
 
-def table_for(algorithm):
+def table_for(algorithm: type[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Rows and what the algorithm learns from them: one label, or two."""
     X, y = training_table()
     return X, np.column_stack([y, X[:, 1] > 0]) if algorithm.target == "multilabel" else y
 
 
-def with_categories(X):
+def with_categories(X: np.ndarray) -> pd.DataFrame:
     """The same rows with two columns as text, one of more than 64 categories; some are missing."""
     frame = pd.DataFrame(X, columns=list("abcd"))
     steps = np.round(frame["a"] * 15)
@@ -35,24 +36,24 @@ def with_categories(X):
     return frame
 
 
-def take_apart(data):
+def take_apart(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays of an artifact."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])["__metadata__"]["rankwright"]
     return json.loads(header), load_arrays(data)
 
 
-def put_together(header, arrays):
+def put_together(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     text = header if isinstance(header, str) else json.dumps(header)
     return save_arrays(arrays, metadata={"rankwright": text})
 
 
-def raw_safetensors(layout, data=b""):
+def raw_safetensors(layout: dict[str, Any], data: bytes = b"") -> bytes:
     text = layout if isinstance(layout, bytes) else json.dumps(layout).encode()
     return len(text).to_bytes(8, "little") + text + data
 
 
-def load_or_refuse(data):
+def load_or_refuse(data: bytes) -> None:
     """Load; what loads must score. Anything but ArtifactError fails the test."""
     try:
         ranker = load(data)

@@ -6,29 +6,30 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from artifact_bytes import put_together, table_for, take_apart, training_table
 
 from core.artifact import FORMAT, LIBRARY_VERSION, MAX_HEADER_BYTES, load, save
 from core.boosting import RankBoost
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
+from tests.core.artifact_bytes import put_together, table_for, take_apart, training_table
 
 ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).parent / "stored_artifacts"
 
 
 @pytest.fixture(scope="module", params=ALGORITHMS)
-def ranker(request):
+def ranker(request: Any) -> Any:
     algorithm = ALGORITHMS[request.param]
     return algorithm().fit(*table_for(algorithm))
 
 
 @pytest.fixture(scope="module")
-def small():
+def small() -> bytes:
     """The artifact of a ranker of few rounds, so that every one of its bytes can be tried."""
     return save(RankBoost(n_rounds=3).fit(*training_table()))
 
@@ -36,7 +37,7 @@ def small():
 # --- round trips ----------------------------------------------------------------------------------
 
 
-def test_bytes_do_not_depend_on_the_process(tmp_path):
+def test_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
     """Two processes for all algorithms: each takes seconds to import what it needs."""
     paths = [tmp_path / name for name in ALGORITHMS]
     for path, algorithm in zip(paths, ALGORITHMS.values(), strict=True):
@@ -71,7 +72,7 @@ def test_bytes_do_not_depend_on_the_process(tmp_path):
         np.array(["nein", "ja"], object),
     ],
 )
-def test_labels_keep_value_and_type(labels):
+def test_labels_keep_value_and_type(labels: np.ndarray) -> None:
     X, y = training_table()
     ranker = RankBoost(n_rounds=2).fit(X, labels[y])
     again = load(save(ranker))
@@ -80,7 +81,7 @@ def test_labels_keep_value_and_type(labels):
     np.testing.assert_array_equal(again.predict(X), ranker.predict(X))
 
 
-def test_feature_names_come_back():
+def test_feature_names_come_back() -> None:
     X, y = training_table()
     names = ["größe", "a b", '"', "\\x00"]
     ranker = RankBoost(n_rounds=2).fit(pd.DataFrame(X, columns=names), y)
@@ -89,13 +90,15 @@ def test_feature_names_come_back():
     assert again.feature_names_in_.dtype == object
 
 
-def test_parameters_given_as_numpy_numbers_are_saved_as_plain_ones():
+def test_parameters_given_as_numpy_numbers_are_saved_as_plain_ones() -> None:
     X, y = training_table()
     odd = RankBoost(n_rounds=np.int32(3), smoothing=np.float64(0.5)).fit(X, y)
     assert save(odd) == save(RankBoost(n_rounds=3, smoothing=0.5).fit(X, y))
 
 
-def test_arrays_that_are_not_contiguous_are_saved_as_they_read(monkeypatch):
+def test_arrays_that_are_not_contiguous_are_saved_as_they_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ranker = RankBoost(n_rounds=5).fit(*training_table())
     expected = save(ranker)
     arrays, state = ranker.get_state()
@@ -104,7 +107,7 @@ def test_arrays_that_are_not_contiguous_are_saved_as_they_read(monkeypatch):
     assert save(ranker) == expected
 
 
-def test_the_header_names_everything(small):
+def test_the_header_names_everything(small: bytes) -> None:
     header, _ = take_apart(small)
     assert header["format"] == FORMAT
     assert header["schema_version"] == 1
@@ -113,7 +116,7 @@ def test_the_header_names_everything(small):
     assert header["state"]["classes"]["values"] == [0, 1]
 
 
-def test_the_library_version_is_the_projects():
+def test_the_library_version_is_the_projects() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == LIBRARY_VERSION
 
@@ -125,26 +128,26 @@ class Stranger(RankBoost):
     """A subclass may override anything, so its state says nothing."""
 
 
-def test_a_class_that_is_not_registered_is_refused():
+def test_a_class_that_is_not_registered_is_refused() -> None:
     with pytest.raises(ArtifactError, match=r"only registered algorithms .*, got Stranger"):
         save(Stranger(n_rounds=1).fit(*training_table()))
     with pytest.raises(ArtifactError, match="got dict"):
         save({})
 
 
-def test_an_unfitted_ranker_is_refused():
+def test_an_unfitted_ranker_is_refused() -> None:
     with pytest.raises(ArtifactError, match="RankBoost must be fitted to be saved"):
         save(RankBoost())
 
 
-def test_labels_that_json_does_not_know_are_refused():
+def test_labels_that_json_does_not_know_are_refused() -> None:
     X, y = training_table()
     ranker = RankBoost(n_rounds=1).fit(X, np.array([b"no", b"yes"], object)[y])
     with pytest.raises(ArtifactError, match="must be JSON values: got b'no' of type bytes"):
         save(ranker)
 
 
-def test_an_array_of_objects_is_refused(monkeypatch):
+def test_an_array_of_objects_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ranker = RankBoost(n_rounds=1).fit(*training_table())
     arrays, state = ranker.get_state()
     arrays["log_f_plus"] = arrays["log_f_plus"].astype(object)
@@ -155,7 +158,7 @@ def test_an_array_of_objects_is_refused(monkeypatch):
         save(ranker)
 
 
-def test_a_header_too_large_to_load_is_not_saved():
+def test_a_header_too_large_to_load_is_not_saved() -> None:
     X, y = training_table()
     names = ["x" * (MAX_HEADER_BYTES // 4 + n) for n in range(4)]
     ranker = RankBoost(n_rounds=1).fit(pd.DataFrame(X, columns=names), y)

@@ -7,13 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
-from artifact_bytes import json_values, load_or_refuse, put_together, take_apart
-from forms import FORMS, draw_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from long_form import LONG_FORM
 
 from core.artifact import save
+from tests.core.artifact_bytes import json_values, load_or_refuse, put_together, take_apart
+from tests.core.forms import FORMS, draw_rows
+from tests.long_form import LONG_FORM
 
 fuzz = settings(
     max_examples=500 if LONG_FORM else 8,
@@ -23,7 +23,7 @@ fuzz = settings(
 
 
 @pytest.fixture(scope="module", params=FORMS)
-def small(request):
+def small(request: pytest.FixtureRequest) -> bytes:
     """The artifact of a ranker of few rounds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -32,7 +32,7 @@ def small(request):
 
 @fuzz
 @given(st.data())
-def test_mutated_bytes(small, data):
+def test_mutated_bytes(small: bytes, data: st.DataObject) -> None:
     mutated = bytearray(small)
     for _ in range(data.draw(st.integers(1, 4))):
         mutated[data.draw(st.integers(0, len(small) - 1))] = data.draw(st.integers(0, 255))
@@ -41,7 +41,7 @@ def test_mutated_bytes(small, data):
 
 @fuzz
 @given(st.data())
-def test_any_json_in_the_header(small, data):
+def test_any_json_in_the_header(small: bytes, data: st.DataObject) -> None:
     header, arrays = take_apart(small)
     state, parameters = header["state"], header["parameters"]
     members = [part for part in parameters.get("members", []) if isinstance(part, dict)]
@@ -53,7 +53,7 @@ def test_any_json_in_the_header(small, data):
 
 @fuzz
 @given(st.data())
-def test_any_values_in_the_arrays(small, data):
+def test_any_values_in_the_arrays(small: bytes, data: st.DataObject) -> None:
     header, arrays = take_apart(small)
     name = data.draw(st.sampled_from(sorted(name for name in arrays if arrays[name].size)))
     array = arrays[name].copy()

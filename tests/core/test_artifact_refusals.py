@@ -1,10 +1,17 @@
 """Bytes that are not what they claim give `ArtifactError`, whatever they are."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
-from artifact_bytes import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.artifact import MAX_HEADER_BYTES, load, save
+from core.boosting import RankBoost
+from core.errors import ArtifactError
+from tests.core.artifact_bytes import (
     json_values,
     load_or_refuse,
     put_together,
@@ -12,22 +19,16 @@ from artifact_bytes import (
     take_apart,
     training_table,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from core.artifact import MAX_HEADER_BYTES, load, save
-from core.boosting import RankBoost
-from core.errors import ArtifactError
 
 
 @pytest.fixture(scope="module")
-def small():
+def small() -> bytes:
     """The artifact of a ranker of few rounds, so that every one of its bytes can be tried."""
     return save(RankBoost(n_rounds=3).fit(*training_table()))
 
 
 @pytest.mark.parametrize("data", [None, "text", 5, bytearray(8), memoryview(b"12345678")])
-def test_what_is_not_bytes_is_refused(data):
+def test_what_is_not_bytes_is_refused(data: Any) -> None:
     with pytest.raises(ArtifactError, match="an artifact must be bytes, got"):
         load(data)
 
@@ -53,7 +54,7 @@ def test_what_is_not_bytes_is_refused(data):
         (raw_safetensors(b" " * (MAX_HEADER_BYTES + 1)), "header must be at most"),
     ],
 )
-def test_what_is_no_artifact_is_refused(data, message):
+def test_what_is_no_artifact_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ArtifactError, match=message):
         load(data)
 
@@ -76,7 +77,7 @@ def test_what_is_no_artifact_is_refused(data, message):
         ({"signature": "x"}, r"header must not hold \['signature'\]"),
     ],
 )
-def test_a_header_that_breaks_a_rule_is_refused(small, change, message):
+def test_a_header_that_breaks_a_rule_is_refused(small: bytes, change: Any, message: str) -> None:
     header, arrays = take_apart(small)
     with pytest.raises(ArtifactError, match=message):
         load(put_together(header | change, arrays))
@@ -85,20 +86,20 @@ def test_a_header_that_breaks_a_rule_is_refused(small, change, message):
 @pytest.mark.parametrize(
     "key", ["format", "schema_version", "library_version", "algorithm", "state"]
 )
-def test_a_header_that_lacks_something_is_refused(small, key):
+def test_a_header_that_lacks_something_is_refused(small: bytes, key: str) -> None:
     header, arrays = take_apart(small)
     del header[key]
     with pytest.raises(ArtifactError, match=key):
         load(put_together(header, arrays))
 
 
-def test_an_extra_array_is_refused_by_name(small):
+def test_an_extra_array_is_refused_by_name(small: bytes) -> None:
     header, arrays = take_apart(small)
     with pytest.raises(ArtifactError, match=r"missing \[\], extra \['surprise'\]"):
         load(put_together(header, arrays | {"surprise": np.zeros(2)}))
 
 
-def test_an_array_type_that_is_not_ours_is_refused(small):
+def test_an_array_type_that_is_not_ours_is_refused(small: bytes) -> None:
     header, arrays = take_apart(small)
     half = arrays | {"log_f_plus": arrays["log_f_plus"].astype(np.float16)}
     with pytest.raises(
@@ -107,14 +108,14 @@ def test_an_array_type_that_is_not_ours_is_refused(small):
         load(put_together(header, half))
 
 
-def test_a_boolean_that_is_neither_is_refused(small):
+def test_a_boolean_that_is_neither_is_refused(small: bytes) -> None:
     header, arrays = take_apart(small)
     arrays["has_missing"] = np.frombuffer(b"\x02\x00\x01\x00", dtype=np.bool_)
     with pytest.raises(ArtifactError, match="boolean array 'has_missing' must hold 0 and 1 only"):
         load(put_together(header, arrays))
 
 
-def test_arrays_larger_than_the_file_are_refused_before_any_memory_is_taken(small):
+def test_arrays_larger_than_the_file_are_refused_before_any_memory_is_taken(small: bytes) -> None:
     header, _ = take_apart(small)
     layout = {
         "__metadata__": {"rankwright": json.dumps(header)},
@@ -125,7 +126,7 @@ def test_arrays_larger_than_the_file_are_refused_before_any_memory_is_taken(smal
 
 
 @pytest.mark.parametrize("shape", [[-1], [0, 2**62], [2**63], ["a"], None, [1.5]])
-def test_absurd_shapes_are_refused(small, shape):
+def test_absurd_shapes_are_refused(small: bytes, shape: Any) -> None:
     header, _ = take_apart(small)
     layout = {
         "__metadata__": {"rankwright": json.dumps(header)},
@@ -135,13 +136,13 @@ def test_absurd_shapes_are_refused(small, shape):
         load(raw_safetensors(layout))
 
 
-def test_every_truncation_is_refused(small):
+def test_every_truncation_is_refused(small: bytes) -> None:
     for length in range(len(small)):
         with pytest.raises(ArtifactError):
             load(small[:length])
 
 
-def test_trailing_bytes_are_refused(small):
+def test_trailing_bytes_are_refused(small: bytes) -> None:
     with pytest.raises(ArtifactError, match="not whole"):
         load(small + b"\x00")
 
@@ -153,21 +154,23 @@ fuzz = settings(
 
 @fuzz
 @given(st.data())
-def test_spliced_bytes_give_a_ranker_or_an_artifact_error(small, data):
+def test_spliced_bytes_give_a_ranker_or_an_artifact_error(
+    small: bytes, data: st.DataObject
+) -> None:
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(small))] * 2)))
     load_or_refuse(small[:start] + data.draw(st.binary(max_size=40)) + small[stop:])
 
 
 @fuzz
 @given(st.binary(max_size=200))
-def test_random_bytes_are_refused(data):
+def test_random_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ArtifactError):
         load(data)
 
 
 @fuzz
 @given(st.data())
-def test_any_layout_gives_a_ranker_or_an_artifact_error(small, data):
+def test_any_layout_gives_a_ranker_or_an_artifact_error(small: bytes, data: st.DataObject) -> None:
     length = int.from_bytes(small[:8], "little")
     layout, rest = json.loads(small[8 : 8 + length]), small[8 + length :]
     entry = layout[data.draw(st.sampled_from(sorted(layout.keys() - {"__metadata__"})))]

@@ -1,12 +1,12 @@
 """A fit that was stopped goes on from its checkpoint to the same bits; one of anything else is left alone."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
-from forms import FORMS, draw_rows, numbers_of
-from llvmlite import binding
-from llvmlite.binding.targets import FeatureMap
+from llvmlite import binding  # type: ignore[import-untyped]  # it carries no types
+from llvmlite.binding.targets import FeatureMap  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -15,6 +15,7 @@ from core import RankBoost, TreeRank, save
 from core.checkpoint import Checkpoints, Resumable, identify_machine, offered
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
+from tests.core.forms import FORMS, draw_rows, numbers_of
 
 N = 160
 ROUNDS = 23  # more than histograms go on without being filled anew
@@ -72,7 +73,8 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
     checkpoint = None
     for at in sorted({steps[0], steps[len(steps) // 2], steps[-1]}):
         checkpoint = stopped(fit, at, checkpoint)  # each from the one before
-        checkpoints, left = Checkpoints(checkpoint), []
+        checkpoints = Checkpoints(checkpoint)
+        left: list[int] = []
         with checkpoints:
             assert fit(lambda step, of, info, left=left: left.append(step)) == whole
         assert checkpoints.resumed
@@ -215,7 +217,8 @@ class Counter(Resumable):
     changing = ("n", "sums", "rows")
 
     def __init__(self) -> None:
-        self.n, self.sums, self.rows = 0, [], np.zeros(3)
+        self.n, self.rows = 0, np.zeros(3)
+        self.sums: list[Any] = []
 
 
 @pytest.mark.parametrize(

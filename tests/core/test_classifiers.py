@@ -1,5 +1,8 @@
 """The three classifiers: in our arrays they say what scikit-learn's say, and nothing odd is read."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -18,7 +21,9 @@ from tests.core.threads import on_one_thread_and_on_all
 NUMERIC = np.zeros(3, dtype=np.int64)
 
 
-def table(n=400, seed=0, scale=(1.0, 1000.0, 1e-3)):
+def table(
+    n: int = 400, seed: int = 0, scale: tuple[float, float, float] = (1.0, 1000.0, 1e-3)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) * scale + np.array([0, 5000.0, 0])
     z = (X - [0, 5000, 0]) / scale
@@ -26,7 +31,7 @@ def table(n=400, seed=0, scale=(1.0, 1000.0, 1e-3)):
     return X, positive, rng.integers(1, 4, n).astype(float)
 
 
-def standardised(X, weight):
+def standardised(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     mean = np.average(X, axis=0, weights=weight)
     return (X - mean) / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
 
@@ -39,7 +44,7 @@ def standardised(X, weight):
         ("linear_svm", LinearSVC(dual=False, intercept_scaling=1000.0, tol=1e-12, max_iter=10**5)),
     ],
 )
-def test_a_linear_one_has_the_minimum_of_scikit_learns(name, estimator):
+def test_a_linear_one_has_the_minimum_of_scikit_learns(name: str, estimator: Any) -> None:
     X, positive, weight = table()
     stack = fit_classifier(name, X, positive, weight, NUMERIC, 0)
     Z = standardised(X, weight)
@@ -47,7 +52,7 @@ def test_a_linear_one_has_the_minimum_of_scikit_learns(name, estimator):
     assert stack.score(0, X) == pytest.approx(estimator.decision_function(Z), abs=1e-7)
 
 
-def test_a_forest_scores_as_scikit_learn_does():
+def test_a_forest_scores_as_scikit_learn_does() -> None:
     X, positive, weight = table()
     X[::7, 1] = np.nan
     stack = fit_classifier("random_forest", X, positive, weight, NUMERIC, 5)
@@ -65,7 +70,7 @@ def test_a_forest_scores_as_scikit_learn_does():
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_a_row_scores_alone_as_among_others(name):
+def test_a_row_scores_alone_as_among_others(name: str) -> None:
     X, positive, weight = table(9000)
     stack = fit_classifier(name, X[:300], positive[:300], weight[:300], NUMERIC, 0)
     scores = stack.score(0, X)
@@ -75,7 +80,7 @@ def test_a_row_scores_alone_as_among_others(name):
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_threads_change_no_bit(name):
+def test_threads_change_no_bit(name: str) -> None:
     X, positive, weight = table(2000)
     states = on_one_thread_and_on_all(
         lambda: fit_classifier(name, X, positive, weight, NUMERIC, 0).arrays()
@@ -84,7 +89,7 @@ def test_threads_change_no_bit(name):
 
 
 @pytest.mark.parametrize("name", ["logistic", "linear_svm"])
-def test_a_row_of_weight_k_is_k_rows(name):
+def test_a_row_of_weight_k_is_k_rows(name: str) -> None:
     X, positive, _ = table(40)
     weight = np.random.default_rng(0).integers(1, 9, 40)
     one = fit_classifier(name, X, positive, weight.astype(float), NUMERIC, 0)
@@ -106,7 +111,9 @@ def test_a_row_of_weight_k_is_k_rows(name):
     ],
     ids=["treerank", "martirank", "aucboost"],
 )
-def test_rankers_of_classifiers_take_a_row_of_weight_k_for_k_rows(make, weak):
+def test_rankers_of_classifiers_take_a_row_of_weight_k_for_k_rows(
+    make: Callable[..., Any], weak: Any
+) -> None:
     X, positive, _ = table(60, scale=(1.0, 1.0, 1.0))
     weight = np.random.default_rng(0).integers(1, 30, 60)
     one = make(weak).fit(X, positive, weight)
@@ -119,7 +126,7 @@ def test_rankers_of_classifiers_take_a_row_of_weight_k_for_k_rows(make, weak):
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_missing_values_and_categories(name):
+def test_missing_values_and_categories(name: str) -> None:
     rng = np.random.default_rng(0)
     colour = rng.integers(0, 4, 600).astype(float)
     positive = np.isin(colour, [0, 2]) ^ (rng.random(600) < 0.05)
@@ -140,7 +147,7 @@ def test_missing_values_and_categories(name):
     ids=["wide", "lopsided", "subnormal", "constant", "missing"],
 )
 @pytest.mark.filterwarnings("error")
-def test_odd_scales(name, values):
+def test_odd_scales(name: str, values: list[float] | list[Any]) -> None:
     X = np.column_stack([np.resize(values, 100), np.arange(100.0), np.zeros(100)])
     stack = fit_classifier(name, X, np.arange(100) >= 50, np.ones(100), NUMERIC, 0)
     assert ((stack.score(0, X) > 0) == (np.arange(100) >= 50)).mean() > 0.9
@@ -148,7 +155,7 @@ def test_odd_scales(name, values):
     assert stack.score(0, wild).shape == (2,)
 
 
-def test_expand_by_hand():
+def test_expand_by_hand() -> None:
     X = np.array([[7.0, 1, np.nan], [np.nan, np.nan, 0]])
     counts = np.array([0, 2, 1])
     columns = expand(X, counts)
@@ -157,7 +164,7 @@ def test_expand_by_hand():
     assert np.array_equal(columns, expected, equal_nan=True)
 
 
-def two(kind):
+def two(kind: str) -> tuple[np.ndarray, list[Any], Any]:
     X, positive, weight = table()
     names = {"linear": ("logistic", "linear_svm"), "forest": ("random_forest",) * 2}[kind]
     fitted = [
@@ -167,7 +174,7 @@ def two(kind):
 
 
 @pytest.mark.parametrize("kind", ["linear", "forest"])
-def test_stacks_are_joined_taken_apart_and_rebuilt(kind):
+def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
     X, fitted, both = two(kind)
     again = type(both).read(both.arrays(), 2, NUMERIC)
     turned = both.take(np.array([1, 0]))

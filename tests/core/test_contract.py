@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,9 @@ BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target =
 pytestmark = pytest.mark.parametrize("algorithm", BINARY.values(), ids=BINARY)
 
 
-def make_table(n=400, d=5, seed=0, missing=0.05):
+def make_table(
+    n: int = 400, d: int = 5, seed: int = 0, missing: float = 0.05
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = (X[:, 0] - 0.5 * X[:, 1] + 0.3 * X[:, 2] ** 2 + rng.normal(size=n) > 0.8).astype(int)
@@ -35,17 +39,17 @@ FEW = {"coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}
 DRAWS_BY_PLACE = {"treerank_forest"}
 
 
-def skip_where_places_count(algorithm):
+def skip_where_places_count(algorithm: type[Any] | Callable[..., Any]) -> None:
     if name_of(algorithm()) in DRAWS_BY_PLACE:
         pytest.skip("draws rows and features by their places")
 
 
-def make(algorithm, **parameters):
+def make(algorithm: type[Any] | Callable[..., Any], **parameters: Any) -> Any:
     """The algorithm with those of the parameters that it has."""
     return algorithm(**{k: v for k, v in parameters.items() if k in algorithm().get_params()})
 
 
-def assert_same_state(one, other):
+def assert_same_state(one: Any, other: Any) -> None:
     (arrays, meta), (other_arrays, other_meta) = one.get_state(), other.get_state()
     assert meta == other_meta
     assert arrays.keys() == other_arrays.keys()
@@ -58,12 +62,12 @@ def assert_same_state(one, other):
 KEEP_A_STEP = {"asymmetric_svm", "logistic"}
 
 
-def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm):
+def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -> None:
     X, y = make_table()
     ranker = make(algorithm, **FEW | {"n_rounds": 10, "n_trees": 10, "n_bags": 3})
     seen = []
 
-    def stop_at_two(step, of, info):
+    def stop_at_two(step: Any, of: Any, info: Any) -> None:
         seen.append((step, of))
         if step >= 2:
             raise StopFit
@@ -90,11 +94,11 @@ def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm):
     assert (ranker.decision_function(X) == fewer.decision_function(X)).all()
 
 
-def test_name_and_class_find_each_other(algorithm):
+def test_name_and_class_find_each_other(algorithm: type[Any]) -> None:
     assert ALGORITHMS[name_of(algorithm())] is algorithm
 
 
-def test_ranks(algorithm):
+def test_ranks(algorithm: type[Any]) -> None:
     X, y = make_table(2000)
     X_new, y_new = make_table(2000, seed=1)
     scores = algorithm().fit(X, y).decision_function(X_new)
@@ -103,13 +107,13 @@ def test_ranks(algorithm):
     assert above.mean() > 0.8
 
 
-def test_one_thread_or_two_same_bits(algorithm):
+def test_one_thread_or_two_same_bits(algorithm: type[Any]) -> None:
     X, y = make_table(n=350_000, d=3)  # large enough for every way that threads are used
     ranker = make(algorithm, n_rounds=2, **FEW)
     assert_same_state(*on_one_thread_and_on_all(lambda: clone(ranker).fit(X, y)))
 
 
-def test_state_round_trip(algorithm):
+def test_state_round_trip(algorithm: type[Any]) -> None:
     X, y = make_table()
     frame = pd.DataFrame(X, columns=list("abcde"))
     ranker = algorithm().fit(frame, y)
@@ -125,7 +129,7 @@ def test_state_round_trip(algorithm):
     assert again.classes_.dtype == ranker.classes_.dtype
 
 
-def test_labels_of_any_two_values(algorithm):
+def test_labels_of_any_two_values(algorithm: type[Any]) -> None:
     X, y = make_table()
     objects = np.array(["a", "b"], object)
     for labels in ([0, 1], [-1, 1], [False, True], ["no", "yes"], [0.5, 2.0], objects):
@@ -150,7 +154,7 @@ CONTAINERS = {
 }
 
 
-def test_labels_in_any_container(algorithm):
+def test_labels_in_any_container(algorithm: type[Any]) -> None:
     X, y = make_table()
     expected = make(algorithm, n_rounds=5, **FEW).fit(X, y).decision_function(X)
     for name, wrap in CONTAINERS.items():
@@ -159,7 +163,7 @@ def test_labels_in_any_container(algorithm):
         assert (ranker.decision_function(X) == expected).all(), name
 
 
-def test_tables_and_arrays_alike(algorithm):
+def test_tables_and_arrays_alike(algorithm: type[Any]) -> None:
     X, y = make_table()
     names = list("abcde")
     frame = pd.DataFrame(X, columns=names)
@@ -176,7 +180,7 @@ def test_tables_and_arrays_alike(algorithm):
     ).all()
 
 
-def test_columns_in_any_order(algorithm):
+def test_columns_in_any_order(algorithm: type[Any]) -> None:
     skip_where_places_count(algorithm)
     X, y = make_table()
     order = [3, 0, 4, 2, 1]
@@ -189,7 +193,7 @@ def test_columns_in_any_order(algorithm):
     )
 
 
-def test_rows_in_any_order(algorithm):
+def test_rows_in_any_order(algorithm: type[Any]) -> None:
     skip_where_places_count(algorithm)
     X, y = make_table()
     order = np.random.default_rng(0).permutation(len(X))
@@ -197,7 +201,7 @@ def test_rows_in_any_order(algorithm):
     assert moved.decision_function(X) == pytest.approx(ranker.decision_function(X), abs=1e-9)
 
 
-def test_weight_zero_is_no_row(algorithm):
+def test_weight_zero_is_no_row(algorithm: type[Any]) -> None:
     X, y = make_table()
     present = np.random.default_rng(0).random(len(X)) < 0.7
     X[~present] *= 1000
@@ -205,7 +209,7 @@ def test_weight_zero_is_no_row(algorithm):
     assert_same_state(weighted, algorithm().fit(X[present], y[present]))
 
 
-def test_callback_reports_each_round_and_may_stop(algorithm):
+def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
     X, y = make_table()
     seen = []
     ranker = make(algorithm, n_rounds=7).fit(X, y, callback=lambda *report: seen.append(report))
@@ -226,7 +230,7 @@ def test_callback_reports_each_round_and_may_stop(algorithm):
     class Cancelled(Exception):
         pass
 
-    def cancel(step, of, info):
+    def cancel(step: Any, of: Any, info: Any) -> None:
         if step >= 3:
             raise Cancelled
 
@@ -234,13 +238,13 @@ def test_callback_reports_each_round_and_may_stop(algorithm):
         algorithm().fit(X, y, callback=cancel)
 
 
-def test_clone_fits_alike(algorithm):
+def test_clone_fits_alike(algorithm: type[Any]) -> None:
     X, y = make_table()
     ranker = make(algorithm, n_rounds=10).fit(X, y)
     assert_same_state(clone(ranker).fit(X, y), ranker)
 
 
-def refusal(algorithm, *data):
+def refusal(algorithm: type[Any], *data: Any) -> str:
     """What a fit says of data that it must refuse."""
     with pytest.raises(InvalidData) as caught:
         algorithm().fit(*data)
@@ -278,7 +282,7 @@ BAD_DATA = {
 }  # fmt: skip
 
 
-def test_bad_data_is_refused_by_name(algorithm):
+def test_bad_data_is_refused_by_name(algorithm: type[Any]) -> None:
     X, y = make_table()
     for case, (make_bad, message) in BAD_DATA.items():
         assert re.search(message, refusal(algorithm, *make_bad(X, y))), case
@@ -296,26 +300,26 @@ BAD_WEIGHTS = {
 }  # fmt: skip
 
 
-def test_bad_weights_are_refused_by_name(algorithm):
+def test_bad_weights_are_refused_by_name(algorithm: type[Any]) -> None:
     X, y = make_table()
     for case, (make_bad, message) in BAD_WEIGHTS.items():
         assert re.search(message, refusal(algorithm, X, y, make_bad(np.ones(len(y))))), case
 
 
-def test_weights_at_both_ends_of_their_range_are_fitted(algorithm):
+def test_weights_at_both_ends_of_their_range_are_fitted(algorithm: type[Any]) -> None:
     X, y = make_table(200)
     weight = np.where(np.arange(len(y)) % 3 == 0, 1e-100, 1e100)
     ranker = make(algorithm, n_rounds=5, **FEW | {"noise_rate": None}).fit(X, y, weight)
     assert np.isfinite(ranker.decision_function(X)).all()
 
 
-def test_a_class_without_weight_is_refused(algorithm):
+def test_a_class_without_weight_is_refused(algorithm: type[Any]) -> None:
     X, y = make_table()
     with pytest.raises(InvalidData, match="every weight is zero in class 1"):
         algorithm().fit(X, y, sample_weight=1 - y)
 
 
-def test_other_columns_than_at_fit_are_refused(algorithm):
+def test_other_columns_than_at_fit_are_refused(algorithm: type[Any]) -> None:
     X, y = make_table()
     ranker = make(algorithm, n_rounds=5, **FEW).fit(X, y)
     with pytest.raises(InvalidData, match=r"X has 3 features, but .* is expecting 5 features"):
@@ -330,7 +334,7 @@ def test_other_columns_than_at_fit_are_refused(algorithm):
         named.decision_function(pd.DataFrame(X, columns=list("abcdf")))
 
 
-def test_foreign_state_is_refused(algorithm):
+def test_foreign_state_is_refused(algorithm: type[Any]) -> None:
     X, y = make_table()
     ranker = make(algorithm, n_rounds=10).fit(X, y)
     arrays, meta = ranker.get_state()

@@ -2,13 +2,13 @@
 
 import json
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
 import pandas as pd
 import pytest
-import test_contract
-from artifact_bytes import put_together, take_apart, training_table, with_categories
 from scipy.stats import rankdata
 from sklearn.base import clone
 
@@ -27,6 +27,8 @@ from core.ensemble import MOST_KNOTS, count_at_once, fit_ranks, fit_together
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
 from core.ranker import StopFit
+from tests.core import test_contract
+from tests.core.artifact_bytes import put_together, take_apart, training_table, with_categories
 
 KEPT = (
     "ranks",
@@ -40,7 +42,7 @@ KEPT = (
 )  # of what every ranker keeps, what an ensemble could break
 
 
-def members():
+def members() -> list[Any]:
     return [
         RankBoost(n_rounds=4, weak_ranker="tree", max_leaves=4),
         Logistic(),
@@ -49,22 +51,22 @@ def members():
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted() -> RankAverage:
     X, y = training_table()
     return RankAverage(members=members(), weights=[2, 1, 1]).fit(with_categories(X), y)
 
 
-def make_small():
+def make_small() -> RankAverage:
     """The ensemble of the contract's tests, which make a ranker from nothing."""
     return RankAverage(members=[Logistic(), RankBoost(n_rounds=10)])
 
 
 @pytest.mark.parametrize("rule", KEPT)
-def test_contract_of_every_ranker(rule):
+def test_contract_of_every_ranker(rule: str) -> None:
     getattr(test_contract, f"test_{rule}")(make_small)
 
 
-def test_scores_are_weighted_mean_ranks_among_the_training_rows():
+def test_scores_are_weighted_mean_ranks_among_the_training_rows() -> None:
     X, y = training_table(200)
     ranker = RankAverage(members=[Logistic(), RankBoost(n_rounds=7)], weights=[3, 1]).fit(X, y)
     assert ranker.weights_.tolist() == [0.75, 0.25]
@@ -86,7 +88,7 @@ def test_scores_are_weighted_mean_ranks_among_the_training_rows():
     assert rise == pytest.approx(max(cuts))
 
 
-def test_ranks_rise_everywhere_with_many_knots_and_beyond_them():
+def test_ranks_rise_everywhere_with_many_knots_and_beyond_them() -> None:
     rng = np.random.default_rng(0)
     scores, positive = rng.normal(size=20_000), rng.random(20_000) < 0.002
     weight = rng.uniform(0.5, 2.0, 20_000)
@@ -105,14 +107,14 @@ def test_ranks_rise_everywhere_with_many_knots_and_beyond_them():
     assert got[-1] <= 1
 
 
-def test_where_all_scores_are_one():
+def test_where_all_scores_are_one() -> None:
     X, y = np.zeros((10, 2)), np.arange(10) % 2
     ranker = RankAverage(members=[RankBoost(n_rounds=3), Logistic()]).fit(X, y)
     assert (ranker.decision_function([[0.0, 0.0], [5.0, 1.0]]) == 0).all()
     assert (load(save(ranker)).decision_function(X) == 0).all()
 
 
-def test_three_boosters_without_being_told():
+def test_three_boosters_without_being_told() -> None:
     members = RankAverage().get_parameters()["members"]
     assert [(m["algorithm"], m["parameters"].get("leaf")) for m in members] == [
         ("rankboost", "closed"),
@@ -122,7 +124,7 @@ def test_three_boosters_without_being_told():
     assert {m["parameters"]["weak_ranker"] for m in members} == {"tree"}
 
 
-def test_an_artifact_holds_all_members(fitted):
+def test_an_artifact_holds_all_members(fitted: RankAverage) -> None:
     X = with_categories(training_table(seed=1)[0])
     data = save(fitted)
     again = load(data)
@@ -138,10 +140,11 @@ def test_an_artifact_holds_all_members(fitted):
     assert data.count(b"step 12") <= 2  # the categories are there once, not once per member
 
 
-def test_an_artifact_with_anything_wrong_is_refused(fitted):
+def test_an_artifact_with_anything_wrong_is_refused(fitted: RankAverage) -> None:
     header, arrays = take_apart(save(fitted))
     parameters, state = header["parameters"], header["state"]
     (first, *others), weights = parameters["members"], parameters["weights"]
+    changed: dict[str, Any]
     for changed in (
         {"members": None, "weights": weights},
         {"members": [], "weights": None},
@@ -177,7 +180,7 @@ def test_an_artifact_with_anything_wrong_is_refused(fitted):
         load(put_together(header, arrays | {"member.7.w": np.zeros(3)}))
 
 
-def test_members_are_described_and_can_be_questioned(fitted):
+def test_members_are_described_and_can_be_questioned(fitted: RankAverage) -> None:
     X, y = training_table()
     told = json.loads(json.dumps(fitted.structure()))
     assert [m["algorithm"] for m in told["members"]] == ["rankboost", "logistic", "treerank"]
@@ -192,7 +195,7 @@ def test_members_are_described_and_can_be_questioned(fitted):
     assert not hasattr(fitted, "contributions")
 
 
-def test_progress_is_that_of_all_members_and_can_be_stopped():
+def test_progress_is_that_of_all_members_and_can_be_stopped() -> None:
     X, y = training_table()
     seen = []
     RankAverage(members=members()).fit(X, y, callback=lambda *told: seen.append(told[:2]))
@@ -202,7 +205,7 @@ def test_progress_is_that_of_all_members_and_can_be_stopped():
     assert seen[-1] == (3000, 3000)
     assert {of for _, of in seen} == {3000}
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -223,13 +226,13 @@ BAD_PARAMETERS = {
 
 
 @pytest.mark.parametrize("case", BAD_PARAMETERS)
-def test_bad_parameters_are_refused_by_name(case):
+def test_bad_parameters_are_refused_by_name(case: str) -> None:
     parameters, message = BAD_PARAMETERS[case]
     with pytest.raises(InvalidParameter, match=message):
         RankAverage(**parameters).fit(*training_table())
 
 
-def test_what_a_member_refuses_the_ensemble_refuses():
+def test_what_a_member_refuses_the_ensemble_refuses() -> None:
     X, y = training_table()
     from core import GreedyPairs
 
@@ -241,7 +244,7 @@ def test_what_a_member_refuses_the_ensemble_refuses():
         RankAverage(members=[RankBoost(push=2.0)]).fit(X, y)
 
 
-def test_only_what_is_registered_is_saved():
+def test_only_what_is_registered_is_saved() -> None:
     class Own(LogitBoost):
         pass
 
@@ -254,12 +257,14 @@ def test_only_what_is_registered_is_saved():
 
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0]])
 @pytest.mark.parametrize(("first_refused", "kept"), [(1500, [0]), (400, [0]), (2001, [0, 1])])
-def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(weights, first_refused, kept):
+def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(
+    weights: list[float] | None, first_refused: int, kept: list[int]
+) -> None:
     X, y = training_table(100)
     given_members = [RankBoost(n_rounds=10), RankBoost(n_rounds=5), LogitBoost(n_rounds=10)]
     ranker = RankAverage(members=given_members, weights=weights)
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step >= first_refused:
             raise StopFit
 
@@ -289,10 +294,10 @@ def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(weights, first_r
             RankAverage.from_state(ranker.get_parameters(), arrays, meta | {"kept": wrong})
 
 
-def test_a_stop_before_any_member_can_keep_a_thing_goes_through():
+def test_a_stop_before_any_member_can_keep_a_thing_goes_through() -> None:
     X, y = training_table(100)
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         raise StopFit
 
     with pytest.raises(StopFit):
@@ -302,8 +307,8 @@ def test_a_stop_before_any_member_can_keep_a_thing_goes_through():
 # --- fits at once ---------------------------------------------------------------------------------
 
 
-def make_fit(k, steps=5):
-    def fit(callback):
+def make_fit(k: int, steps: int = 5) -> Callable[..., Any]:
+    def fit(callback: Any) -> Any:
         for step in range(1, steps + 1):
             callback(step, steps, {"loss": float(k)})
         return k, numba.get_num_threads()
@@ -312,7 +317,7 @@ def make_fit(k, steps=5):
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_results_come_in_order_and_each_step_is_told(at_once):
+def test_results_come_in_order_and_each_step_is_told(at_once: int) -> None:
     seen = []
     results = fit_together(
         [make_fit(k) for k in range(5)], lambda *told: seen.append(told), at_once
@@ -328,16 +333,16 @@ class Halt(Exception):
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_what_the_callback_raises_stops_all(at_once):
+def test_what_the_callback_raises_stops_all(at_once: int) -> None:
     both = threading.Barrier(at_once)
 
-    def fit(callback):
+    def fit(callback: Any) -> None:
         both.wait(timeout=30)
         for step in range(1, 100_000):
             callback(step, 100_000, {})
         raise AssertionError("nobody stopped it")
 
-    def tell(number, step, of, info):
+    def tell(number: Any, step: Any, of: Any, info: Any) -> None:
         if step >= 3:
             raise Halt
 
@@ -345,14 +350,14 @@ def test_what_the_callback_raises_stops_all(at_once):
         fit_together([fit] * at_once, tell, at_once)
 
 
-def test_what_a_fit_raises_reaches_the_caller():
-    def fail(callback):
+def test_what_a_fit_raises_reaches_the_caller() -> None:
+    def fail(callback: Any) -> None:
         raise ValueError("no rows")
 
     with pytest.raises(ValueError, match="no rows"):
         fit_together([make_fit(0), fail], lambda *told: None, 2)
 
 
-def test_great_tables_are_fitted_one_at_a_time():
+def test_great_tables_are_fitted_one_at_a_time() -> None:
     assert count_at_once(1_000, 30) == numba.get_num_threads()
     assert count_at_once(10_000_000, 30) == 1

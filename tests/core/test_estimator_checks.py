@@ -1,9 +1,12 @@
 """scikit-learn's own checks of an estimator, for every registered algorithm for two classes, and for some forms."""
 
+from collections.abc import Callable
+
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from core import AUCSVM, PAUCSVM, Logistic, RankAverage, RankBoost
+from core.ranker import Ranker
 from core.registry import ALGORITHMS
 
 # Checks that are known to fail, by algorithm and name, each with its reason.
@@ -14,7 +17,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     }
 }
 
-CHECKED = {
+CHECKED: dict[str, Callable[[], Ranker]] = {
     **{name: own for name, own in ALGORITHMS.items() if own.target == "binary"},
     "average of ranks": lambda: RankAverage(members=[Logistic(), RankBoost(n_rounds=5)]),
     "svm on landmarks": lambda: AUCSVM(feature_map="nystroem", n_components=30),
@@ -28,7 +31,7 @@ CHECKED = {
 # One test for all checks of an algorithm: most take less than what a test of its own costs.
 @pytest.mark.parametrize("name", CHECKED)
 @pytest.mark.filterwarnings("ignore")
-def test_check_estimator(name):
+def test_check_estimator(name: str) -> None:
     ranker = CHECKED[name]()
     few = {"n_rounds": 20, "n_trees": 5}  # what learns enough for scikit-learn
     ranker.set_params(**{k: v for k, v in few.items() if k in ranker.get_params()})

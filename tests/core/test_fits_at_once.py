@@ -32,7 +32,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_two_threads_may_fit_at_once():
+def test_two_threads_may_fit_at_once() -> None:
     """Also with numba's workqueue layer, which would abort if a kernel were shared out by numba's own threads."""
     environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
     names = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]

@@ -6,48 +6,49 @@ whatever bytes there are, `test_artifact_fuzz.py` tries. Here are the rules that
 
 import warnings
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
-from forms import FORMS, draw_rows
 
 from core.errors import ArtifactError
+from tests.core.forms import FORMS, draw_rows
 
 ROWS = draw_rows()
 
 
-def nan(a):
+def nan(a: Any) -> Any:
     return a * np.nan
 
 
-def infinite(a):
+def infinite(a: Any) -> Any:
     return np.full_like(a, np.inf)
 
 
-def none(a):
+def none(a: Any) -> Any:
     return a * 0
 
 
-def more(a):
+def more(a: Any) -> Any:
     return a + 1
 
 
-def far(a):
+def far(a: Any) -> Any:
     return np.full_like(a, 10_000)
 
 
-def negative(a):
+def negative(a: Any) -> Any:
     return -1 - abs(a)
 
 
-def reverse(a):
+def reverse(a: Any) -> Any:
     return a[::-1].copy()
 
 
-def at(place, value):
+def at(place: Any, value: Any) -> Any:
     """Put a value at one place."""
 
-    def change(a):
+    def change(a: Any) -> Any:
         a = a.copy()
         a.flat[place] = value
         return a
@@ -56,11 +57,11 @@ def at(place, value):
 
 
 # Of sets and thresholds: the rows of a state that cut words, and those that cut numbers.
-def words_to(value):
+def words_to(value: Any) -> Any:
     return lambda a: np.where(a >= 0, value, a)
 
 
-def numbers_to(value):
+def numbers_to(value: Any) -> Any:
     return lambda a: np.where(a < 0, value, a)
 
 
@@ -235,7 +236,7 @@ WRONG_ARRAYS = {
 }
 
 # JSON values: those that no fit leaves.
-WRONG_VALUES = {
+WRONG_VALUES: dict[str, dict[str, Any]] = {
     "smooth margin": {"log_least_weight": [np.nan, np.inf, "x", None]},
     "splines": {"offset": [np.inf, None, 1, "0"]},
     "greedy pairs": {"offset": [np.inf, None, 1, "0"]},
@@ -268,14 +269,14 @@ WRONG_VALUES = {
 
 
 @cache
-def fitted(name):
+def fitted(name: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return FORMS[name].fit(ROWS)
 
 
 @pytest.mark.parametrize("name", WRONG_ARRAYS)
-def test_an_array_that_no_fit_leaves_is_refused(name):
+def test_an_array_that_no_fit_leaves_is_refused(name: str) -> None:
     ranker = fitted(name)
     arrays, meta = ranker.get_state()
     parameters = ranker.get_parameters()
@@ -287,7 +288,7 @@ def test_an_array_that_no_fit_leaves_is_refused(name):
 
 
 @pytest.mark.parametrize("name", WRONG_VALUES)
-def test_a_value_that_no_fit_leaves_is_refused(name):
+def test_a_value_that_no_fit_leaves_is_refused(name: str) -> None:
     ranker = fitted(name)
     arrays, meta = ranker.get_state()
     for value, wrong in WRONG_VALUES[name].items():
@@ -297,7 +298,7 @@ def test_a_value_that_no_fit_leaves_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["svm on waves", "svm on landmarks", "svm on bins"])
-def test_the_state_of_another_map_is_refused(name):
+def test_the_state_of_another_map_is_refused(name: str) -> None:
     ranker = fitted(name)
     arrays, meta = ranker.get_state()
     own = ranker.get_parameters()
@@ -307,7 +308,7 @@ def test_the_state_of_another_map_is_refused(name):
 
 
 @pytest.mark.parametrize("parameter", ["n_rounds", "n_trees"])
-def test_more_rounds_or_trees_than_were_asked_for_are_refused(parameter):
+def test_more_rounds_or_trees_than_were_asked_for_are_refused(parameter: str) -> None:
     ranker = fitted("rankboost" if parameter == "n_rounds" else "treerank forest")
     arrays, meta = ranker.get_state()
     fewer = {parameter: getattr(ranker, parameter) - 1}
@@ -315,7 +316,7 @@ def test_more_rounds_or_trees_than_were_asked_for_are_refused(parameter):
         type(ranker).from_state(ranker.get_parameters() | fewer, arrays, meta)
 
 
-def test_sets_must_not_overlap():
+def test_sets_must_not_overlap() -> None:
     ranker = fitted("rankboost")
     arrays, meta = ranker.get_state()
     n = len(arrays["feature"])

@@ -2,15 +2,16 @@
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from forms import FORMS, Form, draw_rows, numbers_of
 
 from core import load, save
 from core.table import CodedTable
+from tests.core.forms import FORMS, Form, Rows, draw_rows, numbers_of
 from tests.core.threads import on_one_thread_and_on_all
 
 ROWS = draw_rows()
@@ -37,7 +38,7 @@ SOLVED = {"svm on waves": 1e-2, "svm on landmarks": 1e-2, "svm on bins": 1e-2}
 
 
 @pytest.fixture(scope="module", params=FORMS)
-def fitted(request):
+def fitted(request: pytest.FixtureRequest) -> Any:
     """A form with its ranker: its name, the ranker, and the table that it takes."""
     form = FORMS[request.param]
     with warnings.catch_warnings():
@@ -46,11 +47,11 @@ def fitted(request):
     return request.param, ranker, table_for(ranker)
 
 
-def table_for(ranker):
+def table_for(ranker: Any) -> pd.DataFrame:
     return ROWS.table if ranker.takes_categories() else numbers_of(ROWS.table)
 
 
-def test_its_artifact_is_the_ranker(fitted):
+def test_its_artifact_is_the_ranker(fitted: Any) -> None:
     _, ranker, table = fitted
     data = save(ranker)
     again = load(data)
@@ -63,7 +64,7 @@ def test_its_artifact_is_the_ranker(fitted):
         assert again.contributions(table).tobytes() == ranker.contributions(table).tobytes()
 
 
-def test_a_row_scores_alone_as_in_any_company(fitted):
+def test_a_row_scores_alone_as_in_any_company(fitted: Any) -> None:
     _, ranker, table = fitted
     rows = ranker._checked_rows(table)
     scores = ranker.score_rows(rows)
@@ -78,7 +79,7 @@ def test_a_row_scores_alone_as_in_any_company(fitted):
     assert len(ranker.score_rows(rows[:0])) == 0
 
 
-def has_parts(ranker):
+def has_parts(ranker: Any) -> bool:
     """Whether a score is a sum over features: not of a kernel, of cubes, or of classifiers."""
     of = ranker.get_params(deep=False)
     return (
@@ -88,7 +89,7 @@ def has_parts(ranker):
     )
 
 
-def test_parts_add_up_from_the_mean_score(fitted):
+def test_parts_add_up_from_the_mean_score(fitted: Any) -> None:
     name, ranker, table = fitted
     if not hasattr(ranker, "contributions") or not has_parts(ranker):
         pytest.skip("a score of this form is no sum over features")
@@ -105,7 +106,7 @@ def test_parts_add_up_from_the_mean_score(fitted):
         assert ranker.offset_ == pytest.approx(mean, abs=1e-9)
 
 
-def test_its_last_stage_is_its_score(fitted):
+def test_its_last_stage_is_its_score(fitted: Any) -> None:
     _, ranker, table = fitted
     if not hasattr(ranker, "staged_decision_function"):
         pytest.skip("it has no rounds to tell")
@@ -114,7 +115,7 @@ def test_its_last_stage_is_its_score(fitted):
     assert len(list(ranker.staged_decision_function(table))) == len(ranker.rounds_)
 
 
-def test_tables_of_all_kinds_are_one(fitted):
+def test_tables_of_all_kinds_are_one(fitted: Any) -> None:
     name, ranker, table = fitted
     if not ranker.takes_categories():
         pytest.skip("it takes numbers only")
@@ -135,7 +136,7 @@ def test_tables_of_all_kinds_are_one(fitted):
     assert save(again) == save(ranker)
 
 
-def test_words_that_fit_has_not_seen_are_missing(fitted):
+def test_words_that_fit_has_not_seen_are_missing(fitted: Any) -> None:
     _, ranker, table = fitted
     if not ranker.takes_categories():
         pytest.skip("it takes numbers only")
@@ -144,7 +145,7 @@ def test_words_that_fit_has_not_seen_are_missing(fitted):
     assert unseen.tobytes() == missing.tobytes()
 
 
-def test_a_code_beyond_all_categories_counts_as_missing(fitted):
+def test_a_code_beyond_all_categories_counts_as_missing(fitted: Any) -> None:
     """Who scores unchecked rows may read nothing beyond what a cut, or a table, holds."""
     _, ranker, table = fitted
     if not ranker.takes_categories():
@@ -161,18 +162,18 @@ def test_a_code_beyond_all_categories_counts_as_missing(fitted):
             assert scores == pytest.approx(expected)
 
 
-def has_stumps(ranker):
+def has_stumps(ranker: Any) -> bool:
     """Whether it, or one that it averages, adds up stumps."""
     return any("coverage" in name or "votes" in name for name in ranker.get_state()[0])
 
 
-def fit_again(form: Form, rows, weight=None):
+def fit_again(form: Form, rows: Rows, weight: np.ndarray | None = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return form.fit(rows, weight)
 
 
-def test_weight_k_is_k_rows_and_weight_0_is_none(fitted):
+def test_weight_k_is_k_rows_and_weight_0_is_none(fitted: Any) -> None:
     name, _, table = fitted
     form = FORMS[name]
     if form.learns == "pairs":
@@ -197,7 +198,7 @@ def test_weight_k_is_k_rows_and_weight_0_is_none(fitted):
     assert repeated.decision_function(table) == pytest.approx(scores, abs=tolerance)
 
 
-def test_columns_that_tell_nothing_leave_one_score(fitted):
+def test_columns_that_tell_nothing_leave_one_score(fitted: Any) -> None:
     form = FORMS[fitted[0]]
     n = len(ROWS.y)
     numbers = pd.DataFrame({"age": np.full(n, 5.1), "size": 1e6 / 3, "same": np.nan})
@@ -210,7 +211,7 @@ def test_columns_that_tell_nothing_leave_one_score(fitted):
         assert ranker.stop_reason_ == "no_edge"
 
 
-def test_bits_do_not_depend_on_threads(fitted):
+def test_bits_do_not_depend_on_threads(fitted: Any) -> None:
     name, ranker, _ = fitted
     form = FORMS[name]
     weight = PAIR_WEIGHT if form.learns == "pairs" else WEIGHT

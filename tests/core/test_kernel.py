@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import numba
 import numpy as np
@@ -14,11 +15,11 @@ import pytest
 from core.kernel import kernel, when_compiling
 
 
-def _scaled(x, by):  # type: ignore[no-untyped-def]
+def _scaled(x: Any, by: Any) -> Any:
     return x[0] * by
 
 
-def _double(x):  # type: ignore[no-untyped-def]
+def _double(x: Any) -> Any:
     return _callee(x, 2)
 
 

@@ -1,6 +1,7 @@
 """The schema in the signatures, and the checks drawn from it."""
 
-from typing import Annotated, Literal, get_args, get_origin
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ class Sample:
         pass
 
 
-def test_parameters_are_read_from_the_signature():
+def test_parameters_are_read_from_the_signature() -> None:
     parameters = list_parameters(Sample)
     assert [p.name for p in parameters] == ["count", "rate", "mode", "limit", "eager"]
     assert [p.default for p in parameters] == [3, 0.5, None, None, False]
@@ -46,7 +47,7 @@ def test_parameters_are_read_from_the_signature():
         {"eager": True},
     ],
 )
-def test_good_values_pass(values):
+def test_good_values_pass(values: Any) -> None:
     check_values(Sample, values)
 
 
@@ -72,7 +73,7 @@ def test_good_values_pass(values):
         ({"speed": 1}, "Sample has no parameter 'speed'; it has count, rate, mode, limit, eager"),
     ],
 )
-def test_bad_values_are_refused_by_name_rule_and_value(values, message):
+def test_bad_values_are_refused_by_name_rule_and_value(values: Any, message: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         check_values(Sample, values)
     assert str(caught.value) == message
@@ -85,14 +86,16 @@ def test_bad_values_are_refused_by_name_rule_and_value(values, message):
         lambda self, count: None,
     ],
 )
-def test_a_parameter_without_annotation_or_default_is_a_mistake(initialiser):
+def test_a_parameter_without_annotation_or_default_is_a_mistake(
+    initialiser: Callable[..., Any],
+) -> None:
     broken = type("Broken", (), {"__init__": initialiser})
     with pytest.raises(TypeError, match=r"Broken\.count needs"):
         list_parameters(broken)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_defaults_obey_the_schema_and_pydantic_reads_it(algorithm):
+def test_defaults_obey_the_schema_and_pydantic_reads_it(algorithm: type[Any]) -> None:
     ranker = algorithm()
     parameters = list_parameters(algorithm)
     assert {p.name for p in parameters} == set(ranker.get_params())
@@ -105,7 +108,7 @@ def test_defaults_obey_the_schema_and_pydantic_reads_it(algorithm):
             adapter.validate_python("not a value")
 
 
-def beyond(annotation):
+def beyond(annotation: Any) -> Iterator[float]:
     """Values just outside each bound that an annotation has, and some of a wrong type."""
     kinds = [kind for kind in get_args(annotation) if get_origin(kind) is Annotated]
     yield from (value for kind in kinds for value in beyond(kind))
@@ -114,21 +117,25 @@ def beyond(annotation):
     whole = int in {get_args(annotation)[0], *get_args(get_args(annotation)[0])}
     step = 1 if whole else 1e-7
     for bound in get_args(annotation)[1:]:
+        limit: Any = getattr(
+            bound, "ge", getattr(bound, "gt", getattr(bound, "le", getattr(bound, "lt", None)))
+        )
         match bound:
-            case Ge(least):
-                yield least - step
-            case Gt(least):
-                yield least
-            case Le(most):
-                yield most + step * max(1, abs(most)) if not whole else most + 1
-            case Lt(most):
-                yield most
+            case Ge():
+                yield limit - step
+            case Gt() | Lt():
+                yield limit
+            case Le():
+                yield limit + step * max(1, abs(limit)) if not whole else limit + 1
     yield from beyond(get_args(annotation)[0])
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_what_the_schema_forbids_is_refused_by_name_at_fit_and_in_an_artifact(algorithm):
-    X, y = [[0.0], [1.0]], [0, 1]
+def test_what_the_schema_forbids_is_refused_by_name_at_fit_and_in_an_artifact(
+    algorithm: type[Any],
+) -> None:
+    X: list[Any] = [[0.0], [1.0]]
+    y: list[Any] = [0, 1]
     if algorithm.target == "multilabel":
         y = [[0, 1], [1, 0]]
     arrays, meta = algorithm().fit(X, y).get_state()
@@ -167,6 +174,8 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize(("name", "values", "message"), TOGETHER)
-def test_parameters_that_do_not_go_together_are_refused(name, values, message):
+def test_parameters_that_do_not_go_together_are_refused(
+    name: str, values: Any, message: str
+) -> None:
     with pytest.raises(InvalidParameter, match=message):
         ALGORITHMS[name](**values).fit(np.eye(4), [0, 1, 0, 1])

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llvmlite.binding import get_host_cpu_features
+from llvmlite.binding import (  # type: ignore[import-untyped]  # it carries no types
+    get_host_cpu_features,
+)
 from threadpoolctl import threadpool_info
 
 from core import load

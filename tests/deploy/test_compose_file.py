@@ -6,13 +6,12 @@ import json
 import re
 from pathlib import Path
 
-import compose_file
-import dockerfile
 import pytest
 from jsonschema import Draft202012Validator
 
 from app.platform import resources
 from app.platform.settings import Settings
+from tests.deploy import compose_file, dockerfile
 from workers.slots import memory_per_fit
 
 ROOT = Path(__file__).parents[2]

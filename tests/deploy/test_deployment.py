@@ -12,17 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import compose_file
-import dockerfile
 import pytest
 import redis
-from backing import Postgres
-from containers import Container, DeploymentFailed, Host
-from servers import eventually
-from stack import Caller, Stack, deploy, table
 
 from core.kernel import SUFFIX
 from core.kernel_folders import CPU, FOLDERS
+from tests.deploy import compose_file, dockerfile
+from tests.deploy.backing import Postgres
+from tests.deploy.containers import Container, DeploymentFailed, Host
+from tests.deploy.stack import Caller, Stack, deploy, table
+from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(900)  # alone, it compiles every kernel: minutes of two cores

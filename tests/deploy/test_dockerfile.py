@@ -9,10 +9,10 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import dockerfile
 import pytest
 
 from core.kernel_folders import CPU_LEVELS
+from tests.deploy import dockerfile
 
 ROOT = Path(__file__).parents[2]
 

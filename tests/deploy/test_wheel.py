@@ -16,16 +16,16 @@ from pathlib import Path
 
 import httpx
 import pytest
-from containers import as_user
-from harness import csv_table
-from servers import eventually
 
 from app.cli.api_client import ApiClient
+from app.cli.train import wait_for_job
 from app.platform import installation
 from app.reports.plots import to_png
 from core.kernel import SUFFIX
 from core.kernel_folders import folders
-from examples import demo
+from tests.deploy.containers import as_user
+from tests.harness import csv_table
+from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "workers")
@@ -179,7 +179,7 @@ def client(installed: Installed) -> Iterator[ApiClient]:
     def address() -> str | None:
         assert process.poll() is None, log.read_text()
         found = re.search(r"^ready at (\S+),", log.read_text(), re.MULTILINE)
-        return found and found[1]
+        return found[1] if found else None
 
     try:
         url = eventually(address, seconds=120)
@@ -210,7 +210,7 @@ def test_the_service_of_an_installed_wheel(
             "algorithm": {"name": "rankboost", "n_rounds": 20},
         }
     )
-    model = demo.wait_for_job(client, job)["model_id"]
+    model = wait_for_job(client, job)["model_id"]
     row = {f"x{j}": "0.5" for j in range(4)}
     assert isinstance(client.model("model", "score", **row)["score"], float)
 

@@ -11,6 +11,7 @@ import sys
 import time
 
 import redis
+from pydantic import SecretStr
 
 from app.jobs import queue
 from app.jobs import service as jobs
@@ -28,7 +29,9 @@ def tell(database_url: str, broker_url: str) -> None:
     db, producer = Database(database_url), Producer(broker_url)
     broker = redis.Redis(unix_socket_path=broker_url.removeprefix("redis+socket://"))
     settings = Settings(
-        database_url=database_url, lease_seconds=LEASE_SECONDS, heartbeat_seconds=LEASE_SECONDS / 4
+        database_url=SecretStr(database_url),
+        lease_seconds=LEASE_SECONDS,
+        heartbeat_seconds=LEASE_SECONDS / 4,
     )
     _accept(db, settings)
     slow = db.writing(queue.claim, settings, "wrk_slow")

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import queue_story
 
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -19,6 +18,7 @@ from chaos.deployments import SHORT_LEASES, Embedded
 from chaos.orders import KILL
 from chaos.run import Plan, Run
 from chaos.workload import Ledger
+from tests.e2e import queue_story
 
 SEAMS = ("finish",)
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from harness import LONG, Shop, children_of, is_running, worker
-from servers import eventually
 from sqlalchemy import select
 
 from app.jobs import repository as worker_rows
@@ -21,6 +19,8 @@ from app.jobs.dispatcher import Dispatcher
 from app.operations.housekeeping import run_housekeeping
 from app.platform.broker import Producer
 from app.platform.settings import Settings
+from tests.harness import LONG, Shop, children_of, is_running, worker
+from tests.servers import eventually
 
 ROWS = 500
 

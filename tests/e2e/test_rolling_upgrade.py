@@ -16,12 +16,12 @@ from typing import Any
 
 import httpx
 import pytest
-from harness import Shop, csv_table, environment
-from servers import eventually
 
 from app.access import service as keys
 from app.jobs import repository as worker_rows
 from app.platform.settings import Settings
+from tests.harness import Shop, csv_table, environment
+from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -232,7 +232,8 @@ def test_an_upgrade_loses_nothing_and_shows_no_fault(
         old_api.enter_context(fleet.api(old_code))
         for caller in callers:
             caller.start()
-        new.callback(lambda: [caller.enough.set() for caller in callers])
+        for caller in callers:
+            new.callback(caller.enough.set)
         work_on()  # old code alone
         new.enter_context(fleet.worker(ROOT))
         work_on()

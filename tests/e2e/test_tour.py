@@ -15,14 +15,14 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from harness import children_of, is_running, run_here
-from servers import eventually
 
 from app.cli.api_client import ApiClient
 from core import RankBoost, load
 from core.metrics import auc
 from examples import demo
 from fuzz.machine import Fuzzer
+from tests.harness import children_of, is_running, run_here
+from tests.servers import eventually
 
 MIB = 1024**2
 Rankwright = Callable[..., subprocess.CompletedProcess[str]]

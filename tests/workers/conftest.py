@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from harness import Crew, Shop, csv_table
 
 from app.platform.settings import Settings
+from tests.harness import Crew, Shop, csv_table
 from workers.slots import Slots
 
 QUICK = {

@@ -8,8 +8,6 @@ from threading import Thread
 from types import SimpleNamespace
 
 import pytest
-from harness import ENDLESS, OWNER, Crew, csv_table, is_running
-from servers import eventually
 from sqlalchemy import update
 
 from app.datasets import service as datasets
@@ -19,6 +17,8 @@ from app.platform import failpoints
 from app.platform.errors import OutOfSpace
 from app.platform.settings import Settings
 from app.platform.tables import Job, Model
+from tests.harness import ENDLESS, OWNER, Crew, csv_table, is_running
+from tests.servers import eventually
 from workers import slots
 
 

@@ -46,7 +46,8 @@ WHOLE = save(RankBoost(n_rounds=ROUNDS).fit(X, Y))
 
 def stopped(folder: Path) -> str:
     """The checkpoint of a fit that was stopped after its tenth round."""
-    orders, sent = Orders(), []
+    orders = Orders()
+    sent: list[Any] = []
     orders.keep = True
     with pytest.raises(Stopped):
         fit(CheckpointWriter(payload(folder)), sent, orders, stop_at=10)
@@ -102,9 +103,13 @@ def test_one_that_cannot_be_made_does_the_fit_no_harm(
 def test_they_take_a_hundredth_of_the_time_at_most(tmp_path: Path) -> None:
     keeper = CheckpointWriter(payload(tmp_path, every=1e-9))
     assert keeper.due(time.monotonic())
+
+    def make(*_: object) -> None:
+        keeper.make()
+
     started = time.monotonic()
     with keeper.checkpoints:
-        RankBoost(n_rounds=2).fit(X, Y, callback=lambda *_: keeper.make())
+        RankBoost(n_rounds=2).fit(X, Y, callback=make)
     taken = time.monotonic() - started
     assert not keeper.due(started)
     assert keeper.due(time.monotonic() + LEAST_PAUSE * taken)

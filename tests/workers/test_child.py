@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import is_running
-from servers import eventually
 
 from app.datasets.tasks import limits
 from app.platform.settings import Settings
+from tests.harness import is_running
+from tests.servers import eventually
 from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess
 
@@ -117,7 +117,15 @@ def test_a_job_that_waits_for_a_compiler_says_so(
         "limits": limits(Settings()),
         "workdir": str(tmp_path),
     }
-    asked = ("content_encoding", "labels", "item", "weight", "group", "categorical", "drop")
+    asked: tuple[str, ...] = (
+        "content_encoding",
+        "labels",
+        "item",
+        "weight",
+        "group",
+        "categorical",
+        "drop",
+    )
     asked += ("numeric", "strict")
     payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
     process = FitProcess(threads=1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
-from servers import ValkeyServer, eventually
-
 from app.platform.broker import QUEUE, Producer
+from tests.servers import ValkeyServer, eventually
 
 PROPERTIES = {"delivery_tag": "t", "delivery_info": {"exchange": "", "routing_key": QUEUE}}
 UNREADABLE = [
@@ -54,11 +54,15 @@ def test_a_message_that_cannot_be_read_ends_no_worker(valkey: ValkeyServer, tmp_
     with heard.open("w") as out:
         process = subprocess.Popen([sys.executable, "-c", PROGRAM, valkey.broker_url], stdout=out)
     producer = Producer(valkey.broker_url)
+
+    def is_heard(n: int) -> bool:
+        return len(heard.read_text().splitlines()) == n
+
     try:
         for n, rubbish in enumerate(UNREADABLE, 1):
             valkey.client.lpush(QUEUE, rubbish)
             producer.wake()
-            eventually(lambda n=n: len(heard.read_text().splitlines()) == n)
+            eventually(partial(is_heard, n))
         assert process.poll() is None
     finally:
         process.kill()

@@ -10,12 +10,12 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
-from servers import eventually
 
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.platform import resources
+from tests.harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
+from tests.servers import eventually
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-from harness import Shop, environment, worker
-from servers import eventually
 
 from app import __version__
 from app.platform import logging as logs
+from tests.harness import Shop, environment, worker
+from tests.servers import eventually
 
 
 def test_claims_and_fits_are_counted(

@@ -7,9 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import STRANGER, Service, running
-from refusals import refused
-from servers import eventually
 from sqlalchemy import event
 
 from app.access import service as audit
@@ -17,6 +14,9 @@ from app.access import service as keys
 from app.http.limits import RateLimiter
 from app.platform.errors import TooMany
 from app.platform.settings import Settings
+from tests.app.live_service import STRANGER, Service, running
+from tests.app.refusals import refused
+from tests.servers import eventually
 
 
 def entries(client: httpx.Client) -> list[dict[str, Any]]:

@@ -13,9 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import OWNER, STRANGER, Service
-from refusals import everything, refused
-from servers import eventually
 from sqlalchemy import update
 from starlette.routing import Route
 
@@ -23,6 +20,9 @@ from app.access import service as keys
 from app.access.authentication import digest_of, scope_of
 from app.jobs import endpoints as jobs
 from app.platform.tables import ApiKey
+from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.refusals import everything, refused
+from tests.servers import eventually
 
 API_PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 OPEN = {
@@ -99,8 +99,8 @@ class World:
             validation={"method": "cross_validation", "folds": 2},
             controls=None,
         )
-        evaluation = {"json": {"model": model_id, "dataset_id": dataset_id}}
-        comparison = {"json": {"models": models, "dataset_id": dataset_id}}
+        evaluation: dict[str, Any] = {"json": {"model": model_id, "dataset_id": dataset_id}}
+        comparison: dict[str, Any] = {"json": {"models": models, "dataset_id": dataset_id}}
         # What stands for each parameter of an address
         self.ids = {
             "dataset_id": dataset_id,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import httpx
-from live_service import OWNER, STRANGER, Service
-from refusals import refused
-from servers import eventually
+
+from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.refusals import refused
+from tests.servers import eventually
 
 
 def test_a_key_s_life(service_on_both: Service) -> None:

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from sqlalchemy import func, select
 
 from app.access import repository as rows
@@ -19,6 +18,7 @@ from app.platform.database import Database
 from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import Job
+from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 
 AT_ONCE = 100
 MOST = 10

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from click.testing import Result
-from live_service import Service
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from app.cli import commands
+from tests.app.live_service import Service
 
 Run = Callable[..., Result]
 

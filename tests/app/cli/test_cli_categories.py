@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet as pq
 from click.testing import Result
-from live_service import Service
-from raw_table import raw_table
 from sqlalchemy import select
 
 from app.platform.tables import BatchScore
 from core.registry import ALGORITHMS
+from tests.app.live_service import Service
+from tests.raw_table import raw_table
 
 Run = Callable[..., Result]
 ALGORITHM = next(

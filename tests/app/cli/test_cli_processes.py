@@ -16,14 +16,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import run_here
-from servers import eventually
 from sqlalchemy import text
 
 import app
 from app.access.repository import find_usable
 from app.platform import migrate
 from app.platform.database import Database
+from tests.harness import run_here
+from tests.servers import eventually
 
 CLI = [sys.executable, "-m", "app.cli"]
 

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from click.testing import Result
-from live_service import OWNER, Service
 from rich.console import Console
 
 from app.cli.train import leaderboard, status
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.platform.tables import JobState
+from tests.app.live_service import OWNER, Service
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
 ROW |= {"value": 0.87654, "seconds": 1.25}

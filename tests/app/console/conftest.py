@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from live_service import Service
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.app.live_service import Service
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -27,9 +28,7 @@ def browser() -> Iterator[Browser]:
     # Stopped at the module's end: its event loop would be in the way of other tests' own.
     with sync_playwright() as playwright:
         # As root, as CI runs, Chromium has no sandbox; it opens nothing but the tests' own service.
-        # A name is needed for what a browser says over plain HTTP: the loopback's address is as good as TLS to it.
-        options = ["--no-sandbox", "--host-resolver-rules=MAP rankwright.test 127.0.0.1"]
-        found = playwright.chromium.launch(executable_path=path, args=options)
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield found
         found.close()
 

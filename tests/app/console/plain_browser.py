@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 import httpx
-from live_service import OWNER, Service
+
+from tests.app.live_service import OWNER, Service
 
 
 class PlainBrowser:

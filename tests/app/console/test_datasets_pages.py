@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from live_service import STRANGER, Service, table
-from plain_browser import PlainBrowser
+
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import STRANGER, Service, table
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 

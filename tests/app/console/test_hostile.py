@@ -11,11 +11,11 @@ from random import Random
 import httpx
 import pytest
 import starlette.formparsers
-from live_service import STRANGER, Service, table
-from plain_browser import PlainBrowser
 from starlette.routing import Route
 
 from fuzz.console import ROUTES, ConsoleFuzzer, Known
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import STRANGER, Service, table
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import STRANGER, Service, running, table
-from plain_browser import PlainBrowser
 
 from app.platform.settings import Settings
 from app.platform.tables import BrowserSession
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import STRANGER, Service, running, table
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 JOB = {"algorithm": {"name": "rankboost", "n_rounds": 5}, "name": "churn", "controls": False}

@@ -10,8 +10,6 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 import pytest
-from live_service import Service
-from plain_browser import PlainBrowser
 from sqlalchemy import insert, inspect
 
 from app.access import service as keys
@@ -19,6 +17,8 @@ from app.access import sessions
 from app.jobs import queue
 from app.platform.ids import new_id
 from app.platform.tables import JobState, Model, ModelCurve, ModelMetrics
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import Service
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from live_service import OWNER, STRANGER, Service
+
+from tests.app.live_service import OWNER, STRANGER, Service
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 WORD = "<img src=x>"
@@ -105,7 +106,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page = window.open(world.page)
     slider = page.get_by_role("slider")
 
-    def agrees(**terms: float) -> dict[str, Any]:
+    def agrees(**terms: Any) -> dict[str, Any]:
         """What stands on the page is what the API says of the threshold on the page."""
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
         threshold = page.locator("[data-threshold] .limits").inner_text()
@@ -145,7 +146,11 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.wait_for_function("document.querySelector('[data-why]').innerText.startsWith('Cut ')")
     assert abs(agrees()["fpr"]["value"] - 0.5) < 0.15
     # Costs and another share of positives: the table is made anew, the cut that costs least is found.
-    terms = {"cost_false_positive": 1.0, "cost_false_negative": 4.0, "prevalence": 0.05}
+    terms: dict[str, Any] = {
+        "cost_false_positive": 1.0,
+        "cost_false_negative": 4.0,
+        "prevalence": 0.05,
+    }
     for label, value in zip(
         ("Cost of a false alarm", "Cost of a missed positive", "Share of positives to come"),
         terms.values(),
@@ -323,7 +328,7 @@ def test_what_is_wrong_with_a_question_is_said_and_kept(
 
 
 def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
-    terms = {"cost_false_positive": 2, "cost_false_negative": 3}
+    terms: dict[str, Any] = {"cost_false_positive": 2, "cost_false_negative": 3}
     table = ours.get(f"{world.page}/cuts", **terms).json()
     cuts = world.ask("operating-points", points=300, **terms)
     assert table["problem"] is None

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, table
 from sqlalchemy import update
 
 from app.platform.tables import ApiKey
+from tests.app.live_service import Service, table
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import STRANGER, Service
-from plain_browser import PlainBrowser
 
 from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import STRANGER, Service
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 INTEGER = {"type": "integer"}

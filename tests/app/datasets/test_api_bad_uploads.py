@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, table
-from refusals import CSV, MAX_BODY, MAX_UPLOAD, refused
+
+from tests.app.live_service import Service, table
+from tests.app.refusals import CSV, MAX_BODY, MAX_UPLOAD, refused
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 

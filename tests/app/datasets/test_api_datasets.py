@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from live_service import Service, table
-from servers import eventually
+
+from tests.app.live_service import Service, table
+from tests.servers import eventually
 
 CSV = {"Content-Type": "text/csv"}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from live_service import STRANGER, Service
-from refusals import CSV, refused
+
+from tests.app.live_service import STRANGER, Service
+from tests.app.refusals import CSV, refused
 
 ROWS = 60
 GERMAN = "größe;seit;ergebnis;gekündigt\n" + "".join(

@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, table
-from refusals import CSV, refused
+
+from tests.app.live_service import Service, table
+from tests.app.refusals import CSV, refused
 
 MORE = "age,income,score 1,left\n1,2,3,yes\n4,5,,no\n"
 

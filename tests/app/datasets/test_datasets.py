@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlalchemy import select
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.datasets.description import Description, Format, check_format, describe
 from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.platform.tables import Dataset, Job, Outbox
+from tests.app.workbench import OWNER, Workbench, on_both
 
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
 
@@ -43,8 +43,8 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
 
 
 def test_descriptions() -> None:
-    assert describe({}) == Description("table", *[None] * 6, "bipartite")
-    given = {
+    assert describe({}) == Description("table", None, None, None, None, None, None, "bipartite")
+    given: dict[str, Any] = {
         "name": "n",
         "label": "l",
         "positive": "p",

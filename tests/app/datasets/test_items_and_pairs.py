@@ -8,8 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from preference_data import draw_pairs, pairs_csv, upload_items
-from workbench import OWNER, Workbench, on_both, quiet
 
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe
@@ -20,6 +18,8 @@ from app.jobs import service as jobs
 from app.operations import repository as blob_rows
 from app.platform.errors import Conflict, LeaseLost
 from app.platform.tables import JobState
+from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 
 def test_items_are_a_table_without_a_label(bench: Workbench) -> None:

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uploads import read
 
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.ingest import rows as row_hashes
 from app.ingest.profile import add_column
 from app.platform.errors import Invalid
 from app.training.splits import divide, hash_units, split
+from tests.app.uploads import read
 
 SEED = 7
 

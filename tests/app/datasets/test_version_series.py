@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from queue_steps import at_once
-from version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe_version
@@ -22,6 +19,9 @@ from app.platform.tables import Dataset, Job, Model
 from app.reports.sections import document_of
 from app.reports.service import gather
 from app.reports.writers import to_markdown
+from tests.app.queue_steps import at_once
+from tests.app.version_steps import FIRST, GIVEN, HEAD, MORE, data, made, make
+from tests.app.workbench import OWNER, Workbench, on_both
 
 
 @on_both

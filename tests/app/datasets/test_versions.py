@@ -8,11 +8,22 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from version_steps import FIRST, GIVEN, HEAD, MORE, PARQUET, as_parquet, data, fault, made, make
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.platform.errors import Invalid
+from tests.app.version_steps import (
+    FIRST,
+    GIVEN,
+    HEAD,
+    MORE,
+    PARQUET,
+    as_parquet,
+    data,
+    fault,
+    made,
+    make,
+)
+from tests.app.workbench import OWNER, Workbench, on_both
 
 
 @on_both

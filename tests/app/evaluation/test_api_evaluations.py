@@ -8,8 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service, table
-from refusals import everything, refused
+
+from tests.app.live_service import Service, table
+from tests.app.refusals import everything, refused
 
 
 @dataclass
@@ -23,7 +24,10 @@ class World:
 
     def ask(self, kind: str, body: dict[str, Any], **more: Any) -> httpx.Response:
         """POST an evaluation or a comparison of what the world has, with these changes."""
-        base = {"evaluations": {"model": "churn"}, "comparisons": {"models": ["churn", "plain"]}}
+        base: dict[str, dict[str, Any]] = {
+            "evaluations": {"model": "churn"},
+            "comparisons": {"models": ["churn", "plain"]},
+        }
         asked = base[kind] | {"dataset_id": self.new} | body
         return self.client.post(f"/v1/{kind}", json=asked, **more)
 

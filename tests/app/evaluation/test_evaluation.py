@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from judged_people import People, ask, ask_comparison, evaluate, interval, train
-from preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from sqlalchemy import select, update
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.evaluation import service
@@ -29,6 +28,9 @@ from app.platform.tables import (
 )
 from core import artifact, metrics
 from core.metrics.comparison import change
+from tests.app.judged_people import People, ask, ask_comparison, evaluate, interval, train
+from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
+from tests.app.workbench import OWNER, Workbench, on_both
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
@@ -39,7 +41,7 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     assert (found.model_id, found.model_name, found.model_version) == (model.id, "churn", 1)
     assert status_of(found) == "ready"
     scores = people.scores(bench, model)
-    rows = {"sample_weight": people.weight, "group": people.group}
+    rows: dict[str, Any] = {"sample_weight": people.weight, "group": people.group}
     figures = found.metrics
     assert figures is not None
     expected = metrics.auc_interval(people.y, scores, 0.9, **rows)
@@ -270,9 +272,9 @@ def test_the_figures_of_a_comparison(bench: Workbench) -> None:
             for next_ in (*plain, other)[i + 1 :]
         ]
         assert [(d["first"], d["second"]) for d in window["differences"]] == named
-        for difference, one in zip(window["differences"], exact.differences, strict=True):
-            assert interval(difference) == pytest.approx((one.value, one.low, one.high))
-            assert difference["adjusted_p_value"] == pytest.approx(one.adjusted_p_value)
+        for difference, two in zip(window["differences"], exact.differences, strict=True):
+            assert interval(difference) == pytest.approx((two.value, two.low, two.high))
+            assert difference["adjusted_p_value"] == pytest.approx(two.adjusted_p_value)
 
 
 @on_both

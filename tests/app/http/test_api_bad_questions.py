@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service
-from refusals import refused
+
+from tests.app.live_service import Service
+from tests.app.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from live_service import Service, running, table
-from refusals import job
-from servers import eventually
 
 from app.platform.settings import Settings
+from tests.app.live_service import Service, running, table
+from tests.app.refusals import job
+from tests.servers import eventually
 
 
 @pytest.fixture

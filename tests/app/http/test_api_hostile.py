@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
-from live_service import Service
-from refusals import everything
 from starlette.exceptions import HTTPException
 
 from app.http import server
@@ -25,6 +25,8 @@ from app.http.server import (
     MOST_HEADERS,
     MOST_PIPELINED,
 )
+from tests.app.live_service import Service
+from tests.app.refusals import everything
 
 DEEP, MAX_BODY = 100_000, 1_000_000
 SECONDS = 0.25  # what a hurried server waits for heads and bodies
@@ -282,7 +284,7 @@ def test_the_least_rate_of_a_body_grows_with_its_size(
             read += len(message["body"])
         return read + len(message["body"])
 
-    monkeypatch.setattr(server.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     if comes:
         assert asyncio.run(read()) == size
     else:
@@ -367,15 +369,14 @@ def json_operations(service: Service) -> Iterator[tuple[str, str, list[str]]]:
                 yield method.upper(), path, [name for part in parts for name in part["properties"]]
 
 
-MADE_OF = {
+def nested(depth: int, name: str) -> bytes:
+    return f'{{"{name}": {"[" * depth}{"]" * depth}}}'.encode()
+
+
+MADE_OF: dict[str, Callable[[str], bytes]] = {
     "deep lists": lambda name: f'{{"{name}": {"[" * DEEP}'.encode(),
     "deep objects": lambda name: (b'{"%s": ' % name.encode()) * DEEP,
-    **{
-        f"{depth} levels": lambda name, depth=depth: (
-            f'{{"{name}": {"[" * depth}{"]" * depth}}}'.encode()
-        )
-        for depth in (500, 940, 990)
-    },
+    **{f"{depth} levels": partial(nested, depth) for depth in (500, 940, 990)},
     "a number of 5,000 digits": lambda name: f'{{"{name}": {"9" * 5000}}}'.encode(),
     "a number beyond float64": lambda name: f'{{"{name}": 1e999}}'.encode(),
     "NaN": lambda name: f'{{"{name}": NaN}}'.encode(),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import http.client
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from live_service import OWNER, Service, running
 from pydantic import SecretStr
-from refusals import refused
-from servers import PostgresServer
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -20,6 +18,9 @@ from starlette.routing import Route
 from app.http.responses import choose_media_type
 from app.platform.errors import NotAcceptable
 from app.platform.settings import Settings
+from tests.app.live_service import OWNER, Service, running
+from tests.app.refusals import refused
+from tests.servers import PostgresServer
 
 
 def test_request_ids_go_in_and_out(service: Service, client: httpx.Client) -> None:
@@ -77,7 +78,7 @@ def test_our_own_fault_is_a_problem_without_a_trace(
         raise ZeroDivisionError("secret detail")
 
     def crash_late(request: Request) -> Response:
-        def body() -> object:
+        def body() -> Iterator[bytes]:
             yield b"some"
             raise ZeroDivisionError("late")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from live_service import Service, table
 
 from app.ingest.formats import CONTENT_TYPES
 from app.jobs.handlers import HANDLERS
 from core.registry import ALGORITHMS
+from tests.app.live_service import Service, table
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from live_service import OWNER, STRANGER, Service, running, table
-from refusals import CSV, everything, job, refused
-from servers import eventually
 
 from app.access import repository as quotas
 from app.http.limits import FairSemaphore
@@ -23,6 +20,9 @@ from app.platform import failpoints, resources
 from app.platform.errors import TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
+from tests.app.live_service import OWNER, STRANGER, Service, running, table
+from tests.app.refusals import CSV, everything, job, refused
+from tests.servers import eventually
 
 BODY = table(30).encode()
 JSON = {"Content-Type": "application/json"}

@@ -17,10 +17,10 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 import pytest
-from live_service import STRANGER, Service
-from refusals import CSV, job, refused
 
 from app.platform.logging import TextFormatter
+from tests.app.live_service import STRANGER, Service
+from tests.app.refusals import CSV, job, refused
 
 JSON = {"Content-Type": "application/json"}
 

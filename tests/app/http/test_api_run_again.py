@@ -8,14 +8,13 @@ from typing import Any, Concatenate
 
 import httpx
 import pytest
-from live_service import Service, table
 from sqlalchemy import func, select
 
 from app.platform import database
 from app.platform.database import Database
 from app.platform.errors import Deadlock
-from app.platform.sql import Session
-from app.platform.tables import Base
+from app.platform.sql import Base, Session
+from tests.app.live_service import Service, table
 
 CSV = {"Content-Type": "text/csv"}
 PAIRS = b"better,worse\na,b\nb,c\n"

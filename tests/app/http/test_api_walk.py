@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from live_service import NAMES, Service
 
 from core import artifact
+from tests.app.live_service import NAMES, Service
 
 
 def test_from_a_table_to_scores(service_on_both: Service) -> None:

@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import pytest
-from queue_steps import OWNER, at_once
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
@@ -17,6 +16,7 @@ from app.platform.database import Database
 from app.platform.errors import Deadlock, Invalid
 from app.platform.settings import Settings
 from app.platform.tables import Idempotency, Job, Outbox
+from tests.app.queue_steps import OWNER, at_once
 
 
 def accept(session: Session) -> tuple[int, dict[str, Any]]:

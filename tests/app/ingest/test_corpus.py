@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus.all_cases import CASES, FAMILIES
-from long_form import LONG_FORM
 
 from app.ingest import arrow as columnar
 from app.ingest import csv as delimited
 from app.ingest import ndjson, stream
 from app.ingest.errors import BadTable
+from tests.app.ingest.corpus.all_cases import CASES, FAMILIES
+from tests.long_form import LONG_FORM
 
 EVERY = 1 if LONG_FORM else 6
 TIMES = 50 if LONG_FORM else 1

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from uploads import LIMITS, Ready, read
 
 from app.ingest import csv as delimited
 from app.ingest import formats as sources
@@ -18,6 +17,7 @@ from app.ingest.csv import CsvTable, Upload, read_layout
 from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import Dialect
 from app.ingest.value_columns import MissingTokens
+from tests.app.uploads import LIMITS, Ready, read
 
 ROWS = ["1,plain,0", '2,"a, b",1', '3,"two\nlines\n",0', "", '"4","",1', '5,"\r\n",0', "6,é,1"] * 9
 Found = tuple[list[tuple[int, str, str, str]], object]

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uploads import Ready
 
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import as_doubles, read_dates
+from tests.app.uploads import Ready
 
 Read = Callable[..., Ready]
 

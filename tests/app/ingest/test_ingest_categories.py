@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uploads import ARROW, PARQUET, Ready, halves, read
 
 from app.ingest import columns as categories
 from app.ingest import csv as delimited
@@ -21,6 +20,7 @@ from app.ingest import writer
 from app.ingest.columns import DistinctCounter
 from app.ingest.csv import CsvTable
 from app.ingest.errors import BadTable
+from tests.app.uploads import ARROW, PARQUET, Ready, halves, read
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]
@@ -310,10 +310,9 @@ def test_long_labels_of_a_dictionary_are_not_written_out(tmp_path: Path, role: s
     )
     columns = {"n": range(20_000), "a": array, "label": pa.array(np.arange(20_000) % 2)}
     body = halves(pa.table(columns), ARROW)
+    roles: dict[str, Any] = {role: "a"} | ({"drop": ["label"]} if role == "label" else {})
     with pytest.raises(BadTable, match="must take at most 268435456 bytes a batch"):
-        read(
-            tmp_path, body, ARROW, **{role: "a"} | ({"drop": ["label"]} if role == "label" else {})
-        )
+        read(tmp_path, body, ARROW, **roles)
 
 
 def test_values_that_only_differ_in_spaces_are_one(tmp_path: Path) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from collections.abc import Callable
 
 import pytest
-from uploads import Ready
 
 from app.ingest import csv as delimited
 from app.ingest import stream
 from app.ingest.errors import MAX_ERRORS, PER_COLUMN, BadTable
+from tests.app.uploads import Ready
 
 Read = Callable[..., Ready]
 
@@ -136,11 +137,11 @@ def test_unclosed_quote_does_not_swallow_the_memory(
     refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delimited, "MAX_RECORD", 1000)
-    before = delimited.csv.field_size_limit(1000)
+    before = csv.field_size_limit(1000)
     try:
         error = refused('a,g,y\n1,x,0\n2,"x\n' + "3,x,1\n" * 1000, label="y", group="g")
     finally:
-        delimited.csv.field_size_limit(before)
+        csv.field_size_limit(before)
     assert error.errors == [
         {
             "line": 3,
@@ -152,11 +153,11 @@ def test_unclosed_quote_does_not_swallow_the_memory(
 def test_unclosed_quote_in_the_header_does_not_swallow_the_memory(
     refused: Callable[..., BadTable],
 ) -> None:
-    before = delimited.csv.field_size_limit(1000)
+    before = csv.field_size_limit(1000)
     try:
         error = refused('a,"y\n' + "1,0\n" * 1000)
     finally:
-        delimited.csv.field_size_limit(before)
+        csv.field_size_limit(before)
     assert error.errors[0]["line"] == 1
     assert "is a quote unclosed?" in error.detail
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from uploads import Ready
 
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import read_dates
 from app.ingest.values import read_date, spell_date
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
+from tests.app.uploads import Ready
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from uploads import read
 
 from app.ingest.errors import BadTable
+from tests.app.uploads import read
 
 
-def refuse(folder: Path, body: str | bytes, **roles: str | None) -> BadTable:
+def refuse(folder: Path, body: str | bytes, **roles: Any) -> BadTable:
     """Read a table that must be refused."""
     with pytest.raises(BadTable) as caught:
-        read(folder, body, **roles)  # type: ignore[arg-type]
+        read(folder, body, **roles)
     return caught.value
 
 

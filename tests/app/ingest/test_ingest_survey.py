@@ -12,11 +12,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from uploads import read
 
 from app.ingest import profile as survey
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Survey
 from core.metrics import auc
+from tests.app.uploads import read
 
 
 def surveyed(

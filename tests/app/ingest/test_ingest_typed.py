@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from uploads import read
 
 from app.ingest import ndjson
 from app.ingest.errors import ENOUGH, BadTable
+from tests.app.uploads import read
 
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"

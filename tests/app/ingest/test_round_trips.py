@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from uploads import Ready, read
 
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, DELIMITERS, NDJSON, PARQUET
 from app.ingest.values import DEFAULT_TOKENS
+from tests.app.uploads import Ready, read
 
 EPOCH = datetime.datetime(1970, 1, 1)
 MISSING = {token.lower() for token in DEFAULT_TOKENS}
@@ -154,7 +154,7 @@ def as_csv(draw: st.DrawFn, table: Drawn) -> tuple[bytes, dict[str, Any]]:
 def as_ndjson(draw: st.DrawFn, table: Drawn) -> bytes:
     """Write one object a line, keys in any order, those of missing values absent or null."""
     ascii_only, absent = draw(st.booleans()), draw(st.booleans())
-    lines = []
+    lines: list[str] = []
     for row in zip(*table.named().values(), strict=True):
         record = {
             name: value.isoformat() if isinstance(value, datetime.datetime) else value
@@ -252,7 +252,7 @@ def compare(table: Drawn, ready: Ready) -> None:
     """Compare what was read with what was drawn."""
     values, heads = table.values, {kind: name.strip() for kind, name in table.heads.items()}
     truths = [None if value is None else float(value) for value in values["truth"]]
-    expected = {
+    expected: dict[str, list[Any]] = {
         "label": [int(value == table.positive) for value in values["label"]],
         "date": list(map(seconds, values["date"])),
         "truth": truths,

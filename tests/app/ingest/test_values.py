@@ -16,9 +16,6 @@ from urllib.parse import quote, quote_plus
 import numpy as np
 import pyarrow as pa
 import pytest
-from corpus.case import typed_body
-from corpus.values import CATEGORIES, JSON, QUERY, REFUSED, TABLE, UPLOAD, VALUES, Value
-from uploads import LIMITS, read
 
 from app.datasets.description import Format
 from app.datasets.matrices import Columns, read_table
@@ -32,6 +29,18 @@ from app.scoring.features import FeatureIndex
 from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
 from core.registry import ALGORITHMS
+from tests.app.ingest.corpus.case import typed_body
+from tests.app.ingest.corpus.values import (
+    CATEGORIES,
+    JSON,
+    QUERY,
+    REFUSED,
+    TABLE,
+    UPLOAD,
+    VALUES,
+    Value,
+)
+from tests.app.uploads import LIMITS, read
 
 KINDS = (NUMERIC, BOOLEAN, DATETIME, CATEGORICAL)
 BOUNDS = Bounds(10, 1 << 20)

@@ -7,11 +7,10 @@ import re
 import socket
 import threading
 
-from live_service import Service
-from long_form import LONG_FORM
-
 from app.jobs import queue
 from app.platform.tables import Job
+from tests.app.live_service import Service
+from tests.long_form import LONG_FORM
 
 CUTS = 1000 if LONG_FORM else 150
 EVENT = re.compile(rb"id: (\d+)\nevent: \w+\ndata: .*\n\n")

@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx
 import orjson
-from live_service import OWNER, STRANGER, Service, running
 from pydantic import SecretStr
-from queue_steps import at_once
-from servers import ValkeyServer, eventually
 
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.platform.settings import Settings
+from tests.app.live_service import OWNER, STRANGER, Service, running
+from tests.app.queue_steps import at_once
+from tests.servers import ValkeyServer, eventually
 
 
 def body(dataset_id: str, **changes: Any) -> dict[str, Any]:

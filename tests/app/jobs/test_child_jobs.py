@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
-from queue_steps import OWNER, at_once, change, claimed, finish, hear_nothing, seen, submit
 from sqlalchemy import select
 
 from app.jobs import child_jobs as parts
@@ -25,6 +23,17 @@ from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, NotFound
 from app.platform.settings import Settings
 from app.platform.tables import JobState, Outbox
+from tests.app.child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
+from tests.app.queue_steps import (
+    OWNER,
+    at_once,
+    change,
+    claimed,
+    finish,
+    hear_nothing,
+    seen,
+    submit,
+)
 
 
 class TestFanOut:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 
 import pytest
-from child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
-from queue_steps import OWNER, at_once, change, claimed, seen, submit
 from sqlalchemy import select
 
-from app.datasets import service as datasets
+from app.datasets import repository as dataset_rows
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
@@ -17,6 +15,8 @@ from app.platform.database import Database
 from app.platform.errors import CancelRequested
 from app.platform.sql import db_now
 from app.platform.tables import JobState
+from tests.app.child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
+from tests.app.queue_steps import OWNER, at_once, change, claimed, seen, submit
 
 PROBLEM = {"code": "invalid_data", "title": "t", "detail": "d", "errors": []}
 
@@ -120,7 +120,7 @@ class TestEnds:
     def test_the_dataset_is_needed_by_the_job_and_not_by_its_parts(self, db: Database) -> None:
         job = divided(db, 2, dataset_id="ds_x")
         with db.read() as session:
-            assert datasets.rows.unfinished_jobs(session, OWNER, "ds_x") == [job.id]
+            assert dataset_rows.unfinished_jobs(session, OWNER, "ds_x") == [job.id]
 
 
 class TestDeadline:
@@ -131,7 +131,8 @@ class TestDeadline:
         change(db, job.id, started_at=_now(db) - 400.0)
         fan_out(db, claim, 1)
         part = claimed(db)
-        assert (part.timeout_seconds, part.seconds_left) == (1000.0, pytest.approx(600.0, abs=5.0))
+        assert part.timeout_seconds == 1000.0
+        assert part.seconds_left == pytest.approx(600.0, abs=5.0)
         end_part(db, part)
         assert claimed(db).seconds_left == pytest.approx(600.0, abs=5.0)
 

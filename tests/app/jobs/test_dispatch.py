@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from queue_steps import OWNER, change, claimed, submit
-from servers import PostgresServer, ValkeyServer, eventually
 from sqlalchemy import select
 
 from app.jobs import dispatcher as dispatch
@@ -28,6 +26,8 @@ from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Outbox, Worker
+from tests.app.queue_steps import OWNER, change, claimed, submit
+from tests.servers import PostgresServer, ValkeyServer, eventually
 
 LATER = 4e9
 DAY = 86400.0

@@ -9,7 +9,6 @@ from importlib import import_module
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import select
-from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.datasets import service as datasets
 from app.evaluation.service import COMPARE, EVALUATE
@@ -23,6 +22,7 @@ from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Model, Mo
 from app.scoring.batch import BATCH_SCORE
 from app.training.child_tasks import TRAIN_PART
 from core.errors import InvalidData, InvalidParameter
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 
 @on_both

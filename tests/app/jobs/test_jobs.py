@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from queue_steps import OWNER, add_dataset, change, claimed, find_dataset, finish, seen, submit
 from sqlalchemy import func, select
 
 from app.datasets import service as datasets
@@ -19,6 +18,16 @@ from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import encode_cursor
 from app.platform.tables import Dataset, DatasetStatus, Job, JobEvent, JobState, Outbox
+from tests.app.queue_steps import (
+    OWNER,
+    add_dataset,
+    change,
+    claimed,
+    find_dataset,
+    finish,
+    seen,
+    submit,
+)
 
 
 class TestEnqueue:

@@ -7,17 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from queue_steps import (
-    OWNER,
-    add_dataset,
-    at_once,
-    change,
-    claimed,
-    find_dataset,
-    finish,
-    seen,
-    submit,
-)
 from sqlalchemy import select, text
 
 from app.jobs import queue
@@ -28,6 +17,17 @@ from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
 from app.platform.tables import Dataset, DatasetStatus, JobState, Outbox
+from tests.app.queue_steps import (
+    OWNER,
+    add_dataset,
+    at_once,
+    change,
+    claimed,
+    find_dataset,
+    finish,
+    seen,
+    submit,
+)
 
 SETTINGS = Settings()
 LATER = 4e9  # a time of the database's clock that no test lives to see

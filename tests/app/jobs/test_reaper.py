@@ -8,7 +8,17 @@ import sys
 import time
 
 import pytest
-from queue_steps import (
+from sqlalchemy import select, text
+
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.dispatcher import Reaper
+from app.platform.database import Database
+from app.platform.errors import LeaseLost
+from app.platform.settings import Settings
+from app.platform.sql import machine_now
+from app.platform.tables import DatasetStatus, Job, JobState, Outbox
+from tests.app.queue_steps import (
     OWNER,
     add_dataset,
     at_once,
@@ -20,16 +30,6 @@ from queue_steps import (
     seen,
     submit,
 )
-from sqlalchemy import select, text
-
-from app.jobs import queue
-from app.jobs import service as jobs
-from app.jobs.dispatcher import Reaper
-from app.platform.database import Database
-from app.platform.errors import LeaseLost
-from app.platform.settings import Settings
-from app.platform.sql import machine_now
-from app.platform.tables import DatasetStatus, Job, JobState, Outbox
 
 SETTINGS = Settings(lease_seconds=60.0, job_max_attempts=2)
 LATER = 4e9

@@ -7,11 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
-from judged_people import People, ask, ask_comparison, train
-from preference_data import upload_items
-from queue_steps import at_once
 from sqlalchemy import update
-from workbench import OWNER, Workbench, on_both, quiet
 
 from app.datasets import service as datasets
 from app.evaluation.service import COMPARISONS, EVALUATIONS
@@ -21,6 +17,10 @@ from app.jobs.resources import JobResource, status_of
 from app.platform.errors import Conflict
 from app.platform.tables import BatchScore, Comparison, Dataset, DatasetPairs, Evaluation, Job
 from app.scoring import batch
+from tests.app.judged_people import People, ask, ask_comparison, train
+from tests.app.preference_data import upload_items
+from tests.app.queue_steps import at_once
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 
 class Output(NamedTuple):
@@ -34,7 +34,10 @@ class Output(NamedTuple):
 
 def made(bench: Workbench, resource: JobResource[Any], asked: Any) -> Output:
     """An evaluation, a comparison or a batch score."""
-    read = partial(bench.db.reading, resource.find, OWNER, asked.id)
+
+    def read() -> Any:
+        return bench.db.reading(resource.find, OWNER, asked.id)
+
     return Output(
         f"{resource.name} {asked.id}",
         lambda: read().job_id,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from live_service import Service, table
-from refusals import refused
 
 from core.bounds import bound_partial_auc
+from tests.app.live_service import Service, table
+from tests.app.refusals import refused
 
 LINEAR = {"name": "pauc_svm", "C": 1.0}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}

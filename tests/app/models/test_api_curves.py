@@ -9,8 +9,9 @@ from xml.etree import ElementTree as ET
 import httpx
 import pytest
 import resvg_py
-from live_service import Service, table
-from refusals import refused
+
+from tests.app.live_service import Service, table
+from tests.app.refusals import refused
 
 SVG = "{http://www.w3.org/2000/svg}"
 

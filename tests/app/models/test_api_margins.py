@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from live_service import Service, table
-from refusals import refused
+
+from tests.app.live_service import Service, table
+from tests.app.refusals import refused
 
 BOUNDS = ["theorem_2", "corollary_4", "equation_2", "corollary_5", "held_out"]
 

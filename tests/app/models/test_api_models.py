@@ -13,13 +13,13 @@ from concurrent.futures import TimeoutError as StillWaiting
 
 import httpx
 import pytest
-from live_service import OWNER, STRANGER, Service, table
 from sqlalchemy.orm import Session
 
 from app.evaluation import service as evaluations
 from app.models import service as models
 from app.platform.errors import Conflict
 from app.scoring import batch as batch_scores
+from tests.app.live_service import OWNER, STRANGER, Service, table
 
 
 @pytest.fixture
@@ -227,8 +227,8 @@ def test_a_lost_artifact_is_unavailable(
     for path in (service.context.blobs.root / "artifacts").rglob("*"):
         if path.is_file():
             path.unlink()
-    for path in ("artifact", "score?age=1&income=2"):
-        answer = client.get(f"/v1/models/{trained[0]}/{path}")
+    for part in ("artifact", "score?age=1&income=2"):
+        answer = client.get(f"/v1/models/{trained[0]}/{part}")
         assert (answer.status_code, answer.json()["code"]) == (503, "artifact_missing")
 
 

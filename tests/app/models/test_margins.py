@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from preference_data import draw_pairs, pairs_csv, upload_items
-from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.models import margins
+from app.models import repository as model_rows
 from app.models import service as models
 from app.platform.errors import NotFound
 from app.platform.tables import Dataset, Job, Model, ModelMargins
 from app.training.splits import split
 from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin
+from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 
 
 def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> str:
@@ -84,7 +85,7 @@ def test_bounds_say_where_they_do_not_apply(bench: Workbench) -> None:
     held_out = by_name["held_out"]
     assert held_out.applies
     with bench.db.read() as session:
-        found = margins.rows.find_metrics(session, bench.model(job).id, "validation")
+        found = model_rows.find_metrics(session, bench.model(job).id, "validation")
     assert held_out.margin_fraction == pytest.approx(1 - found[0].auc + found[0].ties / 2)
     assert held_out.terms["m"] == 50
 

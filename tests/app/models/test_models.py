@@ -6,7 +6,6 @@ import functools
 from collections import Counter
 
 import pytest
-from queue_steps import OWNER, add_model, at_once, model_values
 from sqlalchemy.exc import IntegrityError
 
 from app.models import repository as rows
@@ -15,6 +14,7 @@ from app.platform.database import Database
 from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.platform.ids import new_id
 from app.platform.tables import ModelCurve, ModelMetrics
+from tests.app.queue_steps import OWNER, add_model, at_once, model_values
 
 
 def test_versions_count_by_owner_and_name(db: Database) -> None:

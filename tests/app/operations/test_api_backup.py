@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from live_service import Service, running
 from sqlalchemy import select
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from app import __version__
 from app.cli import commands
@@ -26,6 +24,7 @@ from app.operations.backup import BackupError, back_up, restore
 from app.operations.doctor import Level, examine
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job
+from tests.app.live_service import Service, running
 
 ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
 
@@ -66,7 +65,7 @@ def at_work(service: Service, dataset_id: str) -> Iterator[None]:
     """Uploads, trainings and deletions go on for the length of a block."""
     stop = threading.Event()
     faults: list[BaseException] = []
-    rounds = []
+    rounds: list[str] = []
 
     def work() -> None:
         client = service.client(service.key())

@@ -6,9 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from live_service import Service, running
 from pydantic import SecretStr
-from servers import ValkeyServer
 from sqlalchemy import text
 
 from app import __version__
@@ -18,6 +16,8 @@ from app.platform import migrate
 from app.platform.database import Database
 from app.platform.schema import REVISION, OtherTables
 from app.platform.settings import Settings
+from tests.app.live_service import Service, running
+from tests.servers import ValkeyServer
 
 SERVES = {"database", "schema", "blob_store"}
 WORKS = {"broker", "worker"}

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from queue_steps import OWNER, add_dataset
-from servers import PostgresServer
-from uploads import put
 
 from app.access import service as keys
 from app.datasets import service as datasets
@@ -18,6 +15,9 @@ from app.operations.doctor import Level, examine
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from tests.app.queue_steps import OWNER, add_dataset
+from tests.app.uploads import put
+from tests.servers import PostgresServer
 
 
 @pytest.fixture

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
-from servers import ValkeyServer
 from sqlalchemy import text, update
-from uploads import put
 
 from app import __version__
 from app.access import service as keys
@@ -24,6 +21,9 @@ from app.platform.database import Database
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
 from app.platform.tables import Outbox
+from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
+from tests.app.uploads import put
+from tests.servers import ValkeyServer
 
 LONG_AGO = 1.5
 
@@ -69,7 +69,7 @@ class Doctor:
 
 
 @pytest.fixture
-def doctor(valkey: ValkeyServer) -> Iterator[Doctor]:
+def doctor(valkey: ValkeyServer) -> Doctor:
     return Doctor(valkey.broker_url)
 
 

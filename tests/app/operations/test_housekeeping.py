@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from queue_steps import (
-    OWNER,
-    add_dataset,
-    add_model,
-    change,
-    claimed,
-    find_dataset,
-    finish,
-    seen,
-    submit,
-)
 from sqlalchemy import func, select, update
 
 from app.access import service
@@ -51,6 +39,17 @@ from app.platform.tables import (
     Model,
     Outbox,
     Worker,
+)
+from tests.app.queue_steps import (
+    OWNER,
+    add_dataset,
+    add_model,
+    change,
+    claimed,
+    find_dataset,
+    finish,
+    seen,
+    submit,
 )
 
 SETTINGS = Settings(keep_events_days=7, keep_jobs_days=30)
@@ -275,7 +274,7 @@ def test_a_dataset_that_is_used_meanwhile_stays(
     unused = add_dataset(db, status=DatasetStatus.READY).id
     find = housekeeping_rows.find_datasets
 
-    def find_and_dawdle(*asked: Any) -> Sequence[housekeeping_rows.Owned]:
+    def find_and_dawdle(*asked: Any) -> Any:
         found = find(*asked)
         if found:
             ended(db, dataset_id=unused, finished_at=None)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from queue_steps import change, claimed, hear_nothing, submit
-from servers import PostgresServer
 from sqlalchemy import update
 from typer.testing import CliRunner
 
@@ -19,6 +17,8 @@ from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Outbox, Worker
+from tests.app.queue_steps import change, claimed, hear_nothing, submit
+from tests.servers import PostgresServer
 
 SETTINGS = Settings()
 LONG = 3600.0

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from queue_steps import OWNER, add_dataset, add_model, change, claimed, submit
-from uploads import put
 
 from app.jobs import service as jobs
-from app.operations import housekeeping
+from app.operations import repository
 from app.operations.housekeeping import sweep
 from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from tests.app.queue_steps import OWNER, add_dataset, add_model, change, claimed, submit
+from tests.app.uploads import put
 
 DAY = 86400.0
 
@@ -88,13 +89,13 @@ class TestSweep:
     ) -> None:
         key, _ = put(blobs, "uploads", b"again")
         self.age(blobs, key)
-        named = housekeeping.rows.named
+        named = repository.named
 
-        def publish_then_ask(*args: object) -> set[str]:
+        def publish_then_ask(*args: Any) -> Any:
             put(blobs, "uploads", b"again")
-            return named(*args)  # type: ignore[arg-type]
+            return named(*args)
 
-        monkeypatch.setattr(housekeeping.rows, "named", publish_then_ask)
+        monkeypatch.setattr(repository, "named", publish_then_ask)
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 0
         assert blobs.path(key).exists()
 

@@ -12,8 +12,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.util import CommandError
-from queue_steps import at_once
-from servers import PostgresServer
 from sqlalchemy import delete, inspect, select, text
 from sqlalchemy.types import TypeEngine
 
@@ -22,7 +20,10 @@ from app.platform import migrate
 from app.platform.database import Database
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
-from app.platform.tables import Base, Job, JobEvent
+from app.platform.sql import Base
+from app.platform.tables import Job, JobEvent
+from tests.app.queue_steps import at_once
+from tests.servers import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

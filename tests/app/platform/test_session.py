@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from queue_steps import at_once
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import Executable, delete, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
 
@@ -21,6 +20,7 @@ from app.platform import database as session_module
 from app.platform.database import Database
 from app.platform.errors import Deadlock, OutOfSpace, Unavailable
 from app.platform.tables import Idempotency, Worker
+from tests.app.queue_steps import at_once
 
 
 def hello(db: Database, worker_id: str) -> None:
@@ -45,7 +45,11 @@ def test_a_read_changes_nothing_and_holds_nothing(db: Database) -> None:
     one = Database(db.url.render_as_string(hide_password=False), pool_size=1)
     row = select(Worker).where(Worker.id == "wrk_a")
     locks = row.with_for_update(read=True)
-    refused = [update(Worker).values(slots=7), delete(Worker), text("DROP TABLE workers")]
+    refused: list[Executable] = [
+        update(Worker).values(slots=7),
+        delete(Worker),
+        text("DROP TABLE workers"),
+    ]
     for statement in [*refused, *([locks] if db.dialect == "postgresql" else [])]:
         with pytest.raises(DBAPIError, match=r"read-?only"), one.read() as session:
             session.execute(statement)

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import is_running
-from servers import eventually
 
 from app.platform import processes
+from tests.harness import is_running
+from tests.servers import eventually
 
 # A parent that starts a child by the words below, tells its pid and waits to be killed.
 PARENT = """

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 import httpx
 import numpy as np
 import pytest
-from live_service import Service
+
+from tests.app.live_service import Service
 
 SCRIPT = "<script>alert('&amp;')</script>"
 IMAGE = "![x](http://a.example/x.png)"

@@ -13,9 +13,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from live_service import STRANGER, Service
-from refusals import refused
-from score_formats import (
+
+from app.operations import repository as blob_rows
+from app.platform.tables import BatchScore
+from tests.app.live_service import STRANGER, Service
+from tests.app.refusals import refused
+from tests.app.score_formats import (
     ARROW,
     CSV,
     DIALECT,
@@ -33,9 +36,6 @@ from score_formats import (
     draw,
     headers,
 )
-
-from app.operations import repository as blob_rows
-from app.platform.tables import BatchScore
 
 PATH = "/v1/batch-scores"
 ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]
@@ -68,7 +68,7 @@ def expected(client: httpx.Client, model_id: str) -> dict[str, list[float]]:
 
 
 def ask(client: httpx.Client, body: bytes, kind: str = CSV, **params: Any) -> httpx.Response:
-    sent = {"params": params, "content": body}
+    sent: dict[str, Any] = {"params": params, "content": body}
     return client.post(PATH, headers=headers(kind), **sent)
 
 
@@ -185,8 +185,8 @@ def test_a_result_is_kept_read_in_ranges_and_as_csv(
     assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
     part = client.get(address, headers={"Range": "bytes=4-9"})
     assert (part.status_code, part.content) == (206, whole.content[4:10])
-    for asked in ("bytes=9-4", "bytes=0-1,3-4", "rows=1-2", "bytes=", "\xff"):
-        answer = client.get(address, headers=[(b"Range", asked.encode("latin-1"))])
+    for ranges in ("bytes=9-4", "bytes=0-1,3-4", "rows=1-2", "bytes=", "\xff"):
+        answer = client.get(address, headers=[(b"Range", ranges.encode("latin-1"))])
         assert (answer.status_code, answer.content) == (200, whole.content)
     beyond = client.get(address, headers={"Range": f"bytes={batch['bytes']}-"})
     refused(beyond, 416, "range_not_satisfiable")
@@ -241,7 +241,10 @@ def test_bad_rows_fail_the_job_with_their_lines(
 
 def test_checks_and_replays(shared: Service, client: httpx.Client, model_id: str) -> None:
     before = client.get(PATH).json()["data"]
-    sent = {"params": {"model": "churn", "validate": "true"}, "headers": headers(CSV)}
+    sent: dict[str, Any] = {
+        "params": {"model": "churn", "validate": "true"},
+        "headers": headers(CSV),
+    }
     found = client.post(PATH, content=as_csv(ROWS), **sent)
     assert found.json() == {"valid": True, "rows": len(ROWS)}
     refused(client.post(PATH, content=as_csv(ROWS, WITH_ID), **sent), 422, "unknown_feature")
@@ -310,7 +313,7 @@ def test_what_cannot_be_asked_for(
 
 
 def test_a_form_says_the_same(shared: Service, client: httpx.Client, model_id: str) -> None:
-    form = {
+    form: dict[str, Any] = {
         "data": {"model": model_id, "keep": "id"},
         "files": {"file": ("t.csv", as_csv(ROWS, WITH_ID))},
     }

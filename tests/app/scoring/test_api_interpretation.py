@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
-import refusals
-from live_service import NAMES, Service, table
+
+from tests.app import refusals
+from tests.app.live_service import NAMES, Service, table
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def test_dependence_on_one_feature(client: httpx.Client, model: str) -> None:
 def test_dependence_on_two_features_one_of_which_may_be_missing(
     client: httpx.Client, model: str
 ) -> None:
-    asked = {"feature": ["score 1", "age"], "points": 5}
+    asked: dict[str, Any] = {"feature": ["score 1", "age"], "points": 5}
     found = client.get(f"{model}/partial-dependence", params=asked).json()
     assert [axis["name"] for axis in found["features"]] == ["score 1", "age"]
     assert [len(axis["values"]) for axis in found["features"]] == [6, 5]
@@ -99,7 +101,7 @@ def test_a_tree_as_json_text_and_picture(shared: Service, client: httpx.Client) 
     drawn = client.get(address, params={"format": "svg"})
     assert drawn.headers["Content-Type"].startswith("image/svg+xml")
     assert drawn.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
-    assert ET.fromstring(drawn.content).find("{*}title").text == "oak:1"  # type: ignore[union-attr]
+    assert ET.fromstring(drawn.content).find("{*}title").text == "oak:1"
     found = client.get(f"/v1/models/{job['model_id']}/importance").json()
     assert found["method"] == "squared_auc_gain"
     for feature in found["features"]:
@@ -116,8 +118,8 @@ def test_other_models_have_no_picture(client: httpx.Client, model: str) -> None:
 
 
 def test_other_features_are_refused(client: httpx.Client, model: str) -> None:
-    def ask(**params: object) -> httpx.Response:
-        return client.get(f"{model}/partial-dependence", params=params)  # type: ignore[arg-type]
+    def ask(**params: Any) -> httpx.Response:
+        return client.get(f"{model}/partial-dependence", params=params)
 
     detail = refused(ask(feature="wage"), 422, "unknown_feature")
     assert detail == "feature 'wage' is unknown; the model has age, income, score 1"
@@ -145,8 +147,8 @@ def test_variables_alone_and_together(client: httpx.Client, model: str) -> None:
         assert row[j] == 0.0
     assert client.get(address, params={"feature": "age", "on": "validation"}).json()["rows"] == 100
 
-    def ask(**params: object) -> httpx.Response:
-        return client.get(address, params=params)  # type: ignore[arg-type]
+    def ask(**params: Any) -> httpx.Response:
+        return client.get(address, params=params)
 
     assert "1 to 10 times, got 11" in refused(ask(feature=["age"] * 11), 422, "invalid")
     assert "'age' twice" in refused(ask(feature=["age", "income", "age"]), 422, "duplicate_feature")

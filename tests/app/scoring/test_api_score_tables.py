@@ -14,9 +14,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from live_service import Service
-from refusals import refused
-from score_formats import (
+from starlette.concurrency import run_in_threadpool
+
+from app.scoring import endpoints as score_bodies
+from app.scoring.endpoints import Answer
+from tests.app.live_service import Service
+from tests.app.refusals import refused
+from tests.app.score_formats import (
     ARROW,
     CSV,
     FEATURES,
@@ -34,10 +38,6 @@ from score_formats import (
     draw,
     headers,
 )
-from starlette.concurrency import run_in_threadpool
-
-from app.scoring import endpoints as score_bodies
-from app.scoring.endpoints import Answer
 
 MOST = 1 << 20
 ROWS = draw(50, seed=1)

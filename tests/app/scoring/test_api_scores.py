@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from live_service import NAMES, OWNER, Service, table
-from servers import eventually
 from sqlalchemy import event, select
 
 from app.platform.tables import ApiKey
+from tests.app.live_service import NAMES, OWNER, Service, table
+from tests.servers import eventually
 
 ROW = {"age": "0.25", "income": "-1.5", "score 1": "0.5"}
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from preference_data import draw_pairs, pairs_csv, upload_items
-from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets import service as datasets
 from app.datasets.matrices import Table
@@ -19,6 +17,8 @@ from app.scoring import dependence
 from app.scoring.service import ModelCache
 from app.training import interpretation
 from core.ranker import Floats
+from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 
 
 def people(
@@ -130,7 +130,7 @@ def test_dependence_is_the_mean_over_the_rows_kept(bench: Workbench) -> None:
         found = depend(bench, model.id, "colour", "member", part=part)
         colours = [
             None if np.isnan(v) else found.categories[0][int(v)] for v in found.axes[0].values
-        ]  # type: ignore[index]
+        ]
         assert colours == ["blue", "green", "red", None]
         assert found.axes[1].values.tolist() == [0.0, 1.0]
         assert found.averaged == len(X)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
 import pytest
-from workbench import OWNER, Workbench, breast_cancer
 
 from app.models import service as models
 from app.platform.database import Database
 from app.platform.errors import NotFound
+from app.platform.sql import Reading
 from app.scoring import service as scoring
 from app.scoring.features import FeatureIndex
 from app.scoring.service import ModelCache
 from core.boosting import stumps
 from core.kernel import KERNELS, kernel
 from core.metrics import curve
+from tests.app.workbench import OWNER, Workbench, breast_cancer
 
 
 class Bench:
@@ -65,14 +66,15 @@ def test_a_model_is_loaded_once_and_stays_the_same_object(bench: Bench) -> None:
 
 
 def test_one_transaction_finds_a_model_and_what_it_is_loaded_with(bench: Bench) -> None:
-    reading, looks = bench.bench.db.reading, []
+    reading: Any = bench.bench.db.reading
+    looks: list[Any] = []
 
     def counted(work: Any, *args: Any) -> Any:
         looks.append(args)
         return reading(work, *args)
 
     model_id = bench.train()
-    cache = ModelCache(counted, bench.bench.blobs, 10, bench.tasks.append)
+    cache = ModelCache(cast(Reading, counted), bench.bench.blobs, 10, bench.tasks.append)
     served = cache.find(OWNER, "rankboost")
     assert served.curve is not None
     assert len(looks) == 1

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import children_of, is_running
-from live_service import running
-from servers import eventually
 
 from app.platform import migrate
 from app.platform.processes import SignalWaiter
 from app.platform.resources import free_bytes, keep_reserve
 from app.platform.settings import Settings
 from app.serve import supervisor as supervision
+from tests.app.live_service import running
+from tests.harness import children_of, is_running
+from tests.servers import eventually
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
@@ -60,7 +60,7 @@ class Serve:
         def address() -> str | None:
             assert self.process.poll() is None, self.output
             found = re.search(r"^ready at (\S+),", self.output, re.MULTILINE)
-            return found and found.group(1)
+            return found.group(1) if found else None
 
         found: str = eventually(address, seconds=120)
         return found

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from servers import eventually
 
 from app.serve import ServeError, broker
+from tests.servers import eventually
 
 
 def test_the_socket_lies_in_the_state_folder_if_it_can(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from raw_table import raw_table
-from workbench import OWNER, Workbench, breast_cancer
 
 from app.platform.database import Database
 from app.platform.errors import Invalid
@@ -28,6 +26,8 @@ from core.errors import InvalidParameter
 from core.metrics import auc
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
+from tests.app.workbench import OWNER, Workbench, breast_cancer
+from tests.raw_table import raw_table
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
 KERNELS = {"fourier", "nystroem"}
@@ -85,7 +85,8 @@ def rows_of(text: str, names: list[str]) -> list[dict[str, Any]]:
     body = text.replace(", ", ",").encode()
     null = pyarrow.csv.ConvertOptions(null_values=["?"], strings_can_be_null=True)
     table = pyarrow.csv.read_csv(io.BytesIO(body), convert_options=null)
-    return table.select(names).to_pylist()
+    rows: list[dict[str, Any]] = table.select(names).to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

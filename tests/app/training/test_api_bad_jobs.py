@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import Service
-from refusals import JSON, job, refused
+
+from tests.app.live_service import Service
+from tests.app.refusals import JSON, job, refused
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -43,6 +44,21 @@ def grid(space: Any, **given: Any) -> dict[str, Any]:
 def random(subsample: Any) -> dict[str, Any]:
     return {"search": {"method": "random", "space": {"subsample": subsample}}}
 
+
+NOT_A_C: list[Any] = [0, -1, 1e7, 10**400, True, None, "auto", "6", [6], {}]
+NOT_A_NUMBER_OF_ROUNDS: list[Any] = [
+    0,
+    -1,
+    100_001,
+    10**400,
+    1.5,
+    True,
+    None,
+    "6",
+    [6],
+    {"a": 6},
+    {},
+]
 
 FORM: list[Case] = [
     ({"algorithm": "rankboost"}, "/algorithm", "'rankboost'"),
@@ -205,11 +221,11 @@ SPACES: list[Case] = [
     ),
     *(
         (grid({"n_rounds": [5, wrong]}), "/search/space/n_rounds/1", "n_rounds must be")
-        for wrong in (0, -1, 100_001, 10**400, 1.5, True, None, "6", [6], {"a": 6}, {})
+        for wrong in NOT_A_NUMBER_OF_ROUNDS
     ),
     *(
         (algorithm("pauc_svm") | grid({"C": [5, wrong]}), "/search/space/C/1", "C must be")
-        for wrong in (0, -1, 1e7, 10**400, True, None, "auto", "6", [6], {})
+        for wrong in NOT_A_C
     ),
     *(
         (random(wrong), f"/search/space/subsample{pointer}", words)

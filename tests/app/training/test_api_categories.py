@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from live_service import Service
-from raw_table import raw_table
+
+from tests.app.live_service import Service
+from tests.raw_table import raw_table
 
 ROW = {
     "age": "41",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import numpy as np
 import pytest
-from live_service import Service
+
+from tests.app.live_service import Service
 
 CSV = {"Content-Type": "text/csv"}
 
@@ -64,7 +67,7 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service) -> Non
     many = client.post("/v1/models/both/score", json=rows).json()
     assert many["labels"] == ["hot", "big"]
     assert many["scores"][1] == [one["scores"]["hot"], one["scores"]["big"]]
-    table = {"content": "b,a\n0,-2\n3,2\n", "headers": CSV | {"Accept": "text/csv"}}
+    table: dict[str, Any] = {"content": "b,a\n0,-2\n3,2\n", "headers": CSV | {"Accept": "text/csv"}}
     text = client.post("/v1/models/both/score", **table).text.splitlines()
     assert text[0] == "hot,big"
     assert list(map(float, text[2].split(","))) == many["scores"][1]

@@ -9,8 +9,9 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from live_service import Service
-from refusals import CSV, everything, job, refused
+
+from tests.app.live_service import Service
+from tests.app.refusals import CSV, everything, job, refused
 
 N_ITEMS = 60
 
@@ -54,7 +55,10 @@ def put(client: httpx.Client, dataset_id: str, body: str | bytes, **headers: str
 
 def rows_have_no_places(service: Service, client: httpx.Client, scores: dict[str, Any]) -> None:
     assert (scores["fprs"], scores["tprs"]) == (None, None)
-    table = {"content": "age,length\n0,2\n", "headers": CSV | {"Accept": "text/csv"}}
+    table: dict[str, Any] = {
+        "content": "age,length\n0,2\n",
+        "headers": CSV | {"Accept": "text/csv"},
+    }
     text = client.post("/v1/models/films/score", **table).text.splitlines()
     assert text == ["score,fpr,tpr", f"{text[1].split(',')[0]},,"]
     table["headers"] = CSV

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import httpx
-from live_service import Service, table
+
+from tests.app.live_service import Service, table
 
 GRID = {"method": "grid", "space": {"n_rounds": [40, 3, 12]}}
 

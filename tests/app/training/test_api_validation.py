@@ -10,10 +10,10 @@ import httpx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from live_service import NAMES, Service, table
-from refusals import refused
 
 from core.metrics import auc
+from tests.app.live_service import NAMES, Service, table
+from tests.app.refusals import refused
 
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
 

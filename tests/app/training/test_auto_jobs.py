@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, table_of
-from workbench import quiet
 
 from app.datasets.matrices import Table
+from app.jobs.progress import Report
 from app.platform.errors import Invalid
 from app.training import search
 from app.training import tasks as training
@@ -21,6 +20,8 @@ from core import artifact
 from core.metrics import auc
 from core.ranker import Ranker
 from core.selection import HeldOut
+from tests.app.training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, table_of
+from tests.app.workbench import quiet
 
 BUDGET = {"name": "auto", "parameters": {"budget_seconds": 4.0}}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
@@ -44,7 +45,7 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
         validation=HOLDOUT,
         controls=CONTROLS,
     )
-    found = training.run(job, lambda step, of, info: told.append(info.fraction))
+    found = training.run(job, lambda step, of, info: told.append(cast(Report, info).fraction))
     board = found["leaderboard"]
     assert board["budget_seconds"] == 4.0
     assert board["members"]

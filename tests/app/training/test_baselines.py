@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from training_jobs import CONTROLS, HOLDOUT, noisy, payload
 
 from app.training import baselines as controls
 from app.training import fitting
 from app.training import tasks as training
 from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, BaselineTry, next_rows
-from app.training.plan import BASELINE, FIT, Fold, Plan, Scope
+from app.training.plan import Plan, Scope
+from app.training.progress import BASELINE, FIT
+from tests.app.training_jobs import CONTROLS, HOLDOUT, noisy, payload
 
 FOLDS = {"method": "cross_validation", "folds": 3}
 Json = dict[str, Any]
@@ -38,8 +39,8 @@ class Rows:
     def __init__(self, n: int) -> None:
         self._n = n
 
-    def counts(self, scope: Scope) -> tuple[int, int]:
-        return self._n, self._n // 10
+    def counts(self, scope: Scope) -> tuple[int, int, int, int]:
+        return self._n, self._n // 10, 2, 0
 
     def held_out(self, *asked: Any) -> Any:
         raise AssertionError(asked)
@@ -65,7 +66,7 @@ def act(
     return finished, Plan(spec, Rows(n))
 
 
-def of_controls(finished: list[Json]) -> list[tuple[str, Scope, int | None]]:
+def of_controls(finished: list[Json]) -> list[tuple[str, list[int] | None, int | None]]:
     return [
         (each["spec"]["algorithm"], each["spec"]["scope"], each["spec"]["rows"])
         for each in finished
@@ -74,7 +75,8 @@ def of_controls(finished: list[Json]) -> list[tuple[str, Scope, int | None]]:
 
 
 def taken_by_controls(finished: list[Json]) -> float:
-    return sum(each["result"]["elapsed"] for each in finished if each["spec"]["what"] == BASELINE)
+    of_controls = (each for each in finished if each["spec"]["what"] == BASELINE)
+    return sum(float(each["result"]["elapsed"]) for each in of_controls)
 
 
 def linear(per_row: float) -> Callable[[str, int], float]:
@@ -149,7 +151,7 @@ def test_a_try_that_takes_too_long_leaves_the_one_before() -> None:
 
 
 def test_a_control_that_is_late_in_one_fold_is_none() -> None:
-    late: Fold = (0, 2)
+    late = (0, 2)
     parts = [
         {
             "spec": {"scope": fold, "rows": FIRST_ROWS},

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raw_table import raw_table
-from training_jobs import payload_of
-from workbench import OWNER, Workbench
 
 from app.datasets import service as datasets
 from app.datasets.description import describe
@@ -19,6 +16,9 @@ from app.training.multilabel import MultilabelSplitData
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split
 from core.registry import ALGORITHMS
+from tests.app.training_jobs import payload_of
+from tests.app.workbench import OWNER, Workbench
+from tests.raw_table import raw_table
 
 FEATURES = ["age", "workclass", "education", "hours-per-week", "native-country"]
 TAKES = [name for name, ranker in ALGORITHMS.items() if ranker().takes_categories()]

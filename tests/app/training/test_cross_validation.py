@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from training_jobs import CONTROLS, FOLDS, kept, noisy, payload, table_of
-from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.models import repository as model_rows
 from app.models import service as models
@@ -23,6 +21,8 @@ from app.training.splits import divide, split_rows
 from core import artifact
 from core.metrics import auc, cross_validated_areas, roc_curve
 from core.registry import ALGORITHMS
+from tests.app.training_jobs import CONTROLS, FOLDS, kept, noisy, payload, table_of
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,8 @@ def test_a_search_is_judged_by_later_rows_too() -> None:
 
 def times_of(tmp_path: Path, values: pa.Array) -> list[float]:
     pq.write_table(pa.table({"at": values}), tmp_path / "table.parquet")
-    return read_times(tmp_path / "table.parquet", "at").tolist()
+    times: list[float] = read_times(tmp_path / "table.parquet", "at").tolist()
+    return times
 
 
 def test_numbers_and_dates_are_times(tmp_path: Path) -> None:

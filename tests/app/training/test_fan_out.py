@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mortal_worker import work
-from queue_steps import hear_nothing
 from sqlalchemy import func, select, update
-from training_jobs import sharing, table
-from workbench import OWNER, Workbench
 
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
-from app.platform.tables import Base, Job, Model
+from app.platform.sql import Base
+from app.platform.tables import Job, Model
 from app.training.plan import MOST_SHARDS, divide_fit
+from tests.app.mortal_worker import work
+from tests.app.queue_steps import hear_nothing
+from tests.app.training_jobs import sharing, table
+from tests.app.workbench import OWNER, Workbench
 
-SEARCHED = {
+SEARCHED: dict[str, Any] = {
     "algorithm": {"name": "rankboost"},
     "validation": {"method": "cross_validation", "folds": 3},
     "search": {
@@ -57,7 +58,7 @@ def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
     parts = select(Job.stage, Job.state, func.count()).where(Job.parent_id == job.id)
     with bench.db.read() as session:
         rows = session.execute(parts.group_by(Job.stage, Job.state).order_by(Job.stage))
-        return [tuple(row) for row in rows]
+        return [(stage, state, n) for stage, state, n in rows]
 
 
 def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
@@ -140,7 +141,7 @@ class TestWhenToShare:
         assert parts_of(bench, job) == ([(0, "succeeded", 4)] if shared else [])
 
     def test_small_fits_go_several_to_a_part(self, bench: Workbench) -> None:
-        asked = {
+        asked: dict[str, Any] = {
             "algorithm": {"name": "rankboost"},
             "validation": {"method": "cross_validation", "folds": 5},
             "search": {"method": "grid", "space": {"n_rounds": [2, 5], "max_bins": [4, 8, 16, 32]}},
@@ -168,7 +169,7 @@ class TestWhenToShare:
         search = {"method": "grid", "space": {"n_rounds": [1, 2]}, "folds": 3}
         algorithm = {"name": "rankboost"}
         dataset = bench.ready("a,y\n" + rows)
-        given = {"validation": validation, "search": search, "algorithm": algorithm}
+        given: dict[str, Any] = {"validation": validation, "search": search, "algorithm": algorithm}
         inline = bench.work_on(dataset, **given)
         job = bench.submit(dataset, **given)
         assert work(sharing(bench)) == 0
@@ -178,7 +179,7 @@ class TestWhenToShare:
         assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
 
 
-FOREST = {"algorithm": {"name": "treerank_forest", "n_trees": 25}}
+FOREST: dict[str, Any] = {"algorithm": {"name": "treerank_forest", "n_trees": 25}}
 SEARCHED_FOREST = FOREST | {"search": {"method": "grid", "space": {"max_depth": [1, 3]}}}
 
 

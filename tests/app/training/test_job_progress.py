@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_jobs import HOLDOUT, noisy, payload, sharing, table
-from workbench import OWNER, Workbench, on_both, quiet
 
 from app.jobs import child_jobs as parts
 from app.jobs import handlers as execution
@@ -21,6 +19,8 @@ from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Job, JobState
 from app.training import tasks as training
 from app.training.progress import MOST_CHARACTERS, SHOWN_PARAMETERS, SHOWN_ROWS, Leaderboard
+from tests.app.training_jobs import HOLDOUT, noisy, payload, sharing, table
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}
 HALVING = {
@@ -84,9 +84,9 @@ class TestLeaderboard:
     def test_it_is_short_and_the_best_come_first(self) -> None:
         spec = SPEC | {"algorithm": AUTO, "search": None}
         board = Leaderboard(spec)
-        many = {f"p{k:02d}": "long" * 50 for k in range(30)}
+        many: dict[str, Any] = {f"p{k:02d}": "long" * 50 for k in range(30)}
         for number in range(100):
-            shape = {"learning_rate": 0.1, "leaf": "newton", "max_leaves": 31}
+            shape: dict[str, Any] = {"learning_rate": 0.1, "leaf": "newton", "max_leaves": 31}
             board.add(tryout(max_bins=number, **many, **shape), result((number * 37 % 100) / 100))
         state = board.state()
         values = [row["value"] for row in state["leaderboard"]]

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from uploads import read
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service
 from app.models import service as models
 from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Dataset, JobState
 from core.metrics import auc, partial_auc
+from tests.app.uploads import read
+from tests.app.workbench import OWNER, Workbench, on_both
 
 LABELS = "hot,big,rare"
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from preference_data import draw_pairs, items_csv, metrics_of, pairs_csv, upload_items, worths
-from training_jobs import payload_of
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets import service as datasets
 from app.jobs import service as jobs
@@ -16,6 +13,16 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
 from app.training.preferences import PreferenceSplitData
 from core.metrics import pair_order, pair_order_interval
+from tests.app.preference_data import (
+    draw_pairs,
+    items_csv,
+    metrics_of,
+    pairs_csv,
+    upload_items,
+    worths,
+)
+from tests.app.training_jobs import payload_of
+from tests.app.workbench import OWNER, Workbench, on_both
 
 
 @on_both
@@ -121,11 +128,11 @@ def test_order_of_rows_and_pairs_does_not_change_who_judges(bench: Workbench) ->
         bench.compare(dataset, pairs_csv(listed))
         found.append(bench.model(bench.work_on(dataset)))
     one, other = (metrics_of(bench, model) for model in found)
-    assert (one.value, one.pairs, one.items) == (
+    assert [one.value, one.pairs, one.items] == [
         pytest.approx(other.value),
         other.pairs,
         other.items,
-    )
+    ]
 
 
 def test_other_ways_of_validation(bench: Workbench) -> None:

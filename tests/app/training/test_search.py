@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
-from workbench import OWNER, Workbench, on_both
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.jobs import handlers as execution
 from app.jobs import service as jobs
+from app.jobs.progress import Report
 from app.platform.tables import Dataset, JobState, Model, ModelMetrics
 from app.training.multilabel import MultilabelSplitData, Part
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split, split_rows
 from core.metrics import auc, pair_order, partial_auc
 from core.registry import ALGORITHMS
+from tests.app.preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
+from tests.app.workbench import OWNER, Workbench, on_both
 
 GRID = {"method": "grid", "space": {"n_rounds": [40, 5, 1]}, "fraction": 0.25}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
@@ -41,7 +42,7 @@ def read(bench: Workbench, dataset: Dataset, label: str | None) -> Table:
 
 
 def served_scores(bench: Workbench, model: Model, X: np.ndarray) -> np.ndarray:
-    return bench.ranker(model).score_rows(np.ascontiguousarray(X))
+    return np.asarray(bench.ranker(model).score_rows(np.ascontiguousarray(X)))
 
 
 def found(model: Model) -> list[float]:
@@ -102,7 +103,7 @@ def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
     bench.submit(dataset, algorithm=algorithm, objective=RATE, search=grid, seed=4)
     claim = bench.claim()
     payload = bench.prepare(claim)
-    made = execution.run(payload, lambda step, of, info: told.append(info.fraction))
+    made = execution.run(payload, lambda step, of, info: told.append(cast(Report, info).fraction))
     bench.complete(claim, made)
     model = bench.model(bench.db.reading(jobs.find, OWNER, claim.job_id))
     table = read(bench, dataset, "y")
@@ -244,12 +245,16 @@ def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:
     claim = bench.claim()
     steps: list[tuple[int, int, float]] = []
     execution.run(
-        bench.prepare(claim), lambda step, of, info: steps.append((step, of, info.fraction))
+        bench.prepare(claim),
+        lambda step, of, info: steps.append((step, of, cast(Report, info).fraction)),
     )
     fractions = [fraction for _, _, fraction in steps]
     assert fractions == sorted(fractions)
     tried = [(step, of, fraction) for step, of, fraction in steps if of == 40][:40]
-    assert tried == [(k, 40, pytest.approx(0.5 * k / 40)) for k in range(1, 41)]
+    assert [(step, of) for step, of, _ in tried] == [(k, 40) for k in range(1, 41)]
+    assert [fraction for *_, fraction in tried] == pytest.approx(
+        [0.5 * k / 40 for k in range(1, 41)]
+    )
     assert fractions[-1] == pytest.approx(1.0)
 
 

@@ -8,10 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from servers import eventually
 from sqlalchemy import select, text
-from version_steps import make
-from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.datasets import tasks
 from app.jobs import service as jobs
@@ -21,6 +18,9 @@ from app.training import service
 from app.training.service import TrainRequest
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
+from tests.app.version_steps import make
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.servers import eventually
 
 
 @pytest.fixture

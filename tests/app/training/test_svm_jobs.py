@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workbench import Workbench
 
 from app.platform.tables import JobState
 from app.scoring import service as scoring
+from tests.app.workbench import Workbench
 
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05}
 

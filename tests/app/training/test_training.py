@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import func, select
-from workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 from app.datasets.matrices import Columns, read_table
 from app.jobs import handlers as execution
@@ -22,6 +21,7 @@ from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, 
 from app.training.splits import split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 PARTS = ("train", "validation")
 

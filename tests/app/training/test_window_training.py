@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from workbench import OWNER, Workbench, breast_cancer, on_both
 
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 
 Json = dict[str, Any]
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}

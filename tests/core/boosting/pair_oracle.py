@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ class Stump:
     sign: int
     missing_above: bool
 
-    def __call__(self, row):
+    def __call__(self, row: Any) -> Any:
         x = row[self.feature]
         above = self.missing_above if math.isnan(x) else x > self.threshold
         return float(above == (self.sign > 0))
@@ -25,7 +27,7 @@ class Stump:
 class PairRankBoost:
     """Boosts stumps on a list of all crucial pairs, each with a weight of its own (Fig. 1)."""
 
-    def __init__(self, X, positive, weight, criterion, smoothing):
+    def __init__(self, X: Any, positive: Any, weight: Any, criterion: Any, smoothing: Any) -> None:
         self.X = X
         pairs = [(i, k) for i in np.flatnonzero(positive) for k in np.flatnonzero(~positive)]
         self.better, self.worse = np.array(pairs).T
@@ -36,7 +38,7 @@ class PairRankBoost:
         self.candidates = list(self._candidates())
         self.has_missing = np.isnan(X).any(axis=0)
 
-    def _candidates(self):
+    def _candidates(self) -> Iterator[Any]:
         for feature, column in enumerate(self.X.T):
             known = np.unique(column[~np.isnan(column)])
             missing = np.isnan(column).any()
@@ -47,21 +49,21 @@ class PairRankBoost:
                 if threshold > -math.inf or not missing_above:
                     yield Stump(feature, threshold, sign, missing_above)
 
-    def terms(self):
+    def terms(self) -> Any:
         return self.pair_weight * np.exp(self.scores[self.worse] - self.scores[self.better])
 
-    def loss(self):
+    def loss(self) -> Any:
         return self.terms().sum()
 
-    def d(self):
+    def d(self) -> Any:
         return self.terms() / self.loss()
 
-    def masses(self, stump, d):
+    def masses(self, stump: Any, d: Any) -> Any:
         h = np.array([stump(row) for row in self.X])
         m = h[self.better] - h[self.worse]
         return d[m == 1].sum(), d[m == -1].sum(), d[m == 0].sum()
 
-    def round(self):
+    def round(self) -> Any:
         """Take one round; return (stump, alpha, d_plus, d_minus), or None without an edge."""
         d = self.d()
         options = []

@@ -1,6 +1,7 @@
 """AdaBoost against its definition, and beside RankBoost: paper 2's Section 5."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from core import AdaBoost, RankBoost
 from core.metrics import auc
 
 
-def table(seed, n=60, d=3, levels=8):
+def table(seed: int, n: int = 60, d: int = 3, levels: int = 8) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, levels, (n, d)).astype(float)
     y = (X.sum(axis=1) + levels / 2 * rng.normal(size=n) > d * levels / 2).astype(int)
@@ -17,7 +18,7 @@ def table(seed, n=60, d=3, levels=8):
     return X, y
 
 
-def stump_values(X):
+def stump_values(X: np.ndarray) -> np.ndarray:
     """Every ±1 stump on the columns, and the constant: h of each row, first among equals first."""
     columns = []
     for j in range(X.shape[1]):
@@ -26,7 +27,9 @@ def stump_values(X):
     return np.array(columns).T
 
 
-def plain_adaboost(X, y, weight, n_rounds, *, include_constant):
+def plain_adaboost(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray, n_rounds: int, *, include_constant: bool
+) -> np.ndarray:
     """Freund & Schapire 1997 on an explicit matrix of all weak classifiers."""
     signs = np.where(y == 1, 1.0, -1.0)
     h = stump_values(X)
@@ -44,7 +47,7 @@ def plain_adaboost(X, y, weight, n_rounds, *, include_constant):
 
 @pytest.mark.parametrize("include_constant", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_scores_are_those_of_the_definition(seed, include_constant):
+def test_scores_are_those_of_the_definition(seed: int, include_constant: bool) -> None:
     X, y = table(seed)
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
     ranker = AdaBoost(n_rounds=30, include_constant=include_constant).fit(X, y, weight)
@@ -56,7 +59,7 @@ def test_scores_are_those_of_the_definition(seed, include_constant):
     assert ranker.f_skew_[-1] == pytest.approx(skew, abs=1e-9 * ranker.loss_[-1])
 
 
-def test_rows_of_one_class_are_told_by_the_constant_first():
+def test_rows_of_one_class_are_told_by_the_constant_first() -> None:
     X, y = np.array([[0.0], [1.0], [0.0], [1.0]]), np.array([0, 0, 1, 1])
     ranker = AdaBoost(n_rounds=1).fit(X, y, np.where(y == 1, 100.0, 1.0))
     assert ranker.rounds_["feature"].tolist() == [-1]
@@ -66,14 +69,14 @@ def test_rows_of_one_class_are_told_by_the_constant_first():
     assert ranker.structure()["rules"] == []
 
 
-def test_identity_of_the_three_losses():
+def test_identity_of_the_three_losses() -> None:
     X, y = table(1)
     ranker = AdaBoost(n_rounds=40).fit(X, y)
     assert ranker.f_**2 - ranker.f_skew_**2 == pytest.approx(4 * ranker.f_tilde_, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_adaboost_and_rankboost_meet(seed):
+def test_adaboost_and_rankboost_meet(seed: int) -> None:
     # Theorems 10, 12 and 14, Corollaries 11 and 13: data that no sum of stumps separates.
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (400, 2)).astype(float)
@@ -96,14 +99,16 @@ def test_adaboost_and_rankboost_meet(seed):
     assert ((uncorrected > 0) != y).mean() > (rank.predict(X) != y).mean() + 0.05
 
 
-def test_a_perfect_stump_ends_the_run():
+def test_a_perfect_stump_ends_the_run() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     ranker = AdaBoost().fit(X, [0, 0, 1, 1])
     assert ranker.stop_reason_ == "perfect_ranker"
     assert ranker.predict(X).tolist() == [0, 0, 1, 1]
 
 
-def balanced_confidence_rated_adaboost(X, positive, n_rounds):
+def balanced_confidence_rated_adaboost(
+    X: np.ndarray, positive: np.ndarray, n_rounds: int
+) -> np.ndarray:
     """Schapire & Singer 1999 on stumps, the class totals set to ½ before each round.
 
     A stump splits the rows in two; it predicts ½ ln(W₊/W₋) on each side and minimises
@@ -114,7 +119,7 @@ def balanced_confidence_rated_adaboost(X, positive, n_rounds):
     for _ in range(n_rounds):
         for rows in (positive, ~positive):
             weight[rows] /= 2 * weight[rows].sum()
-        best = (np.inf, None, None)
+        best: tuple[float, Any, Any] = (np.inf, None, None)
         for column in X.T:
             for threshold in np.unique(column)[:-1]:
                 above = column > threshold
@@ -131,7 +136,7 @@ def balanced_confidence_rated_adaboost(X, positive, n_rounds):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_rankboost_is_confidence_rated_adaboost_rebalanced_every_round(seed):
+def test_rankboost_is_confidence_rated_adaboost_rebalanced_every_round(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 12, (400, 3)).astype(float)
     positive = X.sum(axis=1) + 6 * rng.normal(size=400) > 18

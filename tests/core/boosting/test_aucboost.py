@@ -1,6 +1,7 @@
 """AUCBoost: the bound of paper 1's Theorem 2, and any scikit-learn estimator as weak ranker."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ WEAK = {
 NAMES = ["linear_svm", "logistic", "random_forest"]
 
 
-def table(seed=0, n=300):
+def table(seed: int = 0, n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=n) > 1.5).astype(int)
@@ -30,7 +31,7 @@ def table(seed=0, n=300):
 
 
 @pytest.mark.parametrize("weak_ranker", [*WEAK.values(), *NAMES], ids=[*WEAK, *NAMES])
-def test_the_auc_keeps_the_bound_in_every_round(weak_ranker):
+def test_the_auc_keeps_the_bound_in_every_round(weak_ranker: Any) -> None:
     X, y, weight = table()
     ranker = AUCBoost(n_rounds=20, weak_ranker=weak_ranker).fit(X, y, weight)
     bound = np.cumprod(ranker.z_**2)
@@ -44,7 +45,7 @@ def test_the_auc_keeps_the_bound_in_every_round(weak_ranker):
     assert auc(y, stages[-1], weight) > 0.8
 
 
-def test_each_round_of_stumps_is_the_definitions():
+def test_each_round_of_stumps_is_the_definitions() -> None:
     X, y, weight = table(1, n=60)
     X = np.round(X)
     positive = y == 1
@@ -68,19 +69,19 @@ def test_each_round_of_stumps_is_the_definitions():
     assert ranker.decision_function(X) == pytest.approx(f, abs=1e-9)
 
 
-def test_an_estimator_is_cloned_not_fitted():
+def test_an_estimator_is_cloned_not_fitted() -> None:
     X, y, _ = table()
     template = LogisticRegression()
     AUCBoost(n_rounds=2, weak_ranker=template).fit(X, y)
     assert not hasattr(template, "coef_")
 
 
-def test_a_booster_of_estimators_can_be_cloned_and_searched():
+def test_a_booster_of_estimators_can_be_cloned_and_searched() -> None:
     ranker = AUCBoost(weak_ranker=DecisionTreeClassifier(max_depth=1))
     assert clone(ranker).get_params()["weak_ranker__max_depth"] == 1
 
 
-def test_foreign_estimators_are_not_saved():
+def test_foreign_estimators_are_not_saved() -> None:
     X, y, _ = table()
     ranker = AUCBoost(n_rounds=2, weak_ranker=LogisticRegression()).fit(X, y)
     with pytest.raises(ArtifactError, match="got estimators of class LogisticRegression"):
@@ -89,7 +90,7 @@ def test_foreign_estimators_are_not_saved():
         ranker.contributions(X)
 
 
-def test_rounds_of_a_forest_draw_anew_and_the_same_again():
+def test_rounds_of_a_forest_draw_anew_and_the_same_again() -> None:
     X, y, _ = table()
     one, other = (
         AUCBoost(n_rounds=3, weak_ranker="random_forest", random_state=seed).fit(X, y)
@@ -102,7 +103,7 @@ def test_rounds_of_a_forest_draw_anew_and_the_same_again():
 
 
 class Mute(BaseEstimator):
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         return self
 
 
@@ -115,26 +116,26 @@ class Mute(BaseEstimator):
         (None, "weak_ranker must be .*, got None"),
     ],
 )
-def test_what_is_no_weak_ranker_is_refused(weak_ranker, message):
+def test_what_is_no_weak_ranker_is_refused(weak_ranker: Any, message: str) -> None:
     X, y, _ = table()
     with pytest.raises(InvalidParameter, match=message):
         AUCBoost(weak_ranker=weak_ranker).fit(X, y)
 
 
-def test_an_estimator_that_tells_nothing_ends_the_run():
+def test_an_estimator_that_tells_nothing_ends_the_run() -> None:
     ranker = AUCBoost(weak_ranker=DecisionTreeClassifier()).fit(np.zeros((4, 1)), [0, 1, 0, 1])
     assert (ranker.stop_reason_, len(ranker.rounds_)) == ("no_edge", 0)
     assert ranker.decision_function(np.zeros((2, 1))).tolist() == [0.0, 0.0]
 
 
-def test_a_perfect_estimator_ends_the_run():
+def test_a_perfect_estimator_ends_the_run() -> None:
     X = np.arange(6.0)[:, None]
     ranker = AUCBoost(weak_ranker=DecisionTreeClassifier()).fit(X, [0, 1, 1, 0, 1, 0])
     assert (ranker.stop_reason_, len(ranker.rounds_)) == ("perfect_ranker", 1)
     assert ranker.predict(X).tolist() == [0, 1, 1, 0, 1, 0]
 
 
-def test_what_an_estimator_refuses_is_said_of_it():
+def test_what_an_estimator_refuses_is_said_of_it() -> None:
     X, y = np.array([[0.0], [np.nan], [1.0], [2.0]]), np.array([0, 1, 0, 1])
     with pytest.raises(InvalidData, match="the weak ranker LogisticRegression refused its rows"):
         AUCBoost(weak_ranker=LogisticRegression()).fit(X, y)

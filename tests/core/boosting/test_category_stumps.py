@@ -1,6 +1,7 @@
 """Stumps on categorical columns: every booster that takes them, from table to artifact."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,9 @@ every_booster = pytest.mark.parametrize("name", ALL)
 every_binary = pytest.mark.parametrize("name", BINARY)
 
 
-def make_table(n=400, seed=0, missing=0.1):
+def make_table(
+    n: int = 400, seed: int = 0, missing: float = 0.1
+) -> tuple[pd.DataFrame, np.ndarray]:
     """A number, colours that tell the label, shapes that do not, and an identifier."""
     rng = np.random.default_rng(seed)
     colour = rng.integers(0, 5, n)
@@ -57,17 +60,17 @@ def make_table(n=400, seed=0, missing=0.1):
     )
 
 
-def labels_for(name, y):
+def labels_for(name: str, y: np.ndarray) -> np.ndarray:
     """Several labels where the booster wants them: the label, its reverse, and one that varies."""
     return y if name in BINARY else np.column_stack([y, 1 - y, np.arange(len(y)) % 3 == 0])
 
 
-def fitted(name, table, y, **more):
+def fitted(name: str, table: pd.DataFrame, y: np.ndarray, **more: Any) -> Any:
     return ALL[name](**more).fit(table, labels_for(name, y))
 
 
 @every_booster
-def test_categories_are_used(name):
+def test_categories_are_used(name: str) -> None:
     table, y = make_table()
     ranker = fitted(name, table, y)
     assert 1 in ranker.rounds_["feature"]
@@ -75,7 +78,7 @@ def test_categories_are_used(name):
 
 
 @every_booster
-def test_an_identifier_is_never_chosen(name):
+def test_an_identifier_is_never_chosen(name: str) -> None:
     table, y = make_table()
     assert 3 not in fitted(name, table, y).rounds_["feature"]
     alone = table[["shape", "id"]]
@@ -85,7 +88,7 @@ def test_an_identifier_is_never_chosen(name):
 
 
 @every_booster
-def test_new_names_for_categories_change_no_score(name):
+def test_new_names_for_categories_change_no_score(name: str) -> None:
     table, y = make_table()
     names = dict(zip(COLOURS, ("v", "z", "u", "y", "x"), strict=True))
     renamed = table.assign(colour=table["colour"].map(names))
@@ -94,7 +97,7 @@ def test_new_names_for_categories_change_no_score(name):
 
 
 @every_booster
-def test_codes_of_8_and_16_bits_agree(name):
+def test_codes_of_8_and_16_bits_agree(name: str) -> None:
     table, y = make_table()
     narrow, wide = (
         fitted(name, table[["number", "colour", "shape"]], y, max_bins=b) for b in (255, 300)
@@ -103,7 +106,7 @@ def test_codes_of_8_and_16_bits_agree(name):
 
 
 @every_booster
-def test_more_categories_than_bins(name):
+def test_more_categories_than_bins(name: str) -> None:
     table, y = make_table()
     ranker = fitted(name, table[["colour", "shape"]], y, max_bins=2)
     sets = ranker._ensemble.sets
@@ -113,7 +116,7 @@ def test_more_categories_than_bins(name):
 
 @every_booster
 @pytest.mark.parametrize("value", ["one", None])
-def test_a_column_of_one_category_or_none_is_no_hindrance(name, value):
+def test_a_column_of_one_category_or_none_is_no_hindrance(name: str, value: str | None) -> None:
     table, y = make_table()
     with_it = table[["number", "colour"]].assign(same=value)
     plain = fitted(name, table[["number", "colour"]], y)
@@ -123,7 +126,7 @@ def test_a_column_of_one_category_or_none_is_no_hindrance(name, value):
 
 
 @every_binary
-def test_the_missing_are_tried_on_both_sides(name):
+def test_the_missing_are_tried_on_both_sides(name: str) -> None:
     rng = np.random.default_rng(0)
     for label in (0, 1):
         y = rng.permutation(np.repeat([0, 1], 200))
@@ -136,7 +139,7 @@ def test_the_missing_are_tried_on_both_sides(name):
 
 
 @every_binary
-def test_rules_name_their_categories(name):
+def test_rules_name_their_categories(name: str) -> None:
     table, y = make_table()
     rules = fitted(name, table, y).structure()["rules"]
     spoken = [rule["rule"] for rule in rules if rule["feature"] == "colour"]
@@ -147,7 +150,7 @@ def test_rules_name_their_categories(name):
     assert "thresholds" in features["number"]
 
 
-def test_what_has_no_use_for_categories_refuses_them_by_name():
+def test_what_has_no_use_for_categories_refuses_them_by_name() -> None:
     table, y = make_table()
     for ranker in (
         RankBoost(weak_ranker="column"),
@@ -166,7 +169,7 @@ def test_what_has_no_use_for_categories_refuses_them_by_name():
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
-def test_sets_as_words(n):
+def test_sets_as_words(n: int) -> None:
     members = np.random.default_rng(n).random(n) < 0.5
     words = pack(members)
     assert len(words) == math.ceil(n / 64)

@@ -2,17 +2,18 @@
 
 import math
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize_scalar
-from test_fit_pairs import random_pairs, two_classes
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.boosting.columns import LineSearch
 from core.errors import InvalidData
+from tests.core.boosting.test_fit_pairs import random_pairs, two_classes
 from tests.core.threads import on_one_thread_and_on_all
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
@@ -32,14 +33,14 @@ CYCLIC = """
 
 
 @pytest.fixture(scope="module")
-def cyclic():
+def cyclic() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Eight pairs of which row i ranks column j's way M_ij = ±1: each against one row of zeros."""
     rows = [row.replace(" ", "") for row in CYCLIC.split("\n") if row]
     M = np.array([[1.0 if sign == "+" else -1.0 for sign in row] for row in rows])
     return M, np.vstack([M, np.zeros(8)]), np.array([1] * 8 + [0])
 
 
-def greatest_margin(M):
+def greatest_margin(M: np.ndarray) -> float:
     """ρ = max over ‖λ‖₁ = 1 of min_i (Mλ)_i, by linear programming."""
     m, n = M.shape
     program = linprog(
@@ -53,13 +54,15 @@ def greatest_margin(M):
     return -program.fun
 
 
-def margin(ranker, X, y):
+def margin(ranker: Any, X: np.ndarray, y: np.ndarray) -> float:
     f = ranker.decision_function(X)
     return (f[y == 1].min() - f[y == 0].max()) / ranker.rounds_["alpha"].sum()
 
 
 @pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost])
-def test_rankboost_stalls_below_the_greatest_margin(cyclic, algorithm):
+def test_rankboost_stalls_below_the_greatest_margin(
+    cyclic: tuple[np.ndarray, np.ndarray, np.ndarray], algorithm: type[Any]
+) -> None:
     M, X, y = cyclic
     assert greatest_margin(M) == pytest.approx(3 / 8)
     ranker = algorithm(n_rounds=1000, weak_ranker="column", smoothing=0.0).fit(X, y)
@@ -68,7 +71,7 @@ def test_rankboost_stalls_below_the_greatest_margin(cyclic, algorithm):
     assert (cycle[3:] == cycle[:-3]).all()
 
 
-def test_smooth_margin_ranking_does_not(cyclic):
+def test_smooth_margin_ranking_does_not(cyclic: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     _, X, y = cyclic
     ranker = SmoothMarginRank(n_rounds=6000, weak_ranker="column").fit(X, y)
     assert ranker.margin_[-1] > 0.372
@@ -78,7 +81,9 @@ def test_smooth_margin_ranking_does_not(cyclic):
     assert margin(ranker, X, y) == pytest.approx(ranker.margin_[-1])
 
 
-def table(seed, n=30, d=4, *, binary=False):
+def table(
+    seed: int, n: int = 30, d: int = 4, *, binary: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(n, d)), 1)
     if binary:
@@ -91,16 +96,16 @@ def table(seed, n=30, d=4, *, binary=False):
 class Pairs:
     """The ranking loss on explicit pairs."""
 
-    def __init__(self, X, y, weight):
+    def __init__(self, X: Any, y: Any, weight: Any) -> None:
         self.M = (X[y == 1][:, None, :] - X[y == 0][None, :, :]).reshape(-1, X.shape[1])
         self.weight = (weight[y == 1][:, None] * weight[y == 0][None, :]).ravel()
         self.f = np.zeros(len(self.M))
 
-    def d(self):
+    def d(self) -> Any:
         terms = self.weight * np.exp(-self.f)
         return terms / terms.sum()
 
-    def fall(self, j):
+    def fall(self, j: Any) -> Any:
         """By how much the best step along a column lowers the loss."""
         d, h = self.d(), self.M[:, j]
         if h.min() >= 0 or h.max() <= 0:
@@ -111,7 +116,9 @@ class Pairs:
 @ALL
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_each_round_is_the_one_that_the_pairs_ask_for(algorithm, binary, seed):
+def test_each_round_is_the_one_that_the_pairs_ask_for(
+    algorithm: type[Any], binary: bool, seed: int
+) -> None:
     X, y, weight = table(seed, binary=binary)
     smoothing = {} if algorithm is SmoothMarginRank else {"smoothing": 0.0}
     ranker = algorithm(n_rounds=12, weak_ranker="column", **smoothing).fit(X, y, weight)
@@ -140,7 +147,7 @@ def test_each_round_is_the_one_that_the_pairs_ask_for(algorithm, binary, seed):
 
 @given(seed=st.integers(0, 2**32), smoothing=st.sampled_from([0.0, 0.01]))
 @settings(max_examples=100, deadline=None)
-def test_the_line_search_finds_the_closed_step(seed, smoothing):
+def test_the_line_search_finds_the_closed_step(seed: int, smoothing: float) -> None:
     rng = np.random.default_rng(seed)
     p, n = rng.integers(0, 2, 6).astype(float), rng.integers(0, 2, 6).astype(float)
     p[0], n[0] = 1.0, 0.0
@@ -157,20 +164,20 @@ def test_the_line_search_finds_the_closed_step(seed, smoothing):
         assert step == pytest.approx(expected, abs=1e-9)
 
 
-def test_eq_10_lifts_the_smooth_margin_the_most():
+def test_eq_10_lifts_the_smooth_margin_the_most() -> None:
     rng = np.random.default_rng(0)
     p, n = rng.normal(1, 1, 20), rng.normal(0, 1, 20)
     line = LineSearch.of_classes(p, np.full(20, 0.05), n, np.full(20, 0.05))
     log_f_tilde, norm = -0.2, 1.5
 
-    def smooth_margin(alpha):
+    def smooth_margin(alpha: Any) -> Any:
         return -(log_f_tilde + line.log_z(alpha)) / (norm + alpha)
 
     best = minimize_scalar(lambda a: -smooth_margin(a), bounds=(0, 10), method="bounded")
     assert line.climb(log_f_tilde, norm) == pytest.approx(best.x, abs=1e-4)
 
 
-def test_columns_of_0_and_1_are_a_combination_of_binary_rankers():
+def test_columns_of_0_and_1_are_a_combination_of_binary_rankers() -> None:
     X, y, _ = table(5, binary=True)
     ranker = RankBoost(n_rounds=6, weak_ranker="column").fit(X, y)
     combination = load(save(ranker)).combination()
@@ -179,7 +186,7 @@ def test_columns_of_0_and_1_are_a_combination_of_binary_rankers():
 
 
 @ALL
-def test_a_column_in_perfect_order_ends_the_run(algorithm):
+def test_a_column_in_perfect_order_ends_the_run(algorithm: type[Any]) -> None:
     X = np.array([[0.0], [0.4], [0.7], [2.0]])
     ranker = algorithm(weak_ranker="column").fit(-X, [0, 0, 1, 1])
     assert ranker.stop_reason_ == "perfect_ranker"
@@ -187,14 +194,14 @@ def test_a_column_in_perfect_order_ends_the_run(algorithm):
 
 
 @ALL
-def test_values_beyond_all_sums_are_refused(algorithm):
+def test_values_beyond_all_sums_are_refused(algorithm: type[Any]) -> None:
     with pytest.raises(InvalidData, match=r"takes values up to 1e\+100, got 1e\+200"):
         algorithm(weak_ranker="column").fit([[1e200], [0.0]], [0, 1])
 
 
 @ALL
 @pytest.mark.parametrize("binary", [True, False])
-def test_one_thread_or_two_same_bits(algorithm, binary):
+def test_one_thread_or_two_same_bits(algorithm: type[Any], binary: bool) -> None:
     X, y, weight = table(0, n=30_000, binary=binary)  # long enough for BLAS to share a sum out
     one, all_of_them = on_one_thread_and_on_all(
         lambda: save(algorithm(n_rounds=4, weak_ranker="column").fit(X, y, weight))
@@ -222,12 +229,12 @@ def test_rounds_do_not_hold_the_rows() -> None:
 # On listed pairs, Figure 1's own setting.
 
 
-def z(alpha, d, differences):
+def z(alpha: float, d: np.ndarray, differences: np.ndarray) -> float:
     """The loss after a step, over the loss before it."""
     return (d * np.exp(-alpha * differences)).sum()
 
 
-def some_pairs(seed, kind):
+def some_pairs(seed: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X, pairs, weight = random_pairs(seed, n=20, d=4, n_pairs=90, missing=0.1)
     if kind == "binary":
         X = np.where(np.isnan(X), X, X > 0)
@@ -239,7 +246,7 @@ def some_pairs(seed, kind):
 
 @pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost])
 @pytest.mark.parametrize("kind", ["binary", "real", "mixed"])
-def test_every_round_is_the_one_that_the_pairs_ask_for(algorithm, kind):
+def test_every_round_is_the_one_that_the_pairs_ask_for(algorithm: type[Any], kind: str) -> None:
     for seed in range(3):
         X, pairs, weight = some_pairs(seed, kind)
         ranker = algorithm(n_rounds=8, weak_ranker="column", smoothing=0.0)
@@ -270,7 +277,7 @@ def test_every_round_is_the_one_that_the_pairs_ask_for(algorithm, kind):
 
 @ALL
 @pytest.mark.parametrize("kind", ["binary", "real"])
-def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, kind):
+def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm: type[Any], kind: str) -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 4))
     y = (X[:, 0] - X[:, 1] + rng.normal(size=60) > 0).astype(int)
@@ -287,7 +294,9 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, kind):
     assert difference == pytest.approx(np.full(60, bipartite.intercept_))
 
 
-def test_smooth_margin_ranking_goes_to_the_greatest_margin(cyclic):
+def test_smooth_margin_ranking_goes_to_the_greatest_margin(
+    cyclic: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     """Figure 1's matrix M as pairs of their own items: row i is x_better - x_worse of pair i."""
     M, _, _ = cyclic
     better, worse = np.maximum(M, 0.0), np.maximum(-M, 0.0)
@@ -300,7 +309,7 @@ def test_smooth_margin_ranking_goes_to_the_greatest_margin(cyclic):
     assert (np.diff(climbs.smooth_margin_[climbs.smooth_margin_ > 0]) >= -1e-12).all()
 
 
-def test_values_too_great_are_refused_where_a_pair_names_them():
+def test_values_too_great_are_refused_where_a_pair_names_them() -> None:
     X = np.array([[1.0], [2.0], [1e200]])
     RankBoost(weak_ranker="column", n_rounds=2).fit_pairs(X, [(1, 0)])
     with pytest.raises(InvalidData, match="values up to 1e\\+100, got 1e\\+200"):
@@ -308,7 +317,7 @@ def test_values_too_great_are_refused_where_a_pair_names_them():
 
 
 @pytest.mark.parametrize("fit", ["fit", "fit_pairs"])
-def test_a_constant_column_is_no_ranker(fit):
+def test_a_constant_column_is_no_ranker(fit: str) -> None:
     """The slope of a constant is rounding, not knowledge."""
     X = np.full((9, 2), 5.1)
     X[:, 1] = 1e6 / 3

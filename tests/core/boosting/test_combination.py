@@ -1,5 +1,7 @@
 """What a booster of stumps tells of its weak rankers, and what margins come of it."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,9 @@ RANKING = ("rankboost", "coordinate_rankboost", "smooth_margin_rank")
 CLASSIFYING = ("adaboost", "aucboost")
 
 
-def table(seed, n_rows=60, n_features=3, separable=False):
+def table(
+    seed: int, n_rows: int = 60, n_features: int = 3, separable: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(n_rows, n_features)), 1)
     noise = 0.0 if separable else 1.0
@@ -21,7 +25,7 @@ def table(seed, n_rows=60, n_features=3, separable=False):
     return X, y
 
 
-def outputs_of(ranker, X):
+def outputs_of(ranker: Any, X: np.ndarray) -> np.ndarray:
     """The weak rankers' values on each row, by rounds_, as {0, 1}."""
     columns = []
     for stump in ranker.rounds_:
@@ -31,7 +35,7 @@ def outputs_of(ranker, X):
 
 
 @pytest.mark.parametrize("name", RANKING + CLASSIFYING)
-def test_scores_are_the_combination_up_to_a_constant(name):
+def test_scores_are_the_combination_up_to_a_constant(name: str) -> None:
     X, y = table(0)
     ranker = ALGORITHMS[name](n_rounds=20).fit(X, y)
     weights, d_plus, d_minus = ranker.combination()
@@ -46,7 +50,7 @@ def test_scores_are_the_combination_up_to_a_constant(name):
 
 @pytest.mark.parametrize("name", RANKING)
 @pytest.mark.parametrize("seed", range(3))
-def test_smooth_margin_below_margin_below_rho(name, seed):
+def test_smooth_margin_below_margin_below_rho(name: str, seed: int) -> None:
     X, y = table(seed, separable=True)
     plain = {"smoothing": 0.0} if name != "smooth_margin_rank" else {}
     ranker = ALGORITHMS[name](n_rounds=300, **plain).fit(X, y)
@@ -60,14 +64,14 @@ def test_smooth_margin_below_margin_below_rho(name, seed):
     assert margin > 0  # separable, and boosted long enough
 
 
-def test_rankers_of_other_forms_combine_nothing():
+def test_rankers_of_other_forms_combine_nothing() -> None:
     X, y = table(0)
     both = np.column_stack([y, 1 - y])
     assert ALGORITHMS["adaboost_mr"](n_rounds=3).fit(X, both).combination() is None
 
 
 @pytest.mark.parametrize("name", RANKING)
-def test_margins_of_categories_stay_below_rho(name):
+def test_margins_of_categories_stay_below_rho(name: str) -> None:
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.integers(0, 5, 60), rng.integers(0, 4, 60), rng.normal(size=60)])
     y = (np.isin(X[:, 0], [1, 3]) + np.isin(X[:, 1], [0, 3]) + 0.3 * X[:, 2] > 0.9).astype(int)

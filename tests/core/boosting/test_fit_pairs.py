@@ -1,18 +1,19 @@
 """Learning from listed pairs: against the definition, and against the way of two classes."""
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pair_oracle import PairRankBoost, Stump
-from test_pairs import follow
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, save
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import pair_order
 from core.ranker import StopFit
+from tests.core.boosting.pair_oracle import PairRankBoost, Stump
+from tests.core.boosting.test_pairs import follow
 from tests.core.threads import on_one_thread_and_on_all
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
@@ -21,7 +22,7 @@ ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 class ListedPairs(PairRankBoost):
     """The same oracle on a list of pairs."""
 
-    def __init__(self, X, pairs, weight, criterion, smoothing):
+    def __init__(self, X: Any, pairs: Any, weight: Any, criterion: Any, smoothing: Any) -> None:
         present = weight > 0
         X = np.where(np.isin(np.arange(len(X)), pairs[present])[:, None], X, np.inf)
         self.X = X
@@ -37,12 +38,14 @@ class ListedPairs(PairRankBoost):
         self.X = X
 
 
-def two_classes(y):
+def two_classes(y: np.ndarray) -> np.ndarray:
     positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
     return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
 
 
-def random_pairs(seed, n=30, d=4, n_pairs=120, missing=0.0, ties=False):
+def random_pairs(
+    seed: int, n: int = 30, d: int = 4, n_pairs: int = 120, missing: float = 0.0, ties: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs by a noisy worth: with cycles, contradictions and repetitions."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
@@ -62,8 +65,8 @@ def random_pairs(seed, n=30, d=4, n_pairs=120, missing=0.0, ties=False):
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
 def test_every_round_is_the_one_that_the_pairs_ask_for(
-    algorithm, criterion, missing, ties, smoothing
-):
+    algorithm: type[Any], criterion: str, missing: float, ties: bool, smoothing: float
+) -> None:
     for seed in range(3):
         X, pairs, weight = random_pairs(seed, missing=missing, ties=ties)
         ranker = algorithm(n_rounds=8, smoothing=smoothing).fit_pairs(X, pairs, weight)
@@ -78,7 +81,7 @@ def test_every_round_is_the_one_that_the_pairs_ask_for(
 
 
 @st.composite
-def small_lists(draw):
+def small_lists(draw: Any) -> Any:
     """Few items of few values: ties, constant columns, missing values, items that nobody names."""
     n, d = draw(st.integers(2, 7)), draw(st.integers(1, 3))
     value = st.sampled_from([0.0, 1.0, 2.0, np.nan, -0.0])
@@ -94,7 +97,9 @@ def small_lists(draw):
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
 @given(listed=small_lists())
 @settings(max_examples=150, deadline=None)
-def test_small_lists_full_of_ties_and_cycles(algorithm, criterion, listed):
+def test_small_lists_full_of_ties_and_cycles(
+    algorithm: type[Any], criterion: str, listed: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
     X, pairs, weight = listed
     ranker = algorithm(n_rounds=5, smoothing=0.01).fit_pairs(X, pairs, weight)
     oracle = ListedPairs(X, pairs, weight, criterion, 0.01)
@@ -109,7 +114,9 @@ def test_small_lists_full_of_ties_and_cycles(algorithm, criterion, listed):
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, criterion, missing, weighted):
+def test_all_pairs_of_two_classes_are_the_bipartite_way(
+    algorithm: type[Any], criterion: str, missing: float, weighted: bool
+) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(90, 4))
     X[:, 3] = np.round(X[:, 3])
@@ -131,7 +138,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, criterion, mi
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted):
+def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted: bool) -> None:
     rng = np.random.default_rng(4)
     X = rng.normal(size=(50, 3))
     y = (X.sum(axis=1) > 0).astype(int)
@@ -149,7 +156,7 @@ def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted):
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=25, deadline=None)
-def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(seed):
+def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(25, 3))
     worth = X[:, 0] + X[:, 1]
@@ -171,7 +178,7 @@ def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(see
     assert g[-1] == pytest.approx(-log_sum / norm, abs=1e-9)
 
 
-def test_potentials_are_not_enough():
+def test_potentials_are_not_enough() -> None:
     """Two lists of equal potentials, whose one stump costs .600 and .917 by eq. 5."""
     X = np.array([[1.0], [1.0], [0.0], [0.0], [1.0], [0.0]])  # a, b, c, d, e, f
     weight = np.array([0.3, 0.3, 0.4])
@@ -189,7 +196,9 @@ def test_potentials_are_not_enough():
 
 
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
-def test_a_weight_is_a_number_of_pairs_and_order_does_not_matter(algorithm, criterion):
+def test_a_weight_is_a_number_of_pairs_and_order_does_not_matter(
+    algorithm: type[Any], criterion: str
+) -> None:
     X, pairs, weight = random_pairs(5, missing=0.1)
     repeated = np.repeat(pairs, weight.astype(int), axis=0)
     one = algorithm(n_rounds=30).fit_pairs(X, pairs, weight)
@@ -198,7 +207,7 @@ def test_a_weight_is_a_number_of_pairs_and_order_does_not_matter(algorithm, crit
     assert one.rounds_.tobytes() == other.rounds_.tobytes() == turned.rounds_.tobytes()
 
 
-def test_a_pure_cycle_has_no_edge_and_a_part_of_it_has():
+def test_a_pure_cycle_has_no_edge_and_a_part_of_it_has() -> None:
     X = np.arange(3.0)[:, None]
     cycle = [(0, 1), (1, 2), (2, 0)]
     assert RankBoost().fit_pairs(X, cycle).stop_reason_ == "no_edge"
@@ -206,7 +215,7 @@ def test_a_pure_cycle_has_no_edge_and_a_part_of_it_has():
     assert ranker.decision_function(X).argmax() == 2
 
 
-def test_rows_that_no_pair_names_count_as_absent():
+def test_rows_that_no_pair_names_count_as_absent() -> None:
     X, pairs, weight = random_pairs(6)
     spare = np.full((5, X.shape[1]), 1e9)
     one = RankBoost(n_rounds=20).fit_pairs(X, pairs, weight)
@@ -214,7 +223,7 @@ def test_rows_that_no_pair_names_count_as_absent():
     assert one.rounds_.tobytes() == other.rounds_.tobytes()
 
 
-def test_one_thread_or_two_same_bits():
+def test_one_thread_or_two_same_bits() -> None:
     X, pairs, weight = random_pairs(7, n=500, d=6, n_pairs=60_000, missing=0.1)
     one, all_of_them = on_one_thread_and_on_all(
         lambda: save(RankBoost(n_rounds=10).fit_pairs(X, pairs, weight))
@@ -222,7 +231,7 @@ def test_one_thread_or_two_same_bits():
     assert one == all_of_them
 
 
-def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
+def test_scores_far_beyond_the_range_of_exp_do_not_underflow() -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
     worth = X.sum(axis=1)
     ends = np.argwhere(worth[:, None] > worth)
@@ -231,7 +240,7 @@ def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
     assert np.isfinite(ranker.decision_function(X)).all()
 
 
-def test_many_pairs_in_memory_linear_in_them():
+def test_many_pairs_in_memory_linear_in_them() -> None:
     rng = np.random.default_rng(0)
     n, n_pairs = 50_000, 300_000
     X = rng.normal(size=(n, 3))
@@ -261,7 +270,7 @@ def test_many_pairs_in_memory_linear_in_them():
     assert pair_order(sampled.decision_function(X), pairs) > 0.8
 
 
-def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted():
+def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted() -> None:
     X, pairs, weight = random_pairs(8, missing=0.2)
     told = []
     ranker = RankBoost(n_rounds=12).fit_pairs(
@@ -275,7 +284,7 @@ def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted():
         ranker.predict(X)
 
 
-def test_a_ranker_may_be_fitted_again_the_other_way():
+def test_a_ranker_may_be_fitted_again_the_other_way() -> None:
     X, pairs, weight = random_pairs(9)
     y = np.arange(len(X)) % 2
     ranker = RankBoost(n_rounds=5).fit(X, y)
@@ -285,7 +294,7 @@ def test_a_ranker_may_be_fitted_again_the_other_way():
     assert save(ranker.fit(X, y)) == save(RankBoost(n_rounds=5).fit(X, y))
 
 
-def test_bad_input_is_named():
+def test_bad_input_is_named() -> None:
     X = np.arange(6.0).reshape(3, 2)
     for pairs, weight, words in [
         ([], None, "must not be empty"),
@@ -311,10 +320,10 @@ def test_bad_input_is_named():
         RankBoost(weak_ranker="tree", push=2.0).fit_pairs(X, [(0, 1)])
 
 
-def test_a_fit_that_its_callback_stops_keeps_its_rounds():
+def test_a_fit_that_its_callback_stops_keeps_its_rounds() -> None:
     X, pairs, weight = random_pairs(0)
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step == 3:
             raise StopFit
 

@@ -1,5 +1,7 @@
 """Boosting splines for the smoothed partial AUC."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from core.boosting.smooth_pauc import SmoothArea
 from core.metrics import auc, partial_auc
 
 
-def make_rows(n=300, seed=0):
+def make_rows(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A continuous, a discrete, a binary and a constant column; some values missing; ties."""
     rng = np.random.default_rng(seed)
     X = np.column_stack(
@@ -22,7 +24,9 @@ def make_rows(n=300, seed=0):
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.1), (0.05, 0.3)])
 @pytest.mark.parametrize("penalty", [0.0, 1e-3, 1.0])
 @pytest.mark.parametrize("weak_ranker", ["spline", "stump"])
-def test_every_round_raises_the_objective(window, penalty, weak_ranker):
+def test_every_round_raises_the_objective(
+    window: tuple[float, float], penalty: float, weak_ranker: str
+) -> None:
     X, y, weight = make_rows()
     low, high = window
     parameters = {"fpr_min": low, "fpr_max": high, "penalty": penalty, "weak_ranker": weak_ranker}
@@ -35,7 +39,7 @@ def test_every_round_raises_the_objective(window, penalty, weak_ranker):
     assert (fewer.loss_ == ranker.loss_[:10]).all()
 
 
-def test_the_penalty_is_what_splines_bend():
+def test_the_penalty_is_what_splines_bend() -> None:
     X, y, _ = make_rows(seed=1)
     X, y = X[~np.isnan(X[:, :1]).any(axis=1), :1], y[~np.isnan(X[:, :1]).any(axis=1)]
     ranker = KomoriEguchiBoost(n_rounds=20, penalty=0.01, n_knots=6).fit(X, y)
@@ -49,7 +53,7 @@ def test_the_penalty_is_what_splines_bend():
     assert price == pytest.approx(0.01 * bent, rel=1e-3)
 
 
-def test_the_penalty_is_what_steps_differ():
+def test_the_penalty_is_what_steps_differ() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 5, (200, 1)).astype(float)
     y = (X[:, 0] + rng.normal(size=200) > 2.5).astype(int)
@@ -59,12 +63,12 @@ def test_the_penalty_is_what_steps_differ():
     assert price == pytest.approx(0.01 * (np.diff(np.r_[0.0, jumps, 0.0]) ** 2).sum(), abs=1e-12)
 
 
-def test_splines_are_smooth_within_and_constant_outside():
+def test_splines_are_smooth_within_and_constant_outside() -> None:
     X, y, _ = make_rows()
     ranker = KomoriEguchiBoost().fit(X, y)
     knots = np.array(ranker.structure()["features"][0]["breaks"])
 
-    def f(x):
+    def f(x: Any) -> Any:
         return ranker.contributions(np.column_stack([x, np.full((len(x), 3), np.nan)]))[:, 0]
 
     e = 1e-5
@@ -76,7 +80,7 @@ def test_splines_are_smooth_within_and_constant_outside():
     assert f(np.array([knots[-1] + 1.0, 1e300])) == pytest.approx(f(knots[[-1, -1]]), abs=1e-12)
 
 
-def test_a_curved_feature_that_no_line_can_rank():
+def test_a_curved_feature_that_no_line_can_rank() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     y = (np.abs(X[:, 0]) + 0.3 * rng.normal(size=600) < 0.5).astype(int)
@@ -84,7 +88,7 @@ def test_a_curved_feature_that_no_line_can_rank():
     assert auc(y, ranker.decision_function(X)) > auc(y, -np.abs(X[:, 0])) - 0.01
 
 
-def test_the_window_is_what_is_raised():
+def test_the_window_is_what_is_raised() -> None:
     """A column that is right about the top, and one that is right on the whole."""
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], [400, 1600])
@@ -100,7 +104,7 @@ def test_the_window_is_what_is_raised():
     assert auc(y, scores[1]) > auc(y, scores[0])
 
 
-def test_missing_values_have_a_step_of_their_own():
+def test_missing_values_have_a_step_of_their_own() -> None:
     y = np.repeat([1, 0], 50)
     X = np.random.default_rng(0).normal(size=(100, 1))
     X[y == 1] = np.nan
@@ -110,7 +114,7 @@ def test_missing_values_have_a_step_of_their_own():
     assert (ranker.predict(X) == y).all()
 
 
-def test_a_perfect_feature_ends_the_rounds():
+def test_a_perfect_feature_ends_the_rounds() -> None:
     x = np.r_[np.arange(20.0), np.arange(100.0, 120.0)]
     ranker = KomoriEguchiBoost(penalty=0.0, weak_ranker="stump", n_rounds=500)
     ranker.fit(x[:, None], x > 50)
@@ -119,14 +123,14 @@ def test_a_perfect_feature_ends_the_rounds():
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
-def test_units_do_not_matter(scale):
+def test_units_do_not_matter(scale: float) -> None:
     X, y, weight = make_rows()
     expected = KomoriEguchiBoost(n_rounds=10).fit(X, y, weight).decision_function(X)
     ranker = KomoriEguchiBoost(n_rounds=10).fit(scale * X, y, weight)
     assert ranker.decision_function(scale * X) == pytest.approx(expected, abs=1e-6)
 
 
-def test_absurd_ranges_and_weights_are_survived():
+def test_absurd_ranges_and_weights_are_survived() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     X[0, 0], X[1, 0] = 1.7e308, -1.7e308

@@ -1,6 +1,8 @@
 """AdaBoost.MH and AdaBoost.MR against their definitions over (row, label) pairs."""
 
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from tests.core.threads import on_one_thread_and_on_all
 BOTH = pytest.mark.parametrize("algorithm", [AdaBoostMH, AdaBoostMR])
 
 
-def table(seed=0, n=120, n_labels=3, missing=0.0):
+def table(
+    seed: int = 0, n: int = 120, n_labels: int = 3, missing: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(n, 4)), 1)
     signal = X @ np.random.default_rng(9).normal(size=(4, n_labels))
@@ -23,7 +27,7 @@ def table(seed=0, n=120, n_labels=3, missing=0.0):
     return X, y
 
 
-def every_edge(X, signed):
+def every_edge(X: np.ndarray, signed: np.ndarray) -> Iterator[float]:
     """The edge of the best votes on each cut, and of the best votes without a cut."""
     yield np.abs(signed.sum(axis=0)).sum()
     for column in X.T:
@@ -33,7 +37,7 @@ def every_edge(X, signed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_each_round_of_mh_is_adaboosts_on_row_and_label(seed):
+def test_each_round_of_mh_is_adaboosts_on_row_and_label(seed: int) -> None:
     X, y = table(seed)
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
     ranker = AdaBoostMH(n_rounds=12).fit(X, y, weight)
@@ -54,7 +58,7 @@ def test_each_round_of_mh_is_adaboosts_on_row_and_label(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_each_round_of_mr_is_coordinate_rankboosts_on_row_and_label(seed):
+def test_each_round_of_mr_is_coordinate_rankboosts_on_row_and_label(seed: int) -> None:
     X, y = table(seed, n=40)
     ranker = AdaBoostMR(n_rounds=10, smoothing=0.0).fit(X, y)
     has = y == 1
@@ -82,7 +86,7 @@ def test_each_round_of_mr_is_coordinate_rankboosts_on_row_and_label(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_each_round_of_the_example_form_is_schapire_and_singers(seed):
+def test_each_round_of_the_example_form_is_schapire_and_singers(seed: int) -> None:
     X, y = table(seed, n=30)
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
     ranker = AdaBoostMR(n_rounds=10, pairs="example", smoothing=0.0).fit(X, y, weight)
@@ -122,7 +126,7 @@ def test_each_round_of_the_example_form_is_schapire_and_singers(seed):
     assert (again.decision_function(X) == f).all()
 
 
-def test_rows_without_a_pair_count_for_nothing_in_the_example_form():
+def test_rows_without_a_pair_count_for_nothing_in_the_example_form() -> None:
     X, y = table(0)
     paired = (y.sum(axis=1) % 3) > 0
     assert not paired.all()
@@ -133,7 +137,7 @@ def test_rows_without_a_pair_count_for_nothing_in_the_example_form():
         AdaBoostMR(pairs="example").fit(X, np.repeat(y[:, :1], 3, axis=1))
 
 
-def test_the_two_meet():
+def test_the_two_meet() -> None:
     # Section 5.1: on data without a perfect ranking both end in the same losses and AUC.
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (300, 2)).astype(float)
@@ -147,7 +151,7 @@ def test_the_two_meet():
     assert areas[0] == pytest.approx(areas[1], abs=1e-12)
 
 
-def test_one_label_is_the_binary_algorithm():
+def test_one_label_is_the_binary_algorithm() -> None:
     X, y = table(3, n_labels=1)
     mh = AdaBoostMH(n_rounds=20).fit(X, y).decision_function(X)
     assert mh[:, 0] == pytest.approx(
@@ -160,7 +164,7 @@ def test_one_label_is_the_binary_algorithm():
 
 
 @BOTH
-def test_it_stops_early_by_the_validation_part(algorithm):
+def test_it_stops_early_by_the_validation_part(algorithm: type[Any]) -> None:
     X, y = table(n=400)
     seen = []
     ranker = algorithm(n_rounds=300, early_stopping_rounds=10, random_state=1).fit(
@@ -172,7 +176,7 @@ def test_it_stops_early_by_the_validation_part(algorithm):
 
 
 @BOTH
-def test_the_training_auc_is_that_of_all_rows_and_labels(algorithm):
+def test_the_training_auc_is_that_of_all_rows_and_labels(algorithm: type[Any]) -> None:
     X, y = table(n=200, missing=0.1)
     told = []
     ranker = algorithm(n_rounds=12).fit(X, y, callback=lambda step, of, info: told.append(info))
@@ -181,7 +185,9 @@ def test_the_training_auc_is_that_of_all_rows_and_labels(algorithm):
 
 
 @pytest.mark.parametrize("rare", ["with a label", "without"])
-def test_a_sample_stands_for_rows_with_and_without_labels(monkeypatch, rare):
+def test_a_sample_stands_for_rows_with_and_without_labels(
+    monkeypatch: pytest.MonkeyPatch, rare: str
+) -> None:
     """All ten rows that are rare are among 100, and weigh as they do among 2,000."""
     monkeypatch.setattr(data, "SAMPLE_ROWS", 100)
     X = np.arange(2000.0)[:, np.newaxis]
@@ -200,7 +206,7 @@ def test_a_sample_stands_for_rows_with_and_without_labels(monkeypatch, rare):
     assert told == pytest.approx(whole, abs=0.1)
 
 
-def test_no_pair_underflows():
+def test_no_pair_underflows() -> None:
     X = np.arange(40.0)[:, None]
     y = np.c_[X[:, 0] > 20, X[:, 0] <= 11].astype(int)
     for ranker in (AdaBoostMH(n_rounds=2000), AdaBoostMR(n_rounds=2000)):
@@ -209,7 +215,7 @@ def test_no_pair_underflows():
         assert scores[y == 1].min() > scores[y == 0].max()
 
 
-BAD_LABELS = {
+BAD_LABELS: dict[str, tuple[Callable[..., Any], str]] = {
     "one column only": (lambda y: y[:, 0], r"a column per label, got shape \(120,\)"),
     "no column": (lambda y: y[:, :0], r"got shape \(120, 0\)"),
     "too many": (lambda y: np.zeros((120, 10_001)), "at most 10000 labels, got 10001"),
@@ -225,7 +231,7 @@ BAD_LABELS = {
 
 @BOTH
 @pytest.mark.parametrize("case", BAD_LABELS)
-def test_bad_labels_are_refused_by_name(algorithm, case):
+def test_bad_labels_are_refused_by_name(algorithm: type[Any], case: str) -> None:
     X, y = table()
     make_bad, message = BAD_LABELS[case]
     with pytest.raises(InvalidData, match=message):
@@ -233,14 +239,14 @@ def test_bad_labels_are_refused_by_name(algorithm, case):
 
 
 @BOTH
-def test_weights_that_leave_one_kind_are_refused(algorithm):
+def test_weights_that_leave_one_kind_are_refused(algorithm: type[Any]) -> None:
     X, y = table(n_labels=1)
     with pytest.raises(InvalidData, match="every weight is zero in class 1"):
         algorithm().fit(X, y, 1 - y[:, 0])
 
 
 @BOTH
-def test_one_thread_or_two_same_bits(algorithm):
+def test_one_thread_or_two_same_bits(algorithm: type[Any]) -> None:
     X, y = table(n=40_000)  # large enough for threads to be used
     one, all_of_them = on_one_thread_and_on_all(lambda: save(algorithm(n_rounds=5).fit(X, y)))
     assert one == all_of_them

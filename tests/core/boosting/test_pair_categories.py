@@ -1,16 +1,20 @@
 """Categories under listed pairs: what is chosen, what it is worth, and the way of two classes."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
-from test_fit_pairs import two_classes
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
+from tests.core.boosting.test_fit_pairs import two_classes
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
 
 
-def table(n=200, n_categories=8, missing=0.0, seed=0):
+def table(
+    n: int = 200, n_categories: int = 8, missing: float = 0.0, seed: int = 0
+) -> tuple[pd.DataFrame, np.ndarray]:
     """A number, a category with a worth, and a category that tells nothing."""
     rng = np.random.default_rng(seed)
     place = rng.integers(0, n_categories, n)
@@ -27,7 +31,7 @@ def table(n=200, n_categories=8, missing=0.0, seed=0):
     return pd.DataFrame(columns), worth
 
 
-def pairs_by(worth, n_pairs, seed=1, noise=1.0):
+def pairs_by(worth: np.ndarray, n_pairs: int, seed: int = 1, noise: float = 1.0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, len(worth), (n_pairs, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
@@ -38,7 +42,9 @@ def pairs_by(worth, n_pairs, seed=1, noise=1.0):
 @ALL
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("max_bins", [5, 255])
-def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, missing, max_bins):
+def test_all_pairs_of_two_classes_are_the_bipartite_way(
+    algorithm: type[Any], missing: float, max_bins: int
+) -> None:
     X, worth = table(missing=missing)
     y = (worth + 0.7 * np.random.default_rng(2).normal(size=len(X)) > 0).astype(int)
     listed = algorithm(n_rounds=25, max_bins=max_bins).fit_pairs(X, two_classes(y))
@@ -52,7 +58,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm, missing, max_
 
 
 @ALL
-def test_what_a_round_says_of_itself_is_what_the_pairs_say(algorithm):
+def test_what_a_round_says_of_itself_is_what_the_pairs_say(algorithm: type[Any]) -> None:
     X, worth = table(missing=0.1)
     pairs = pairs_by(worth, 1500)
     weight = np.random.default_rng(3).integers(1, 4, len(pairs)).astype(float)
@@ -71,7 +77,7 @@ def test_what_a_round_says_of_itself_is_what_the_pairs_say(algorithm):
     assert (again.decision_function(X) == ranker.decision_function(X)).all()
 
 
-def test_a_believed_category_is_cut_where_its_slope_is_greatest():
+def test_a_believed_category_is_cut_where_its_slope_is_greatest() -> None:
     """Of all 2^K sets of categories, with so many pairs that shares are what they seem."""
     X, worth = table(n=3000, n_categories=6)
     X = X[["place"]]
@@ -87,7 +93,7 @@ def test_a_believed_category_is_cut_where_its_slope_is_greatest():
 
 
 @ALL
-def test_an_identifier_is_never_chosen(algorithm):
+def test_an_identifier_is_never_chosen(algorithm: type[Any]) -> None:
     X, worth = table(n=120)
     X["id"] = [f"item {i}" for i in range(len(X))]
     ranker = algorithm(n_rounds=15).fit_pairs(X, pairs_by(worth, 800))
@@ -97,7 +103,9 @@ def test_an_identifier_is_never_chosen(algorithm):
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("max_bins", [5, 255])
-def test_trees_on_all_pairs_of_two_classes_are_the_bipartite_way(leaf, missing, max_bins):
+def test_trees_on_all_pairs_of_two_classes_are_the_bipartite_way(
+    leaf: str, missing: float, max_bins: int
+) -> None:
     X, worth = table(missing=missing)
     y = (worth + 0.7 * np.random.default_rng(2).normal(size=len(X)) > 0).astype(int)
     given = {"n_rounds": 25, "weak_ranker": "tree", "leaf": leaf, "max_bins": max_bins}
@@ -110,7 +118,7 @@ def test_trees_on_all_pairs_of_two_classes_are_the_bipartite_way(leaf, missing, 
 
 
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
-def test_trees_lower_the_loss_of_listed_pairs_by_categories(leaf):
+def test_trees_lower_the_loss_of_listed_pairs_by_categories(leaf: str) -> None:
     X, worth = table(missing=0.1)
     pairs = pairs_by(worth, 1500)
     ranker = RankBoost(n_rounds=40, weak_ranker="tree", leaf=leaf).fit_pairs(X, pairs)

@@ -1,21 +1,23 @@
 """Trees on listed pairs: against explicit pairs, and against the trees of two classes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fit_pairs import random_pairs, small_lists, two_classes
 
 from core import RankBoost, load, save
 from core.metrics import pair_order
+from tests.core.boosting.test_fit_pairs import random_pairs, small_lists, two_classes
 from tests.core.trees.tree_oracle import TreeOracle
 
 
-def loss_of(scores, pairs, weight):
+def loss_of(scores: np.ndarray, pairs: np.ndarray, weight: np.ndarray) -> float:
     return (weight * np.exp(scores[pairs[:, 1]] - scores[pairs[:, 0]])).sum()
 
 
-def roles(scores, pairs, weight):
+def roles(scores: np.ndarray, pairs: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Of each item the weight of its pairs as the better one and as the worse one."""
     terms = weight * np.exp(scores[pairs[:, 1]] - scores[pairs[:, 0]])
     mass = np.zeros((len(scores), 2))
@@ -25,12 +27,12 @@ def roles(scores, pairs, weight):
     return mass
 
 
-def unit_of(mass):
+def unit_of(mass: np.ndarray) -> float:
     """Mean mass of a row, of each role."""
     return 0.5 * (mass**2).sum()
 
 
-def tree_of(ranker, t, X):
+def tree_of(ranker: RankBoost, t: int, X: np.ndarray) -> np.ndarray:
     """What tree t alone adds to each item."""
     stages = [np.full(len(X), 0.0), *ranker.staged_decision_function(X)]
     return stages[t + 1] - stages[t]
@@ -39,7 +41,9 @@ def tree_of(ranker, t, X):
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("smoothing", [0.0, 2.0])
-def test_every_tree_is_the_one_that_the_pairs_ask_for(leaf, missing, smoothing):
+def test_every_tree_is_the_one_that_the_pairs_ask_for(
+    leaf: str, missing: float, smoothing: float
+) -> None:
     for seed in range(3):
         X, pairs, weight = random_pairs(seed, n=24, d=3, n_pairs=150, missing=missing)
         present = weight > 0
@@ -79,7 +83,12 @@ def test_every_tree_is_the_one_that_the_pairs_ask_for(leaf, missing, smoothing):
 @pytest.mark.parametrize("learning_rate", [1.0, 0.4])
 @given(listed=small_lists(), smoothing=st.sampled_from([0.0, 1.0]))
 @settings(max_examples=60, deadline=None)
-def test_the_loss_never_rises(leaf, learning_rate, listed, smoothing):
+def test_the_loss_never_rises(
+    leaf: str,
+    learning_rate: float,
+    listed: tuple[np.ndarray, np.ndarray, np.ndarray],
+    smoothing: float,
+) -> None:
     X, pairs, weight = listed
     ranker = RankBoost(
         n_rounds=5,
@@ -98,7 +107,9 @@ def test_the_loss_never_rises(leaf, learning_rate, listed, smoothing):
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("drawn", [{}, {"subsample": 0.5, "max_features": 0.6}])
-def test_all_pairs_of_two_classes_are_the_bipartite_way(leaf, missing, drawn):
+def test_all_pairs_of_two_classes_are_the_bipartite_way(
+    leaf: str, missing: float, drawn: dict[str, Any]
+) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(150, 5))
     X[:, 3] = np.round(X[:, 3])
@@ -114,7 +125,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(leaf, missing, drawn):
     assert listed.intercept_ == 0.0
 
 
-def test_weights_of_rows_are_those_of_their_pairs():
+def test_weights_of_rows_are_those_of_their_pairs() -> None:
     """With no smoothing and no least leaf, in which a row's weight would count as rows."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(80, 3))
@@ -128,7 +139,7 @@ def test_weights_of_rows_are_those_of_their_pairs():
     assert listed.loss_ == pytest.approx(bipartite.loss_)
 
 
-def test_a_tree_needs_no_more_than_the_items_and_their_masses():
+def test_a_tree_needs_no_more_than_the_items_and_their_masses() -> None:
     X, pairs, weight = random_pairs(7, n=40, n_pairs=600)
     given_ = {"n_rounds": 20, "weak_ranker": "tree"}
     ranker = RankBoost(**given_).fit_pairs(X, pairs, weight)
@@ -145,7 +156,7 @@ def test_a_tree_needs_no_more_than_the_items_and_their_masses():
     assert loaded.structure()["trees"]
 
 
-def test_trees_learn_what_stumps_cannot():
+def test_trees_learn_what_stumps_cannot() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     worth = X[:, 0] * X[:, 1]
@@ -165,7 +176,7 @@ def test_trees_learn_what_stumps_cannot():
     assert values["tree"] > 0.85 > 0.65 > values["stump"]
 
 
-def test_a_cycle_has_nothing_to_learn():
+def test_a_cycle_has_nothing_to_learn() -> None:
     X = np.arange(3.0)[:, None]
     ranker = RankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1), (1, 2), (2, 0)])
     assert ranker.stop_reason_ == "no_edge"

@@ -1,8 +1,9 @@
 """Early stopping on listed pairs: what is held out, and what is kept."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from test_fit_pairs import two_classes
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.boosting import data, loop
@@ -10,13 +11,16 @@ from core.boosting.data import ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
 from core.target import check_pairs
+from tests.core.boosting.test_fit_pairs import two_classes
 
 ALGORITHMS = pytest.mark.parametrize(
     "algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank]
 )
 
 
-def noisy_pairs(n=120, n_pairs=1500, seed=0):
+def noisy_pairs(
+    n: int = 120, n_pairs: int = 1500, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs of items, right in two cases of three."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
@@ -27,7 +31,9 @@ def noisy_pairs(n=120, n_pairs=1500, seed=0):
     return X, pairs, rng.integers(1, 4, len(pairs)).astype(float)
 
 
-def split(pairs, weight, n, fraction=0.2, seed=0):
+def split(
+    pairs: np.ndarray, weight: np.ndarray | None, n: int, fraction: float = 0.2, seed: int = 0
+) -> list[tuple[list[Any], list[Any]]]:
     """The rows and weights of both parts."""
     listed = ListedPairs.of(np.empty((n, 0)), check_pairs(pairs, weight, n), np.empty(0, np.int64))
     parts = listed.split_off(fraction, seed)
@@ -37,7 +43,7 @@ def split(pairs, weight, n, fraction=0.2, seed=0):
     ]
 
 
-def test_items_are_held_out_with_all_their_pairs():
+def test_items_are_held_out_with_all_their_pairs() -> None:
     X, pairs, weight = noisy_pairs()
     (learnt, _), (held, _) = split(pairs, weight, len(X))
     judges, teaches = set(np.ravel(held)), set(np.ravel(learnt))
@@ -48,7 +54,9 @@ def test_items_are_held_out_with_all_their_pairs():
     assert {tuple(p) for p in learnt} == {p for p in listed if not set(p) & judges}
 
 
-def test_few_items_are_split_by_pairs_both_directions_together(monkeypatch):
+def test_few_items_are_split_by_pairs_both_directions_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
     monkeypatch.setattr(data, "LEAST_PAIRS", 10**6)
     with pytest.warns(UserWarning, match="the items are too few to hold some out"):
@@ -59,7 +67,7 @@ def test_few_items_are_split_by_pairs_both_directions_together(monkeypatch):
     assert sum(w) + sum(v) == weight.sum()  # nothing is lost
 
 
-def test_neither_order_nor_repetition_of_the_list_matters():
+def test_neither_order_nor_repetition_of_the_list_matters() -> None:
     X, pairs, weight = noisy_pairs()
     order = np.random.default_rng(1).permutation(len(pairs))
     assert split(pairs, weight, len(X)) == split(pairs[order], weight[order], len(X))
@@ -70,7 +78,7 @@ def test_neither_order_nor_repetition_of_the_list_matters():
 
 
 @ALGORITHMS
-def test_the_best_rounds_are_kept(algorithm):
+def test_the_best_rounds_are_kept(algorithm: type[Any]) -> None:
     X, pairs, weight = noisy_pairs()
     seen = []
     ranker = algorithm(n_rounds=200, early_stopping_rounds=8, random_state=3).fit_pairs(
@@ -93,7 +101,7 @@ def test_the_best_rounds_are_kept(algorithm):
     assert save(load(save(ranker))) == save(ranker)
 
 
-def test_trees_stop_early_too():
+def test_trees_stop_early_too() -> None:
     X, pairs, weight = noisy_pairs()
     ranker = RankBoost(weak_ranker="tree", n_rounds=200, early_stopping_rounds=8)
     ranker.fit_pairs(X, pairs, weight)
@@ -103,7 +111,7 @@ def test_trees_stop_early_too():
     assert (ranker.decision_function(X) == plain.decision_function(X)).all()
 
 
-def test_many_held_out_pairs_are_asked_less_often(monkeypatch):
+def test_many_held_out_pairs_are_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "ROWS_A_ROUND", 20)
     X, pairs, weight = noisy_pairs()
     ranker = RankBoost(n_rounds=100, early_stopping_rounds=6).fit_pairs(X, pairs, weight)
@@ -113,7 +121,7 @@ def test_many_held_out_pairs_are_asked_less_often(monkeypatch):
     assert (computed % every == 0).all()
 
 
-def test_the_training_share_is_a_samples(monkeypatch):
+def test_the_training_share_is_a_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "SAMPLE_ROWS", 100)
     X, pairs, weight = noisy_pairs()
     told = []
@@ -125,7 +133,7 @@ def test_the_training_share_is_a_samples(monkeypatch):
     )
 
 
-def test_pairs_of_two_items_cannot_be_split():
+def test_pairs_of_two_items_cannot_be_split() -> None:
     X = np.arange(4.0)[:, None]
     with pytest.raises(InvalidData, match="pairs of at least 3 items, got pairs of 2"):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 0)])
@@ -133,7 +141,7 @@ def test_pairs_of_two_items_cannot_be_split():
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
 
 
-def test_two_classes_are_held_out_as_fit_would():
+def test_two_classes_are_held_out_as_fit_would() -> None:
     """Holding out items of two classes leaves the pairs of some rows of each with one another."""
     X, _, _ = noisy_pairs()
     y = (X[:, 0] > 0).astype(int)

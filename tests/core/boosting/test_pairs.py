@@ -1,28 +1,36 @@
 """Both rankers against their definition over explicit pairs."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from long_form import LONG_FORM
-from pair_oracle import PairRankBoost, Stump
 
 from core import CoordinateRankBoost, RankBoost
 from core.boosting import stumps as stumps_module
+from tests.core.boosting.pair_oracle import PairRankBoost, Stump
+from tests.long_form import LONG_FORM
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 
 
 @pytest.fixture(params=["filled", "changed"])
-def histograms(request, monkeypatch):
+def histograms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables fill their histograms every round; large ones change them. Try both ways."""
     if request.param == "changed":
         monkeypatch.setattr(stumps_module, "LISTED_CELLS", 0)
 
 
-def random_table(seed, n=40, d=4, missing=0.0, ties=False, weighted=False):
+def random_table(
+    seed: int,
+    n: int = 40,
+    d: int = 4,
+    missing: float = 0.0,
+    ties: bool = False,
+    weighted: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.3).astype(int)
@@ -34,7 +42,7 @@ def random_table(seed, n=40, d=4, missing=0.0, ties=False, weighted=False):
     return X, y, weight
 
 
-def follow(ranker, oracle):
+def follow(ranker: CoordinateRankBoost | RankBoost, oracle: PairRankBoost) -> None:
     """Compare each round with what the oracle would do next, given the same scores so far."""
     taken = ranker.rounds_
     for t, row in enumerate(taken):
@@ -61,8 +69,13 @@ def follow(ranker, oracle):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
 def test_every_round_is_the_one_that_the_pairs_ask_for(
-    algorithm, criterion, missing, ties, weighted, smoothing
-):
+    algorithm: type[Any],
+    criterion: str,
+    missing: float,
+    ties: bool,
+    weighted: bool,
+    smoothing: float,
+) -> None:
     for seed in range(20 if LONG_FORM else 1):
         X, y, weight = random_table(seed, missing=missing, ties=ties, weighted=weighted)
         ranker = algorithm(n_rounds=8, smoothing=smoothing).fit(X, y, weight)
@@ -73,7 +86,7 @@ def test_every_round_is_the_one_that_the_pairs_ask_for(
 
 
 @st.composite
-def small_tables(draw):
+def small_tables(draw: Any) -> Any:
     """Few rows of few values: ties, constant and one-sided columns, missing values, d- = 0."""
     n = draw(st.integers(2, 9))
     d = draw(st.integers(1, 3))
@@ -93,7 +106,9 @@ def small_tables(draw):
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
-def test_small_tables_full_of_ties(algorithm, criterion, table):
+def test_small_tables_full_of_ties(
+    algorithm: type[Any], criterion: str, table: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
     X, y, weight = table
     ranker = algorithm(n_rounds=5, smoothing=0.01).fit(X, y, weight)
     oracle = PairRankBoost(X, y == 1, weight, criterion, 0.01)
@@ -105,7 +120,7 @@ def test_small_tables_full_of_ties(algorithm, criterion, table):
         assert (plus, minus, zero) == (pytest.approx(1.0), 0.0, 0.0)
 
 
-def _last_stump(ranker):
+def _last_stump(ranker: RankBoost | CoordinateRankBoost) -> Stump:
     feature, threshold, sign, missing_above = ranker.rounds_[-1][
         ["feature", "threshold", "sign", "missing_above"]
     ].item()
@@ -114,7 +129,7 @@ def _last_stump(ranker):
 
 @pytest.mark.usefixtures("histograms")
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
-def test_loss_stays_exact_over_many_rounds(algorithm, criterion):
+def test_loss_stays_exact_over_many_rounds(algorithm: type[Any], criterion: str) -> None:
     X, y, weight = random_table(5, n=120, d=6, missing=0.1, weighted=True)
     ranker = algorithm(n_rounds=300).fit(X, y, weight)
     f = ranker.decision_function(X)
@@ -124,7 +139,7 @@ def test_loss_stays_exact_over_many_rounds(algorithm, criterion):
     assert (np.diff(ranker.loss_) < 0).all()
 
 
-def test_the_two_rules_choose_differently():
+def test_the_two_rules_choose_differently() -> None:
     # (P, N) = (.5, .2) on the first feature, (.2, 0) on the second: the slope prefers the first,
     # the loss the second, where no pair is ordered wrongly.
     X = np.zeros((20, 2))
@@ -141,7 +156,7 @@ def test_the_two_rules_choose_differently():
 
 
 @pytest.mark.usefixtures("histograms")
-def test_intercept_makes_both_classes_lose_alike():
+def test_intercept_makes_both_classes_lose_alike() -> None:
     # Corollary 13: with b = ½ ln(F₊/F₋), AdaBoost's loss F = F₊e^{-b} + F₋e^{b} is 2√F̃.
     X, y, weight = random_table(3, n=200, weighted=True)
     ranker = RankBoost(n_rounds=30).fit(X, y, weight)
@@ -152,14 +167,14 @@ def test_intercept_makes_both_classes_lose_alike():
     assert plus + minus == pytest.approx(2 * math.sqrt(ranker.loss_[-1]), rel=1e-9)
 
 
-def test_plain_formula_is_cut_off_where_it_is_infinite():
+def test_plain_formula_is_cut_off_where_it_is_infinite() -> None:
     X = np.array([[0.0], [0.0], [1.0]])
     ranker = RankBoost(n_rounds=1, smoothing=0.0).fit(X, [0, 1, 1])
     assert ranker.rounds_["d_minus"][0] == 0.0
     assert ranker.rounds_["alpha"][0] == pytest.approx(0.5 * math.log(0.5 * 2.0**52), rel=1e-9)
 
 
-def test_a_perfect_ranker_ends_the_run():
+def test_a_perfect_ranker_ends_the_run() -> None:
     X = np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])
     ranker = RankBoost(n_rounds=50).fit(X, [0, 0, 1, 1])
     assert ranker.stop_reason_ == "perfect_ranker"
@@ -168,7 +183,7 @@ def test_a_perfect_ranker_ends_the_run():
 
 
 @pytest.mark.usefixtures("histograms")
-def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
+def test_scores_far_beyond_the_range_of_exp_do_not_underflow() -> None:
     # Separable data and full steps: after thousands of rounds e^{-f} is far below the least double.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -182,7 +197,7 @@ def test_scores_far_beyond_the_range_of_exp_do_not_underflow():
 
 
 @pytest.mark.usefixtures("histograms")
-def test_extreme_weights_keep_their_share():
+def test_extreme_weights_keep_their_share() -> None:
     X, y, _ = random_table(2)
     weight = np.where(y == 1, 1e-100, 1e100)
     plain = RankBoost(n_rounds=20).fit(X, y)
@@ -191,7 +206,7 @@ def test_extreme_weights_keep_their_share():
     assert scaled.rounds_["alpha"] == pytest.approx(plain.rounds_["alpha"], rel=1e-9)
 
 
-def test_changed_histograms_choose_as_filled_ones(monkeypatch):
+def test_changed_histograms_choose_as_filled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, weight = random_table(4, n=3000, d=6, missing=0.1, weighted=True)
     filled = RankBoost(n_rounds=200).fit(X, y, weight)
     monkeypatch.setattr(stumps_module, "LISTED_CELLS", 0)

@@ -2,18 +2,20 @@
 
 import json
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by its name
 
 from core import AdaBoost, AdaBoostMH, AdaBoostMR, AUCBoost, SmoothMarginRank
 from core.boosting.smooth_margin_rank import smooth_step
 from core.coding import two_sided
+from tests.core.boosting.test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by its name
 
 
-def every_cut(X):
+def every_cut(X: np.ndarray) -> Iterator[np.ndarray]:
     """Which rows are above, for each cut of each column, the missing on either side."""
     for column in X.T:
         missing = np.isnan(column)
@@ -25,7 +27,7 @@ def every_cut(X):
                 yield above | missing
 
 
-def stages(ranker, X):
+def stages(ranker: Any, X: np.ndarray) -> Iterator[np.ndarray]:
     """The scores before each round and after the last, intercepts left out."""
     arrays, _ = ranker.get_state()
     yield np.zeros(len(X))
@@ -34,7 +36,7 @@ def stages(ranker, X):
         yield scores - ranker._rule().intercept(row)
 
 
-def edge_of_rows(X, y, weight, f):
+def edge_of_rows(X: Any, y: Any, weight: Any, f: Any) -> Any:
     """AdaBoost: the greatest edge of a stump or the constant on the rows' weights."""
     signs = np.where(y == 1, 1.0, -1.0)
     d = weight * np.exp(-signs * f)
@@ -43,7 +45,7 @@ def edge_of_rows(X, y, weight, f):
     return max([abs(signed.sum()), *edges])
 
 
-def youden(X, y, weight, f):
+def youden(X: Any, y: Any, weight: Any, f: Any) -> Any:
     """The others: the greatest |P - N| of a stump on the classes' weights."""
     v = weight * np.exp(np.where(y == 1, -f, f))
     v /= np.where(y == 1, v[y == 1].sum(), v[y == 0].sum())
@@ -68,7 +70,9 @@ RULES = {
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
-def test_every_round_is_the_best(algorithm, table):
+def test_every_round_is_the_best(
+    algorithm: type[Any], table: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
     X, y, weight = table
     ranker = algorithm(n_rounds=6).fit(X, y, weight)
     best_of, edge_of = RULES[algorithm]
@@ -89,7 +93,9 @@ def test_every_round_is_the_best(algorithm, table):
         assert best_of(X, y, weight, before[-1]) < 1e-6
 
 
-def row_error(row, X, y, weight, f, label):
+def row_error(
+    row: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray, f: np.ndarray, label: int
+) -> float:
     """The share of a class's weight on the wrong side of a round's cut."""
     x = X[:, row["feature"]]
     above = np.where(np.isnan(x), row["missing_above"], x > row["threshold"])
@@ -106,7 +112,9 @@ def row_error(row, X, y, weight, f, label):
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
-def test_every_smooth_step_is_eq_12_once_it_applies(table):
+def test_every_smooth_step_is_eq_12_once_it_applies(
+    table: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     X, y, weight = table
     ranker = SmoothMarginRank(n_rounds=8).fit(X, y, weight)
     g = np.concatenate([[-1.0], ranker.smooth_margin_])
@@ -120,7 +128,7 @@ def test_every_smooth_step_is_eq_12_once_it_applies(table):
 
 
 @pytest.mark.parametrize("algorithm", [*RULES, AdaBoostMH, AdaBoostMR])
-def test_weights_as_far_apart_as_may_be(algorithm):
+def test_weights_as_far_apart_as_may_be(algorithm: type[Any]) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)

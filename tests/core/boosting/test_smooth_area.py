@@ -1,6 +1,7 @@
 """The smoothed partial AUC against its definition, pair by pair."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.4), (0.3, 1.0)]
 ERROR = norm(scale=math.sqrt(0.5))
 
 
-def make_scores(n, scale, seed=0):
+def make_scores(n: int, scale: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores with ties, of both classes, with weights."""
     rng = np.random.default_rng(seed)
     scores = scale * rng.normal(size=n)
@@ -25,12 +26,14 @@ def make_scores(n, scale, seed=0):
     return scores, positive, rng.uniform(0.5, 2.0, n)
 
 
-def by_pairs(scores, positive, weight, low, high):
+def by_pairs(
+    scores: np.ndarray, positive: np.ndarray, weight: np.ndarray, low: float, high: float
+) -> float:
     """Share of the pairs whose noisy scores are in order, the negative's being within the window."""
     share = np.where(positive, weight / weight[positive].sum(), weight / weight[~positive].sum())
     ends = scores.min() - 8.0, scores.max() + 8.0
 
-    def fpr(c):
+    def fpr(c: Any) -> Any:
         return share[~positive] @ ERROR.sf(c - scores[~positive])
 
     top = ends[1] if low == 0.0 else brentq(lambda c: fpr(c) - low, *ends, xtol=1e-14)
@@ -39,7 +42,7 @@ def by_pairs(scores, positive, weight, low, high):
     for i in np.flatnonzero(positive):
         for k in np.flatnonzero(~positive):
 
-            def in_order(c, i=i, k=k):
+            def in_order(c: Any, i: Any = i, k: Any = k) -> Any:
                 return ERROR.cdf(scores[i] - c) * ERROR.pdf(scores[k] - c)
 
             middle = np.clip(scores[k], bottom, top)
@@ -50,14 +53,14 @@ def by_pairs(scores, positive, weight, low, high):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_value_is_the_sum_over_pairs(window, scale):
+def test_value_is_the_sum_over_pairs(window: tuple[float, float], scale: float) -> None:
     scores, positive, weight = make_scores(9, scale)
     area = SmoothArea(positive, weight, *window)
     expected = by_pairs(scores, positive, weight, *window)
     assert area.at(scores).value == pytest.approx(expected, abs=1e-10)
 
 
-def test_of_all_rates_it_is_the_mean_of_phi():
+def test_of_all_rates_it_is_the_mean_of_phi() -> None:
     scores, positive, weight = make_scores(40, 2.0)
     w, v = weight[positive], weight[~positive]
     differences = scores[positive][:, None] - scores[~positive]
@@ -68,7 +71,7 @@ def test_of_all_rates_it_is_the_mean_of_phi():
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("scale", [0.0, 1.0, 20.0])
-def test_gradient_and_curvature_by_differences(window, scale):
+def test_gradient_and_curvature_by_differences(window: tuple[float, float], scale: float) -> None:
     scores, positive, weight = make_scores(30, scale)
     area = SmoothArea(positive, weight, *window)
     h = np.random.default_rng(1).normal(size=30)
@@ -83,14 +86,14 @@ def test_gradient_and_curvature_by_differences(window, scale):
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_equal_scores_have_the_diagonal(window):
+def test_equal_scores_have_the_diagonal(window: tuple[float, float]) -> None:
     _, positive, weight = make_scores(20, 1.0)
     value = SmoothArea(positive, weight, *window).at(np.full(20, 3.7)).value
     assert value == pytest.approx(sum(window) / 2.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_far_apart_scores_have_the_empirical_area(window):
+def test_far_apart_scores_have_the_empirical_area(window: tuple[float, float]) -> None:
     scores, positive, weight = make_scores(20, 1.0)
     scores = 100.0 * np.argsort(np.argsort(scores, kind="stable"))
     value = SmoothArea(positive, weight, *window).at(scores).value
@@ -98,7 +101,7 @@ def test_far_apart_scores_have_the_empirical_area(window):
     assert value == pytest.approx(expected, abs=1e-10)
 
 
-def test_weight_k_is_k_rows_and_scale_does_not_matter():
+def test_weight_k_is_k_rows_and_scale_does_not_matter() -> None:
     scores, positive, _ = make_scores(25, 2.0)
     weight = np.random.default_rng(2).integers(1, 4, 25)
     one = SmoothArea(positive, 1e140 * weight, 0.1, 0.4).at(scores)
@@ -109,7 +112,7 @@ def test_weight_k_is_k_rows_and_scale_does_not_matter():
     assert one.curvature(h) == pytest.approx(other.curvature(np.repeat(h, weight)), abs=1e-10)
 
 
-def test_threshold_in_a_gap_between_negatives():
+def test_threshold_in_a_gap_between_negatives() -> None:
     """Where no negative is near, the threshold's place means nothing, and nothing is divided by 0."""
     positive = np.array([True, False, True, False])
     scores = np.array([300.0, 200.0, 0.0, -100.0])

@@ -11,14 +11,14 @@ from core import RankBoost, SmoothMarginRank, load, save
 from core.boosting.smooth_margin_rank import smooth_step
 
 
-def test_worked_steps():
+def test_worked_steps() -> None:
     assert smooth_step(0.1, 0.6, 0.2) == pytest.approx(0.41996192, abs=5e-9)
     assert smooth_step(0.0, 0.6, 0.2) == pytest.approx(0.54930614, abs=5e-9)
     assert smooth_step(0.25, 0.5, 0.0) == pytest.approx(math.log(3), rel=1e-15)
 
 
 @given(g=st.floats(0, 0.9), wrong=st.floats(1e-9, 0.3), edge=st.floats(1e-6, 0.4))
-def test_the_stable_form_is_eq_12(g, wrong, edge):
+def test_the_stable_form_is_eq_12(g: float, wrong: float, edge: float) -> None:
     right = wrong + edge
     d_zero = 1 - right - wrong
     root = math.sqrt(g * g * d_zero**2 + (1 + g) * (1 - g) * 4 * right * wrong)
@@ -32,7 +32,7 @@ def test_the_stable_form_is_eq_12(g, wrong, edge):
         assert slope == pytest.approx(g, abs=1e-9)
 
 
-def separable(seed, n=60, d=3):
+def separable(seed: int, n: int = 60, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = (X.sum(axis=1) + 0.3 * X[:, 0] > 0).astype(int)
@@ -41,7 +41,7 @@ def separable(seed, n=60, d=3):
 
 @given(seed=st.integers(0, 2**32), weighted=st.booleans())
 @settings(max_examples=25, deadline=None)
-def test_the_smooth_margin_never_falls_nor_passes_the_margin(seed, weighted):
+def test_the_smooth_margin_never_falls_nor_passes_the_margin(seed: int, weighted: bool) -> None:
     X, y = separable(seed, n=40)
     if len(set(y)) < 2:
         return
@@ -62,7 +62,7 @@ def test_the_smooth_margin_never_falls_nor_passes_the_margin(seed, weighted):
     assert g[-1] == pytest.approx(-log_sum / norm, abs=1e-9)
 
 
-def test_it_reaches_a_greater_margin_than_rankboost():
+def test_it_reaches_a_greater_margin_than_rankboost() -> None:
     X, y = separable(1)
     smooth = SmoothMarginRank(n_rounds=3000).fit(X, y)
     plain = RankBoost(n_rounds=3000, smoothing=0.0).fit(X, y)
@@ -71,7 +71,7 @@ def test_it_reaches_a_greater_margin_than_rankboost():
     assert smooth.margin_[-1] > margin > 0
 
 
-def test_theorem_7s_progress_where_it_is_assured():
+def test_theorem_7s_progress_where_it_is_assured() -> None:
     X, y = separable(2, n=12, d=2)
     ranker = SmoothMarginRank(n_rounds=200).fit(X, y)
     g = np.concatenate([[0.0], ranker.smooth_margin_])
@@ -82,7 +82,7 @@ def test_theorem_7s_progress_where_it_is_assured():
     assert (np.diff(g) >= least - 1e-12)[assured].all()
 
 
-def test_data_that_cannot_be_separated_are_left_to_coordinate_descent():
+def test_data_that_cannot_be_separated_are_left_to_coordinate_descent() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (200, 2)).astype(float)
     y = rng.integers(0, 2, 200)
@@ -92,7 +92,7 @@ def test_data_that_cannot_be_separated_are_left_to_coordinate_descent():
     assert not ranker.progress_assured_.any()
 
 
-def test_pairs_that_can_all_be_in_order_get_a_margin():
+def test_pairs_that_can_all_be_in_order_get_a_margin() -> None:
     X = np.arange(6.0)[:, None] * [1.0, -1.0]
     X[:, 1] = [0, 3, 1, 4, 2, 5]
     pairs = np.array([[1, 0], [2, 1], [3, 2], [5, 4], [4, 3]])
@@ -107,7 +107,7 @@ def test_pairs_that_can_all_be_in_order_get_a_margin():
     assert (again.smooth_margin_ == ranker.smooth_margin_).all()
 
 
-def test_a_cycle_of_pairs_has_no_margin():
+def test_a_cycle_of_pairs_has_no_margin() -> None:
     X = np.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])
     ranker = SmoothMarginRank(n_rounds=50).fit_pairs(X, [[0, 1], [1, 2], [2, 0]], [1, 1, 3])
     assert (ranker.margin_ <= 0).all()

@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from core.boosting.stumps import (
 
 
 @pytest.fixture
-def ranker():
+def ranker() -> RankBoost:
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(300, 4)), 1)
     y = (X[:, 0] - X[:, 2] + rng.normal(size=300) > 0).astype(int)
@@ -28,7 +29,7 @@ def ranker():
     return RankBoost(n_rounds=60).fit(X, y)
 
 
-def score_by_rounds(ranker, X):
+def score_by_rounds(ranker: RankBoost, X: np.ndarray) -> np.ndarray:
     scores = np.full(len(X), ranker.intercept_)
     for feature, threshold, sign, missing_above, alpha, *_ in ranker.rounds_.tolist():
         x = X[:, feature]
@@ -37,7 +38,7 @@ def score_by_rounds(ranker, X):
     return scores
 
 
-def test_scores_are_the_sum_of_the_rounds(ranker):
+def test_scores_are_the_sum_of_the_rounds(ranker: RankBoost) -> None:
     thresholds = ranker.rounds_["threshold"]
     values = np.concatenate(
         [
@@ -53,7 +54,7 @@ def test_scores_are_the_sum_of_the_rounds(ranker):
     assert (ranker.score_rows(X) == ranker.decision_function(X)).all()
 
 
-def test_blocks_of_rows_score_as_one_by_one():
+def test_blocks_of_rows_score_as_one_by_one() -> None:
     rng = np.random.default_rng(2)
     counts = np.array([FEW_THRESHOLDS, FEW_THRESHOLDS + 6, 1])  # counted through, bisected
     thresholds = [np.sort(rng.normal(size=n).round(2)) for n in counts]
@@ -71,12 +72,12 @@ def test_blocks_of_rows_score_as_one_by_one():
         assert steps.score(X[:n], 0.5).tolist() == one_by_one
 
 
-def test_threads_share_a_ranker(ranker):
+def test_threads_share_a_ranker(ranker: RankBoost) -> None:
     X = np.random.default_rng(3).normal(size=(2000, 4))
     expected = ranker.score_rows(X)
     results = [None] * 4
 
-    def score(k):
+    def score(k: Any) -> None:
         results[k] = ranker.score_rows(X)
 
     threads = [threading.Thread(target=score, args=(k,)) for k in range(4)]
@@ -87,7 +88,7 @@ def test_threads_share_a_ranker(ranker):
     assert all((result == expected).all() for result in results)
 
 
-def test_coverage_is_the_share_of_the_training_weight(ranker):
+def test_coverage_is_the_share_of_the_training_weight(ranker: RankBoost) -> None:
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(300, 4)), 1)
     rng.normal(size=300)
@@ -99,7 +100,7 @@ def test_coverage_is_the_share_of_the_training_weight(ranker):
         assert row["coverage"] == pytest.approx(share, abs=1e-12)
 
 
-def test_staged_scores_are_those_of_shorter_fits(ranker):
+def test_staged_scores_are_those_of_shorter_fits(ranker: RankBoost) -> None:
     X, y = np.random.default_rng(8).normal(size=(2, 200, 3))
     y = (X[:, 0] + y[:, 0] > 0).astype(int)
     whole = RankBoost(n_rounds=12).fit(X, y)
@@ -110,7 +111,7 @@ def test_staged_scores_are_those_of_shorter_fits(ranker):
         assert scores == pytest.approx(shorter.decision_function(X), abs=1e-10)
 
 
-def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker):
+def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker: RankBoost) -> None:
     arrays, meta = ranker.get_state()
     parameters = ranker.get_params() | {"n_rounds": 70_000}
     n = 65_536
@@ -122,7 +123,7 @@ def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker):
     assert loaded.score_rows(X) == pytest.approx(score_by_rounds(loaded, X))
 
 
-def test_structure_is_json_and_gives_the_scores(ranker):
+def test_structure_is_json_and_gives_the_scores(ranker: RankBoost) -> None:
     X = np.round(np.random.default_rng(6).normal(size=(200, 4)), 1)
     X[::5, 2] = np.nan
     structure = json.loads(json.dumps(ranker.structure(), allow_nan=False))
@@ -141,7 +142,7 @@ def test_structure_is_json_and_gives_the_scores(ranker):
     assert sum(adds) == pytest.approx(ranker.rounds_["alpha"].sum())
 
 
-def test_rules_are_sentences():
+def test_rules_are_sentences() -> None:
     table = pd.DataFrame({"worst area": [100.5, 200, 300, 400], "age": [1.0, 1, 2, 2]})
     ranker = RankBoost(n_rounds=1, smoothing=0.01).fit(table, [0, 0, 1, 1])
     alpha = 0.5 * math.log(1.01 / 0.01)
@@ -167,7 +168,7 @@ def test_rules_are_sentences():
         ([np.nan, np.nan, np.nan, 1, 2, 1], "x0 is known adds"),
     ],
 )
-def test_rules_speak_of_the_missing(column, words):
+def test_rules_speak_of_the_missing(column: list[Any], words: str) -> None:
     y = [0, 0, 0, 1, 1, 1] if "x0 > 4" not in words else [0, 0, 0, 0, 1, 1]
     if words in ("x0 > 2 or missing adds", "x0 <= 1 or missing adds"):
         y = [0, 0, 1, 1, 1, 1]
@@ -177,7 +178,7 @@ def test_rules_speak_of_the_missing(column, words):
     assert (ranker.predict(X) == y).all()
 
 
-def test_missing_later_goes_with_the_greater_mass():
+def test_missing_later_goes_with_the_greater_mass() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0], [3.0], [3.0]])
     ranker = RankBoost(n_rounds=1).fit(X, [0, 0, 1, 1, 1, 1])
     assert ranker.rounds_["threshold"][0] == 1.0
@@ -189,7 +190,7 @@ def test_missing_later_goes_with_the_greater_mass():
     assert ranker.rounds_["missing_above"][0]  # all of P and a quarter of N
 
 
-def test_no_rounds_fold_to_a_constant():
+def test_no_rounds_fold_to_a_constant() -> None:
     steps = fold(np.empty(0, dtype=ROUND), np.zeros(2, np.int64), np.empty(0, np.uint64))
     assert steps.score(np.zeros((3, 2)), 0.25).tolist() == [0.25] * 3
     assert steps.contributions(np.zeros((3, 2))).tolist() == [[0.0, 0.0]] * 3

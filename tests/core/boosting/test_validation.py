@@ -3,6 +3,8 @@
 import json
 import pickle
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,11 +30,11 @@ BOOSTERS = {
 EACH = pytest.mark.parametrize("algorithm", BOOSTERS.values(), ids=BOOSTERS)
 
 
-def rows_of(X, y):
+def rows_of(X: np.ndarray, y: np.ndarray) -> Rows:
     return Rows(X, y == 1, np.ones(len(y)), np.zeros(X.shape[1], dtype=np.int64))
 
 
-def noisy_table(n=400, seed=0):
+def noisy_table(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     y = (X[:, 0] + X[:, 1] + 2 * rng.normal(size=n) > 1).astype(int)
@@ -40,7 +42,7 @@ def noisy_table(n=400, seed=0):
 
 
 @EACH
-def test_the_best_rounds_are_kept(algorithm):
+def test_the_best_rounds_are_kept(algorithm: type[Any]) -> None:
     X, y = noisy_table()
     seen = []
     ranker = algorithm(n_rounds=200, early_stopping_rounds=8, random_state=3).fit(
@@ -59,7 +61,7 @@ def test_the_best_rounds_are_kept(algorithm):
 
 
 @EACH
-def test_what_is_kept_is_a_fit_of_so_many_rounds(algorithm):
+def test_what_is_kept_is_a_fit_of_so_many_rounds(algorithm: type[Any]) -> None:
     X, y = noisy_table()
     stopped = algorithm(n_rounds=200, early_stopping_rounds=5).fit(X, y)
     training, _ = rows_of(X, y).split_off(0.2, 0)
@@ -70,11 +72,13 @@ def test_what_is_kept_is_a_fit_of_so_many_rounds(algorithm):
 
 @EACH
 @pytest.mark.parametrize("when", ["at once", "later", "backwards"])
-def test_progress_tells_the_training_auc_whenever_it_is_read(algorithm, when):
+def test_progress_tells_the_training_auc_whenever_it_is_read(
+    algorithm: type[Any], when: str
+) -> None:
     X, y = noisy_table()
     told = []
 
-    def callback(step, of, info):
+    def callback(step: Any, of: Any, info: Any) -> None:
         told.append(dict(info) if when == "at once" else info)
 
     ranker = algorithm(n_rounds=40).fit(X, y, callback=callback)
@@ -85,7 +89,7 @@ def test_progress_tells_the_training_auc_whenever_it_is_read(algorithm, when):
     assert [info["loss"] for info in told] == ranker.loss_.tolist()
 
 
-def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch):
+def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = noisy_table()
     scored = []
     collect = StumpLearner.collect
@@ -95,7 +99,7 @@ def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch):
         lambda learner, path: scored.append(len(path.found)) or collect(learner, path),
     )
 
-    def callback(step, of, info):
+    def callback(step: Any, of: Any, info: Any) -> None:
         if step in (10, 25):
             assert 0.5 < info["training_auc"] == info["training_auc"] < 1.0
 
@@ -103,13 +107,16 @@ def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch):
     assert scored == [10, 15, 40]  # the last is the model
 
 
-def test_two_readers_of_a_figure_add_its_rounds_up_once(monkeypatch):
+def test_two_readers_of_a_figure_add_its_rounds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = noisy_table()
-    collect, told, fitted, added = StumpLearner.collect, [], [], []
+    collect = StumpLearner.collect
+    told: list[Any] = []
+    fitted: list[bool] = []
+    added: list[int | bool] = []
     second_is_in = threading.Event()
     reader = threading.Thread(target=lambda: told[-1]["training_auc"])
 
-    def let_another_in(learner, path):
+    def let_another_in(learner: Any, path: Any) -> Any:
         if threading.current_thread() is reader:
             second_is_in.set()
         elif fitted and not added:
@@ -127,7 +134,9 @@ def test_two_readers_of_a_figure_add_its_rounds_up_once(monkeypatch):
 
 
 @pytest.mark.parametrize("callback", [None, lambda step, of, info: None])
-def test_a_loss_that_nobody_reads_is_not_reckoned(monkeypatch, callback):
+def test_a_loss_that_nobody_reads_is_not_reckoned(
+    monkeypatch: pytest.MonkeyPatch, callback: Callable[..., Any] | None
+) -> None:
     X, y = noisy_table()
     asked = []
     loss = RankingRule.loss
@@ -136,11 +145,12 @@ def test_a_loss_that_nobody_reads_is_not_reckoned(monkeypatch, callback):
     assert len(asked) == 40  # those of the path, once it is whole
 
 
-def test_the_rounds_before_a_checkpoint_count():
+def test_the_rounds_before_a_checkpoint_count() -> None:
     X, y = noisy_table()
-    first, told = Checkpoints(), {}
+    first = Checkpoints()
+    told: dict[Any, Any] = {}
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step == 12:
             told["kept"] = first.take()
             raise InterruptedError
@@ -158,12 +168,14 @@ def test_the_rounds_before_a_checkpoint_count():
 
 
 @EACH
-def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(algorithm):
+def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(
+    algorithm: type[Any],
+) -> None:
     X, y = noisy_table()
     booster = algorithm(n_rounds=30, early_stopping_rounds=30)
     whole, checkpoints, kept = algorithm(**booster.get_params()).fit(X, y), Checkpoints(), []
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step == 12:
             kept.append(checkpoints.take())
             raise StopFit
@@ -180,8 +192,10 @@ def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(algor
     assert (again.decision_function(X) == whole.decision_function(X)).all()
 
 
-def test_a_stop_at_the_last_round_is_the_end_of_a_whole_fit(recwarn):
-    def stop(step, of, info):
+def test_a_stop_at_the_last_round_is_the_end_of_a_whole_fit(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step == of:
             raise StopFit
 
@@ -191,7 +205,9 @@ def test_a_stop_at_the_last_round_is_the_end_of_a_whole_fit(recwarn):
 
 
 @pytest.mark.parametrize(("n_positives", "kept"), [(100, 25), (26, 25), (20, 20)])
-def test_the_training_auc_is_a_samples(monkeypatch, n_positives, kept):
+def test_the_training_auc_is_a_samples(
+    monkeypatch: pytest.MonkeyPatch, n_positives: int, kept: int
+) -> None:
     """As many rows of either class, or all of the rarer one: 400 among a million rows are no two among 5,000."""
     monkeypatch.setattr(data, "SAMPLE_ROWS", 50)
     X, y = noisy_table()
@@ -207,7 +223,7 @@ def test_the_training_auc_is_a_samples(monkeypatch, n_positives, kept):
     assert expected != pytest.approx(auc(y, ranker.decision_function(X)), abs=1e-6)
 
 
-def test_what_is_told_is_a_mapping_that_becomes_plain_figures():
+def test_what_is_told_is_a_mapping_that_becomes_plain_figures() -> None:
     X, y = noisy_table()
     told = []
     RankBoost(n_rounds=3, weak_ranker="tree").fit(
@@ -225,7 +241,7 @@ def test_what_is_told_is_a_mapping_that_becomes_plain_figures():
             info["gain"]
 
 
-def test_a_large_validation_part_is_asked_less_often(monkeypatch):
+def test_a_large_validation_part_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "ROWS_A_ROUND", 30)
     X, y = noisy_table()
     ranker = BOOSTERS["rankboost"](n_rounds=100, early_stopping_rounds=6).fit(X, y)
@@ -234,7 +250,7 @@ def test_a_large_validation_part_is_asked_less_often(monkeypatch):
     assert len(ranker.rounds_) % 3 == 0
 
 
-def test_the_split_is_stratified_and_seeded():
+def test_the_split_is_stratified_and_seeded() -> None:
     _, y = noisy_table()
     rows = rows_of(np.arange(len(y))[:, None].astype(float), y)
     training, held = rows.split_off(0.25, 7)
@@ -246,7 +262,7 @@ def test_the_split_is_stratified_and_seeded():
     assert (rows.split_off(0.25, 8)[1].X != held.X).any()
 
 
-def test_a_class_too_small_to_hold_out_is_refused():
+def test_a_class_too_small_to_hold_out_is_refused() -> None:
     X, y = noisy_table()
     one = np.concatenate([[0], np.ones(len(y) - 1, int)])
     with pytest.raises(InvalidData, match="at least 2 rows of positive weight in each class"):
@@ -254,7 +270,7 @@ def test_a_class_too_small_to_hold_out_is_refused():
 
 
 @pytest.mark.parametrize("scale", [1e-96, 1e99])
-def test_the_scale_of_weights_does_not_matter(scale):
+def test_the_scale_of_weights_does_not_matter(scale: float) -> None:
     X, y = noisy_table()
     weight = np.random.default_rng(1).random(len(y))
     one, other = (
@@ -265,12 +281,12 @@ def test_the_scale_of_weights_does_not_matter(scale):
     assert other.decision_function(X) == pytest.approx(one.decision_function(X))
 
 
-def auc_of(y):
+def auc_of(y: np.ndarray) -> Callable[..., Any]:
     return lambda scores: auc(y, scores)
 
 
 @EACH
-def test_a_watched_fit_keeps_the_best_rounds_on_the_rows_given(algorithm):
+def test_a_watched_fit_keeps_the_best_rounds_on_the_rows_given(algorithm: type[Any]) -> None:
     X, y = noisy_table()
     X_valid, y_valid = noisy_table(seed=1)
     told = []
@@ -291,7 +307,7 @@ def test_a_watched_fit_keeps_the_best_rounds_on_the_rows_given(algorithm):
     assert (again.decision_function(X) == ranker.decision_function(X)).all()
 
 
-def test_a_watched_fit_ends_when_its_patience_does_and_is_evaluated_now_and_then():
+def test_a_watched_fit_ends_when_its_patience_does_and_is_evaluated_now_and_then() -> None:
     X, y = noisy_table()
     X_valid, y_valid = noisy_table(seed=1)
     fit = {"X_valid": X_valid, "metric": auc_of(y_valid)}
@@ -309,15 +325,15 @@ def test_a_watched_fit_ends_when_its_patience_does_and_is_evaluated_now_and_then
     assert np.isnan(last).tolist() == [True] * 4 + [False, True, False]
 
 
-def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
+def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far() -> None:
     X, y = noisy_table()
 
-    def metric(scores):
+    def metric(scores: Any) -> Any:
         figure = auc(y, scores)
         scores[:] = 0.0
         return figure
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step == 6:
             raise StopFit
 
@@ -330,13 +346,13 @@ def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far():
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "3"])
 @pytest.mark.parametrize("name", ["patience", "every"])
-def test_bad_steps_of_a_watched_fit_are_refused(name, bad):
+def test_bad_steps_of_a_watched_fit_are_refused(name: str, bad: Any) -> None:
     X, y = noisy_table()
     with pytest.raises(InvalidParameter, match=f"{name} must be an integer of at least 1, or None"):
         RankBoost().fit_watched(X, y, X_valid=X, metric=auc_of(y), **{name: bad})
 
 
-def test_rows_to_be_watched_that_do_not_fit_are_refused():
+def test_rows_to_be_watched_that_do_not_fit_are_refused() -> None:
     X, y = noisy_table()
     with pytest.raises(InvalidData, match="features"):
         RankBoost().fit_watched(X, y, X_valid=X[:, 1:], metric=auc_of(y))

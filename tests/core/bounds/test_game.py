@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from core.bounds import (
     makes_progress,
     stump_outputs,
 )
-from core.bounds.game import MOST_CELLS
+from core.bounds.game import MOST_CELLS, BestMargin
 from core.errors import InvalidData
 from core.metrics.margins import most_tied_mass
 
@@ -36,7 +38,7 @@ CYCLIC = np.array(
 )
 
 
-def certified(best, margins, edges):
+def certified(best: BestMargin, margins: np.ndarray, edges: np.ndarray) -> None:
     """Recompute both sides from the weights alone."""
     assert best.weights.min() >= 0
     assert best.weights.sum() == pytest.approx(1)
@@ -50,20 +52,20 @@ def certified(best, margins, edges):
     assert abs(best.gap) < 1e-9
 
 
-def mixtures(n_rankers, parts):
+def mixtures(n_rankers: int, parts: int) -> Iterator[np.ndarray]:
     """All λ in multiples of 1/parts."""
     for counts in itertools.product(range(parts + 1), repeat=n_rankers):
         if sum(counts) == parts:
             yield np.array(counts) / parts
 
 
-def test_the_cyclic_matrix_has_margin_three_eighths():
+def test_the_cyclic_matrix_has_margin_three_eighths() -> None:
     best = best_margin(CYCLIC)
     assert best.rho == pytest.approx(3 / 8, abs=1e-12)
     certified(best, CYCLIC @ best.weights, best.pair_weights[0] @ CYCLIC)
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     # Rock, paper, scissors.
     game = best_margin([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     assert game.rho == pytest.approx(0, abs=1e-12)
@@ -80,7 +82,7 @@ def test_by_hand():
         )
     )
 )
-def test_no_mixture_on_a_grid_does_better(rows):
+def test_no_mixture_on_a_grid_does_better(rows: list[list[int]]) -> None:
     M = np.array(rows, dtype=float)
     best = best_margin(M)
     certified(best, M @ best.weights, best.pair_weights[0] @ M)
@@ -107,7 +109,7 @@ outputs = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5)).fla
 
 @settings(max_examples=40)
 @given(outputs)
-def test_two_classes_without_a_list_of_pairs(case):
+def test_two_classes_without_a_list_of_pairs(case: tuple[list[list[Any]], list[list[Any]]]) -> None:
     positives, negatives = (np.array(rows, dtype=float) for rows in case)
     M = np.array([p - n for p in positives for n in negatives])
     best = best_bipartite_margin(positives, negatives)
@@ -116,7 +118,7 @@ def test_two_classes_without_a_list_of_pairs(case):
     assert best.rho == pytest.approx(best_margin(M).rho, abs=1e-9)
 
 
-def test_every_stump_once():
+def test_every_stump_once() -> None:
     X = np.array([[1.0, 0.0], [2.0, np.nan], [3.0, 0.0], [2.0, 0.0]])
     outputs = {tuple(column) for column in stump_outputs(X, np.ones(4), 255).T.tolist()}
     rises = [(False, True, True, True), (False, False, True, False), (False, True, False, False)]
@@ -125,14 +127,14 @@ def test_every_stump_once():
     assert stump_outputs(X, np.ones(4), 255).shape == (4, 6)
 
 
-def test_missing_values_are_tried_on_both_sides():
+def test_missing_values_are_tried_on_both_sides() -> None:
     X = np.array([[0.0], [1.0], [np.nan]])
     outputs = {tuple(column) for column in stump_outputs(X, np.ones(3), 255).T.tolist()}
     assert len(outputs) == 6  # every function of three values that is not constant
 
 
 @pytest.mark.parametrize("missing", [0.0, np.nan])
-def test_every_set_of_categories_once(missing):
+def test_every_set_of_categories_once(missing: float) -> None:
     X = np.array([[missing], [1.0], [3.0], [1.0]])  # of five categories two or three occur
     outputs = stump_outputs(X, np.ones(4), 255, n_categories=np.array([5]))
     expected = set(itertools.product([False, True], repeat=3)) - {(False,) * 3, (True,) * 3}
@@ -141,7 +143,7 @@ def test_every_set_of_categories_once(missing):
     assert (outputs[1] == outputs[3]).all()
 
 
-def test_sets_of_categories_join_the_thresholds_of_numbers():
+def test_sets_of_categories_join_the_thresholds_of_numbers() -> None:
     X = np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 7.0]])
     n_categories = np.array([3, 0])
     outputs = stump_outputs(X, np.ones(3), 255, n_categories=n_categories)
@@ -151,17 +153,17 @@ def test_sets_of_categories_join_the_thresholds_of_numbers():
     assert stump_outputs(many, np.ones(len(many)), 65_535, n_categories=np.array([20_000])) is None
 
 
-def test_columns_and_their_reverses():
+def test_columns_and_their_reverses() -> None:
     X = np.array([[1.0, np.nan], [0.0, 1.0]])
     assert column_outputs(X).tolist() == [[True, False, False, True], [False, True, True, False]]
     assert column_outputs(np.array([[0.5, 1.0]])) is None
 
 
-def test_constant_columns_have_no_stumps():
+def test_constant_columns_have_no_stumps() -> None:
     assert stump_outputs(np.ones((3, 2)), np.ones(3), 255).shape == (3, 0)
 
 
-def test_too_many_stumps_are_not_tabulated():
+def test_too_many_stumps_are_not_tabulated() -> None:
     X = np.arange(40.0).reshape(20, 2)
     assert stump_outputs(X, np.ones(20), 255, most_cells=20 * 76 - 1) is None
     assert stump_outputs(X, np.ones(20), 255, most_cells=20 * 76) is not None
@@ -176,17 +178,17 @@ def test_too_many_stumps_are_not_tabulated():
         (np.zeros((1001, 1000)), f"at most {MOST_CELLS} rows × weak rankers are solved for"),
     ],
 )
-def test_bad_matrices_are_refused(M, message):
+def test_bad_matrices_are_refused(M: Any, message: str) -> None:
     with pytest.raises(InvalidData, match=message):
         best_margin(M)
 
 
-def test_numbers_beyond_the_solver_are_told_apart_from_bad_input():
+def test_numbers_beyond_the_solver_are_told_apart_from_bad_input() -> None:
     with pytest.raises(Unsolved, match="the best margin was not found"):
         best_margin(np.array([[1e300, -1e-300], [-1e300, 1e300]]))
 
 
-def test_classes_of_different_width_are_refused():
+def test_classes_of_different_width_are_refused() -> None:
     with pytest.raises(InvalidData, match="one column per weak ranker, got 2 and 1"):
         best_bipartite_margin([[0, 1]], [[0]])
 
@@ -194,18 +196,18 @@ def test_classes_of_different_width_are_refused():
 # --- Theorem 7's condition, round by round ---------------------------------------------------------
 
 
-def test_theorem_7_by_hand():
+def test_theorem_7_by_hand() -> None:
     # r = ½: ⅔ · ½ · ¾ = ¼
     assert most_tied_mass([0.0, 0.5, 1.0]) == pytest.approx([2 / 3, 0.25, 0.0])
     # d0 = .2 with r = .5 passes, .3 does not; a perfect ranker has r = 1 and is outside the theorem
     assert makes_progress([0.65, 0.6, 1.0], [0.15, 0.1, 0.0]).tolist() == [True, False, False]
 
 
-def test_weak_rankers_that_tie_nothing_always_pass():
+def test_weak_rankers_that_tie_nothing_always_pass() -> None:
     d_plus = np.linspace(0.5, 0.999, 50)
     assert makes_progress(d_plus, 1 - d_plus).all()
 
 
-def test_shapes_must_agree():
+def test_shapes_must_agree() -> None:
     with pytest.raises(InvalidData, match=r"one shape, got \(2,\) and \(1,\)"):
         makes_progress([0.5, 0.5], [0.1])

@@ -26,6 +26,7 @@ from core.bounds import (
     stump_rankers,
     two_classes,
 )
+from core.bounds.generalisation import Sample
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
 from core.metrics.margins import margin_distribution
@@ -39,7 +40,7 @@ shares = st.floats(0.01, 0.5)
 SPREAD = margin_distribution(roc_curve([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0]), 4.0)
 
 
-def test_the_covers_by_hand():
+def test_the_covers_by_hand() -> None:
     # ln 10 · ln(2/.1)/(2 · .2²) = 2.302585 · 2.995732/.08
     assert log_sloppy_cover(10, 0.2, 0.1) == pytest.approx(86.2241, abs=1e-4)
     assert log_sloppy_cover(1, 0.2, 0.1) == 0.0
@@ -48,13 +49,13 @@ def test_the_covers_by_hand():
     assert log_uniform_cover(1, 0.1) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_corollary_4_by_hand():
+def test_corollary_4_by_hand() -> None:
     # 8 ln 2 ln(16/.8)/1² = 5.545177 · 2.995732 = 16.61186; 10,000 (.8 · .25)²/8 = 50
     failure = corollary_4_failure(2, 1.0, 0.8, 10_000, 0.25)
     assert failure == pytest.approx(2 * math.exp(16.61186 - 50), rel=1e-5)
 
 
-def test_equation_2_by_hand():
+def test_equation_2_by_hand() -> None:
     # mE² = 62,500 · .0625 = 3906.25; 8 ln 2/.25 = 22.18071; ln(4 · 3906.25 · .25/ln 2) = 8.636847
     # 4/3906.25 · (22.18071 · 8.636847 + 2 ln 40) = .001024 · 198.9492 = .2037239
     assert equation_2_epsilon(2, 0.5, 0.05, 62_500, 0.25) == pytest.approx(0.451358, abs=1e-6)
@@ -62,13 +63,15 @@ def test_equation_2_by_hand():
     assert equation_2_least_rows(2, 0.5, 0.25) == pytest.approx(2839.13, abs=1e-2)
 
 
-def test_corollary_5_by_hand():
+def test_corollary_5_by_hand() -> None:
     # √(8/(10,000 · .0625) · (ln 8 + ln 20)) with |F| = 4: √(.0128 · 5.075174)
     assert corollary_5_epsilon(math.log(4), 0.05, 10_000, 0.25) == pytest.approx(0.254877, abs=1e-6)
 
 
 @given(sizes, thetas, deltas, rows, shares)
-def test_epsilon_of_corollary_4_is_the_least_that_holds(size, theta, delta, m, E):
+def test_epsilon_of_corollary_4_is_the_least_that_holds(
+    size: int, theta: float, delta: float, m: int, E: float
+) -> None:
     epsilon = corollary_4_epsilon(size, theta, delta, m, E)
     if math.isinf(epsilon):
         return
@@ -77,7 +80,9 @@ def test_epsilon_of_corollary_4_is_the_least_that_holds(size, theta, delta, m, E
 
 
 @given(sizes, thetas, deltas, shares, st.floats(1, 1e4))
-def test_equation_2_lies_above_corollary_4_where_its_condition_holds(size, theta, delta, E, times):
+def test_equation_2_lies_above_corollary_4_where_its_condition_holds(
+    size: int, theta: float, delta: float, E: float, times: float
+) -> None:
     least = equation_2_least_rows(size, theta, E)
     m = max(10, math.ceil(least * times))
     closed = equation_2_epsilon(size, theta, delta, m, E)
@@ -85,13 +90,15 @@ def test_equation_2_lies_above_corollary_4_where_its_condition_holds(size, theta
 
 
 @given(st.integers(0, 10**4), deltas, rows, shares)
-def test_corollary_5_inverts(log_cover, delta, m, E):
+def test_corollary_5_inverts(log_cover: int, delta: float, m: int, E: float) -> None:
     epsilon = corollary_5_epsilon(log_cover, delta, m, E)
     assert corollary_5_failure(log_cover, epsilon, m, E) == pytest.approx(delta, rel=1e-6)
 
 
 @given(sizes, thetas, deltas, rows, shares)
-def test_bounds_shrink_with_rows_and_grow_with_what_is_asked(size, theta, delta, m, E):
+def test_bounds_shrink_with_rows_and_grow_with_what_is_asked(
+    size: int, theta: float, delta: float, m: int, E: float
+) -> None:
     for epsilon in (
         corollary_4_epsilon,
         lambda size, theta, *rest: corollary_5_epsilon(log_uniform_cover(size, theta / 4), *rest),
@@ -106,7 +113,7 @@ def test_bounds_shrink_with_rows_and_grow_with_what_is_asked(size, theta, delta,
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.05, 1))
-def test_the_uniform_cover_covers(weights, theta):
+def test_the_uniform_cover_covers(weights: list[float], theta: float) -> None:
     """Rounding to multiples of 1/N by largest remainders moves no combination by theta or more."""
     if sum(weights) == 0:
         weights = [1.0] * len(weights)
@@ -122,12 +129,12 @@ def test_the_uniform_cover_covers(weights, theta):
     assert log_uniform_cover(len(exact), theta) == pytest.approx(math.log(grid), abs=1e-9)
 
 
-def test_the_sloppy_cover_wins_with_many_rankers_and_the_uniform_one_with_few():
+def test_the_sloppy_cover_wins_with_many_rankers_and_the_uniform_one_with_few() -> None:
     assert log_sloppy_cover(10, 0.025, 0.01) > log_uniform_cover(10, 0.025)
     assert log_sloppy_cover(10**5, 0.25, 0.01) < log_uniform_cover(10**5, 0.25)
 
 
-def test_the_report():
+def test_the_report() -> None:
     sample = two_classes(positives=60_000, negatives=40_000)
     assert sample.crucial_share == pytest.approx(0.24, abs=1e-5)
     bounds = bound_misranking(SPREAD, sample, column_rankers(5), theta=0.5, delta=0.05)
@@ -154,13 +161,15 @@ def test_the_report():
         ),
     ],
 )
-def test_where_the_theorem_does_not_apply_it_says_why(sample, rankers, reason):
+def test_where_the_theorem_does_not_apply_it_says_why(
+    sample: Sample, rankers: WeakRankers, reason: str
+) -> None:
     for bound in bound_misranking(SPREAD, sample, rankers, theta=0.5, delta=0.05):
         assert not bound.applies
         assert any(reason in told for told in bound.reasons)
 
 
-def test_equation_2_says_when_there_are_too_few_rows():
+def test_equation_2_says_when_there_are_too_few_rows() -> None:
     bounds = bound_misranking(SPREAD, two_classes(50, 50), column_rankers(5), theta=0.1, delta=0.05)
     by_name = {bound.name: bound for bound in bounds}
     assert by_name["equation_2"].reasons == (
@@ -170,7 +179,7 @@ def test_equation_2_says_when_there_are_too_few_rows():
     assert all(bound.vacuous for bound in bounds)
 
 
-def test_a_bound_without_a_number_is_vacuous():
+def test_a_bound_without_a_number_is_vacuous() -> None:
     # So few rows that eq. 2's logarithm is negative: its root has no value.
     bounds = bound_misranking(
         SPREAD, two_classes(1, 99), WeakRankers(10**6), theta=0.01, delta=0.05
@@ -181,12 +190,12 @@ def test_a_bound_without_a_number_is_vacuous():
     assert not equation_2.applies
 
 
-def test_boolean_features_have_all_their_stumps_beforehand():
+def test_boolean_features_have_all_their_stumps_beforehand() -> None:
     assert stump_rankers(254, 3, boolean=True) == WeakRankers(18)
     assert stump_rankers(2, 3).size == 30
 
 
-def test_every_set_of_categories_counts():
+def test_every_set_of_categories_counts() -> None:
     alone = stump_rankers(254, 0, n_categories=[2])
     assert alone.size == 6  # of 8 functions of two categories and missing 2 are constant
     assert alone.depends_on_data == "the categories are those of the training rows"
@@ -200,14 +209,14 @@ def test_every_set_of_categories_counts():
 
 
 @pytest.mark.parametrize("n_categories", [[62], [65_535], [61, 61, 61]])
-def test_a_number_of_sets_beyond_counting_makes_no_bound_fail(n_categories):
+def test_a_number_of_sets_beyond_counting_makes_no_bound_fail(n_categories: list[int]) -> None:
     rankers = stump_rankers(254, 3, n_categories=n_categories)
     assert 2**62 - 2 <= rankers.size <= 2**62
     bounds = bound_misranking(SPREAD, two_classes(50, 50), rankers, theta=0.1, delta=0.05)
     assert not any(bound.applies for bound in bounds)
 
 
-def test_the_held_out_bound():
+def test_the_held_out_bound() -> None:
     bound = bound_held_out(0.1, two_classes(50_000, 50_000), delta=0.05)
     assert bound.epsilon == pytest.approx(math.sqrt(8 / (1e5 * 0.0625) * math.log(40)), rel=1e-4)
     assert bound.applies
@@ -225,13 +234,13 @@ def test_the_held_out_bound():
         ({"delta": 1.0}, "delta must lie between 0 and 1, got 1.0"),
     ],
 )
-def test_parameters_out_of_range_are_refused(given_, message):
+def test_parameters_out_of_range_are_refused(given_: dict[str, float], message: str) -> None:
     asked = {"theta": 0.5, "delta": 0.05} | given_
     with pytest.raises(InvalidParameter, match=message):
         bound_misranking(SPREAD, two_classes(5, 5), column_rankers(2), **asked)
 
 
-def test_other_bad_input_is_refused():
+def test_other_bad_input_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="n_weak_rankers must be at least 1, got 0"):
         log_uniform_cover(0, 0.1)
     with pytest.raises(InvalidParameter, match="epsilon must be above 0, got 0"):
@@ -246,7 +255,7 @@ def test_other_bad_input_is_refused():
 
 @pytest.mark.parametrize("theta", [1e-300, 1e-160, 1e-9])
 @pytest.mark.parametrize("size", [1, 2, 10**6])
-def test_extreme_margins_neither_overflow_nor_deceive(theta, size):
+def test_extreme_margins_neither_overflow_nor_deceive(theta: float, size: int) -> None:
     m, E, delta = 10**6, 0.25, 1e-300
     least = corollary_5_epsilon(0.0, delta, m, E)
     epsilons = [

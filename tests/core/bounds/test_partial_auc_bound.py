@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from core.errors import InvalidParameter
 from core.metrics import roc_curve
 
 
-def test_values_by_hand():
+def test_values_by_hand() -> None:
     assert dkw_deviation(1000, 0.025) == pytest.approx(math.sqrt(math.log(80) / 2000))
     log_growth = 3 * math.log(2 * math.e * 10_000 / 3)
     assert vc_deviation(10_000, 3, 0.025) == pytest.approx(
@@ -26,14 +27,16 @@ def test_values_by_hand():
     assert bound_partial_auc(0.2, 100, 100, 0.0, 0.1).vacuous
 
 
-def test_with_fewer_rows_than_dimensions_every_labelling_may_be_had():
+def test_with_fewer_rows_than_dimensions_every_labelling_may_be_had() -> None:
     assert vc_deviation(4, 100, 0.05) == pytest.approx(
         math.sqrt(8 * (8 * math.log(2) + math.log(80)) / 4)
     )
 
 
-def test_it_shrinks_with_rows_and_grows_with_narrow_windows_and_dimensions():
-    def epsilon(m=1000, n=1000, low=0.0, high=0.5, d=5, delta=0.05):
+def test_it_shrinks_with_rows_and_grows_with_narrow_windows_and_dimensions() -> None:
+    def epsilon(
+        m: Any = 1000, n: Any = 1000, low: Any = 0.0, high: Any = 0.5, d: Any = 5, delta: Any = 0.05
+    ) -> Any:
         return bound_partial_auc(0.0, m, n, low, high, delta=delta, vc_dimension=d).epsilon
 
     assert epsilon(m=2000) < epsilon() > epsilon(n=2000)
@@ -42,7 +45,9 @@ def test_it_shrinks_with_rows_and_grows_with_narrow_windows_and_dimensions():
     assert epsilon(d=6) > epsilon() > epsilon(delta=0.1)
 
 
-def risk_by_definition(positive, negative, low, high):
+def risk_by_definition(
+    positive: np.ndarray, negative: np.ndarray, low: float, high: float
+) -> float:
     """1 - pAUC of the step curve, by its definition: the share of positives above the cut at each rate."""
     n = len(negative)
     edges = np.unique(np.concatenate([[low, high], np.arange(1, n) / n]))
@@ -57,7 +62,9 @@ def risk_by_definition(positive, negative, low, high):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("window", [(0.0, 0.1), (0.05, 0.2), (0.3, 1.0)])
-def test_two_samples_obey_the_inequality_that_the_proof_rests_on(seed, window):
+def test_two_samples_obey_the_inequality_that_the_proof_rests_on(
+    seed: int, window: tuple[float, float]
+) -> None:
     """The sample's cuts are off by ε₊ and ε₋ from a population's, here another sample."""
     rng = np.random.default_rng(seed)
     positive, negative = np.round(rng.normal(1, 1, 150), 1), np.round(rng.normal(0, 1, 200), 1)
@@ -65,7 +72,7 @@ def test_two_samples_obey_the_inequality_that_the_proof_rests_on(seed, window):
     cuts = np.concatenate([positive, negative, p, q])
     cuts = np.concatenate([cuts, cuts + 0.05, cuts - 0.05])
 
-    def greatest(one, other):
+    def greatest(one: Any, other: Any) -> Any:
         return max(abs((one > t).mean() - (other > t).mean()) for t in cuts)
 
     epsilon = greatest(positive, p) + greatest(negative, q) / (window[1] - window[0])
@@ -74,7 +81,7 @@ def test_two_samples_obey_the_inequality_that_the_proof_rests_on(seed, window):
 
 
 @pytest.mark.parametrize("window", [(0.0, 0.1), (0.013, 0.2), (0.3, 1.0)])
-def test_the_risk_of_a_curve_is_that_of_its_rows(window):
+def test_the_risk_of_a_curve_is_that_of_its_rows(window: tuple[float, float]) -> None:
     rng = np.random.default_rng(0)
     for digits in (9, 1, 0):  # ties between the classes, and within
         positive = np.round(rng.normal(1, 1, 150), digits)
@@ -90,13 +97,13 @@ def test_the_risk_of_a_curve_is_that_of_its_rows(window):
 
 
 @pytest.mark.parametrize("vc_dimension", [None, 31])
-def test_the_least_delta_has_a_bound(vc_dimension):
+def test_the_least_delta_has_a_bound(vc_dimension: int | None) -> None:
     found = bound_partial_auc(0.1, 50, 50, 0.0, 0.1, delta=5e-324, vc_dimension=vc_dimension)
     assert math.isfinite(found.value)
     assert found.vacuous
 
 
-def test_a_known_population_breaks_it_no_more_often_than_it_may():
+def test_a_known_population_breaks_it_no_more_often_than_it_may() -> None:
     """Scores uniform for negatives, of density 2s for positives: ROC(u) = 1 - (1 - u)²."""
     rng = np.random.default_rng(0)
     low, high = 0.1, 0.5
@@ -120,7 +127,7 @@ def test_a_known_population_breaks_it_no_more_often_than_it_may():
         ({"vc_dimension": 0}, "vc_dimension must be at least 1, got 0"),
     ],
 )
-def test_bad_values(change, message):
+def test_bad_values(change: dict[str, Any], message: str) -> None:
     good = {"risk": 0.1, "n_positive": 10, "n_negative": 10, "fpr_min": 0.0, "fpr_max": 0.1}
     with pytest.raises(InvalidParameter, match=message):
         bound_partial_auc(**good | change)

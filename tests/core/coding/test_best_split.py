@@ -1,6 +1,7 @@
 """The split reader against every cut tried one by one."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from core.coding import MISSING, Criterion, find_best_split
 SHARE_P = 0.3
 
 
-def gain(p, n, above, criterion):
+def gain(p: np.ndarray, n: np.ndarray, above: np.ndarray, criterion: Criterion) -> float:
     """Each side from its own bins: 1 - P would leave a hair where there is nothing."""
     above_p, above_n, below_p, below_n = (
         p[above].sum(),
@@ -28,7 +29,9 @@ def gain(p, n, above, criterion):
     return 1 - (math.sqrt(above_p * above_n) + math.sqrt(below_p * below_n)) ** 2
 
 
-def every_cut(histograms, n_bins, has_missing, criterion):
+def every_cut(
+    histograms: np.ndarray, n_bins: np.ndarray, has_missing: np.ndarray, criterion: Criterion
+) -> Iterator[tuple[float, int, int, bool]]:
     for j, (positive, negative) in enumerate(histograms):
         p, n = positive / positive.sum(), negative / negative.sum()
         for cut in range(-1, n_bins[j] - 1):
@@ -41,7 +44,9 @@ def every_cut(histograms, n_bins, has_missing, criterion):
                 yield gain(p, n, above, criterion), j, cut, missing_above
 
 
-def random_histograms(rng, n_features, n_bins, levels):
+def random_histograms(
+    rng: np.random.Generator, n_features: int, n_bins: np.ndarray, levels: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Masses that are small integers, so that exact ties are common."""
     histograms = np.zeros((n_features, 2, 256))
     has_missing = rng.random(n_features) < 0.5
@@ -57,7 +62,9 @@ def random_histograms(rng, n_features, n_bins, levels):
 @pytest.mark.parametrize("criterion", list(Criterion))
 @given(seed=st.integers(0, 2**32), levels=st.integers(1, 5), width=st.integers(1, 12))
 @settings(max_examples=200, deadline=None)
-def test_best_cut_with_ties_in_the_agreed_order(criterion, seed, levels, width):
+def test_best_cut_with_ties_in_the_agreed_order(
+    criterion: Criterion, seed: int, levels: int, width: int
+) -> None:
     rng = np.random.default_rng(seed)
     n_bins = rng.integers(1, width + 1, 4)
     histograms, has_missing = random_histograms(rng, 4, n_bins, levels)
@@ -75,7 +82,7 @@ def test_best_cut_with_ties_in_the_agreed_order(criterion, seed, levels, width):
 
 
 @pytest.mark.parametrize("criterion", list(Criterion))
-def test_full_width(criterion):
+def test_full_width(criterion: Criterion) -> None:
     rng = np.random.default_rng(0)
     n_bins = np.array([255, 255, 254])
     histograms = np.zeros((3, 2, 256))
@@ -91,7 +98,7 @@ def test_full_width(criterion):
     assert split.gain == pytest.approx(best, abs=1e-12)
 
 
-def test_a_perfect_cut_gains_one():
+def test_a_perfect_cut_gains_one() -> None:
     histograms = np.zeros((1, 2, 256))
     histograms[0, 0, 1] = 1.0
     histograms[0, 1, 0] = 1.0
@@ -100,7 +107,7 @@ def test_a_perfect_cut_gains_one():
         assert split[:4] == (0, 0, False, 1.0)
 
 
-def test_no_cut_gains_nothing():
+def test_no_cut_gains_nothing() -> None:
     histograms = np.zeros((2, 2, 256))
     histograms[:, :, 0] = 1.0
     for criterion in Criterion:
@@ -109,7 +116,7 @@ def test_no_cut_gains_nothing():
         assert split.gain == 0.0
 
 
-def test_a_hair_below_zero_is_nothing():
+def test_a_hair_below_zero_is_nothing() -> None:
     # What a running update of a histogram may leave where there is no mass.
     histograms = np.zeros((1, 2, 256))
     histograms[0, 0, :3] = 0.5, -1e-17, 0.5
@@ -120,7 +127,7 @@ def test_a_hair_below_zero_is_nothing():
 
 
 @pytest.mark.parametrize("criterion", list(Criterion))
-def test_features_equal_but_for_rounding_are_tied(criterion):
+def test_features_equal_but_for_rounding_are_tied(criterion: Criterion) -> None:
     # The reverse of a feature offers the same cuts, and adds up the same masses in another order.
     for seed in range(50):
         forward = np.random.default_rng(seed).random((2, 200))

@@ -1,6 +1,7 @@
 """Codes, edges, and that a code above a cut is a value above its threshold."""
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -12,14 +13,16 @@ from core.coding import MISSING, fit_bins
 from core.coding.bins import MANY_ROWS, fit_edges, learn_bins
 
 
-def bin_column(values, max_bins=255, weight=None):
+def bin_column(
+    values: Any, max_bins: int = 255, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, bool]:
     column = np.asarray(values, dtype=np.float64)[:, None]
     weight = np.ones(len(column)) if weight is None else np.asarray(weight, dtype=np.float64)
     bins, codes = fit_bins(column, np.arange(len(column)), weight, max_bins)
     return bins.edges[0], codes[0], bool(bins.has_missing[0])
 
 
-def neighbours(values):
+def neighbours(values: np.ndarray) -> np.ndarray:
     """Values with their nearest float64 and float32 neighbours."""
     values = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -38,7 +41,7 @@ few = st.sampled_from([0.0, -0.0, 1.0, math.nan, 5e-324, -5e-324, 1e308, -1e308,
     values=st.lists(st.one_of(anything, few), min_size=1, max_size=60), max_bins=st.integers(2, 255)
 )
 @settings(max_examples=300, deadline=None)
-def test_code_above_cut_is_value_above_threshold(values, max_bins):
+def test_code_above_cut_is_value_above_threshold(values: list[float], max_bins: int) -> None:
     values = np.array(values)
     column = np.concatenate([values, neighbours(values[~np.isnan(values)])])
     edges, codes, has_missing = bin_column(column, max_bins)
@@ -58,7 +61,7 @@ def test_code_above_cut_is_value_above_threshold(values, max_bins):
     assert all(edge in column for edge in edges)
 
 
-def test_neighbouring_floats_are_told_apart():
+def test_neighbouring_floats_are_told_apart() -> None:
     # The midpoint of these two rounds onto the right one.
     left = np.float64(1.0)
     right = np.nextafter(left, 2.0)
@@ -71,13 +74,13 @@ def test_neighbouring_floats_are_told_apart():
     assert codes.tolist() == [0, 1]
 
 
-def test_zeros_of_both_signs_are_one_value():
+def test_zeros_of_both_signs_are_one_value() -> None:
     edges, codes, _ = bin_column([-0.0, 0.0, 1.0, -1.0])
     assert codes.tolist() == [1, 1, 2, 0]
     assert math.copysign(1.0, edges[1]) == 1.0
 
 
-def test_255_values_keep_codes_of_their_own_and_missing_another():
+def test_255_values_keep_codes_of_their_own_and_missing_another() -> None:
     edges, codes, has_missing = bin_column([*range(255), np.nan])
     assert codes.tolist() == [*range(255), MISSING]
     assert len(edges) == 254
@@ -88,13 +91,13 @@ def test_255_values_keep_codes_of_their_own_and_missing_another():
 
 
 @pytest.mark.parametrize("values", [[3.0] * 5, [np.nan] * 5, [3.0], [np.nan, 1.0]])
-def test_columns_without_a_cut(values):
+def test_columns_without_a_cut(values: list[float]) -> None:
     edges, codes, _ = bin_column(values)
     assert len(edges) == 0
     assert set(codes) <= {0, MISSING}
 
 
-def test_quantile_bins_hold_equal_shares():
+def test_quantile_bins_hold_equal_shares() -> None:
     rng = np.random.default_rng(0)
     _, codes, _ = bin_column(rng.permutation(100_000), max_bins=100)
     counts = np.bincount(codes)
@@ -104,7 +107,7 @@ def test_quantile_bins_hold_equal_shares():
 
 
 @pytest.mark.parametrize("heavy_first", [True, False])
-def test_weights_of_any_span_give_edges_that_rise(heavy_first):
+def test_weights_of_any_span_give_edges_that_rise(heavy_first: bool) -> None:
     """Beside a weight of 1 one of 1e-290 adds nothing to a sum, and is still a row of its own."""
     values, weight = np.arange(40.0), np.full(40, 1e-290)
     weight[:5] = 1.0
@@ -113,7 +116,7 @@ def test_weights_of_any_span_give_edges_that_rise(heavy_first):
     assert (np.diff(edges) > 0).all()
 
 
-def test_a_heavy_value_costs_one_bin():
+def test_a_heavy_value_costs_one_bin() -> None:
     values = np.concatenate([np.zeros(90_000), np.arange(1, 10_001)])
     edges, codes, _ = bin_column(values, max_bins=50)
     assert len(edges) == 49
@@ -129,7 +132,9 @@ def test_a_heavy_value_costs_one_bin():
     max_bins=st.integers(2, 12),
 )
 @settings(max_examples=200, deadline=None)
-def test_integer_weights_bin_as_repeated_rows(table, max_bins):
+def test_integer_weights_bin_as_repeated_rows(
+    table: list[tuple[float, int]], max_bins: int
+) -> None:
     values, weight = np.array([v for v, _ in table]), np.array([w for _, w in table])
     weighted, codes, _ = bin_column(values, max_bins, weight)
     repeated, codes_repeated, _ = bin_column(np.repeat(values, weight), max_bins)
@@ -138,7 +143,7 @@ def test_integer_weights_bin_as_repeated_rows(table, max_bins):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_layout_rows_and_threads_do_not_matter(order):
+def test_layout_rows_and_threads_do_not_matter(order: str) -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30_000, 11))
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -159,7 +164,7 @@ def test_layout_rows_and_threads_do_not_matter(order):
 
 
 @pytest.mark.parametrize("max_bins", [2, 255, 5000])
-def test_edges_of_many_rows_are_those_of_sorted_ones(max_bins):
+def test_edges_of_many_rows_are_those_of_sorted_ones(max_bins: int) -> None:
     n = MANY_ROWS + 1000
     rng = np.random.default_rng(0)
     normal = rng.normal(size=n)

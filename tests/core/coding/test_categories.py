@@ -1,6 +1,8 @@
 """The order of categories against every set of them, and how far the shares of small ones are shrunk."""
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +21,12 @@ from core.coding import (
     missing_code,
     order_bins,
 )
+from core.coding.bins import Bins
 
 SHARE_P = 0.3
 
 
-def gain_of(criterion, p, n):
+def gain_of(criterion: Criterion, p: float, n: float) -> float:
     """The gain of a set with shares p and n of the classes, by definition."""
     if criterion == Criterion.YOUDEN:
         return abs(p - n)
@@ -32,12 +35,12 @@ def gain_of(criterion, p, n):
     return 1 - (math.sqrt(p * n) + math.sqrt((1 - p) * (1 - n))) ** 2
 
 
-def no_cut(criterion):
+def no_cut(criterion: Criterion) -> float:
     """The gain of a set that holds all rows or none; only an edge can be had so."""
     return gain_of(criterion, 0.0, 0.0)
 
 
-def every_set(histogram, n_bins, has_missing):
+def every_set(histogram: np.ndarray, n_bins: int, has_missing: bool) -> Iterator[np.ndarray]:
     """The shares of the classes in every set of bins, with the missing and without."""
     totals = histogram.sum(axis=1)
     for chosen in range(2**n_bins):
@@ -57,8 +60,8 @@ def every_set(histogram, n_bins, has_missing):
 )
 @settings(max_examples=300, deadline=None)
 def test_no_set_of_categories_beats_the_cut_along_their_shares(
-    seed, n_bins, has_missing, criterion, levels
-):
+    seed: int, n_bins: int, has_missing: bool, criterion: Criterion, levels: int
+) -> None:
     rng = np.random.default_rng(seed)
     histogram = np.zeros((2, 256))
     histogram[:, :n_bins] = rng.integers(0, levels, (2, n_bins))  # zero mass and ties, too
@@ -89,7 +92,9 @@ def test_no_set_of_categories_beats_the_cut_along_their_shares(
     seed=st.integers(0, 2**32), n_bins=st.integers(2, 6), criterion=st.sampled_from(list(Criterion))
 )
 @settings(max_examples=100, deadline=None)
-def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
+def test_the_cut_is_the_best_of_the_mixed_masses_too(
+    seed: int, n_bins: int, criterion: Criterion
+) -> None:
     rng = np.random.default_rng(seed)
     masses = rng.dirichlet(np.full(n_bins, 0.7), size=2)
     spread = Spread(*rng.uniform(0.0, 0.3, 2))
@@ -116,7 +121,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(seed, n_bins, criterion):
     assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
 
 
-def test_credibility_by_hand():
+def test_credibility_by_hand() -> None:
     # Shares 3/4 and 1/4 around 1/2; each class is 20 rows of 1/20.
     masses = np.array([[0.75, 0.25], [0.25, 0.75]])
     order, mixed = np.empty(2, dtype=np.int64), np.empty((2, 2))
@@ -129,7 +134,9 @@ def test_credibility_by_hand():
     assert mixed[1] == pytest.approx([0.5 + 0.25 * own, 0.5 - 0.25 * own])
 
 
-def histogram_of(column, positive, weights, n_bins):
+def histogram_of(
+    column: np.ndarray, positive: np.ndarray, weights: np.ndarray, n_bins: int
+) -> np.ndarray:
     histogram = np.zeros((1, 2, max(n_bins + 1, 256)))
     for k, rows in enumerate((positive, ~positive)):
         histogram[0, k, :n_bins] = np.bincount(column[rows], weights[rows], n_bins)
@@ -138,7 +145,9 @@ def histogram_of(column, positive, weights, n_bins):
 
 @given(seed=st.integers(0, 2**32), skew=st.sampled_from([0.0, 1.0, 3.0]))
 @settings(max_examples=50, deadline=None)
-def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(seed, skew):
+def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(
+    seed: int, skew: float
+) -> None:
     rng = np.random.default_rng(seed)
     n = 200
     positive = np.arange(n) < rng.integers(1, n)
@@ -158,7 +167,7 @@ def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(seed, skew
         assert plain.gain == pytest.approx(1.0)
 
 
-def test_shares_of_few_large_categories_are_not_shrunk():
+def test_shares_of_few_large_categories_are_not_shrunk() -> None:
     rng = np.random.default_rng(0)
     positive = np.sort(rng.random(4000) < 0.5)[::-1]
     column = np.where(rng.random(4000) < 0.6, positive * 2, rng.integers(0, 4, 4000))
@@ -169,7 +178,7 @@ def test_shares_of_few_large_categories_are_not_shrunk():
     assert find_best_split(*one, spread).gain == pytest.approx(find_best_split(*one).gain, rel=0.02)
 
 
-def test_a_row_of_weight_k_is_spread_as_k_rows():
+def test_a_row_of_weight_k_is_spread_as_k_rows() -> None:
     rng = np.random.default_rng(0)
     weight = rng.integers(1, 5, 30).astype(float)
     v = weight * rng.random(30)
@@ -182,7 +191,12 @@ def test_a_row_of_weight_k_is_spread_as_k_rows():
     assert count_rows(weight / 1e6).mean() == pytest.approx(1.0)  # too light to be numbers of rows
 
 
-def fit_column(values, weight=None, max_bins=255, n_categories=None):
+def fit_column(
+    values: Any,
+    weight: list[int] | None = None,
+    max_bins: int = 255,
+    n_categories: int | None = None,
+) -> tuple[Bins, np.ndarray]:
     column = np.array(values, dtype=float)[:, None]
     weight = np.ones(len(column)) if weight is None else np.array(weight, dtype=float)
     n_categories = np.array([n_categories or int(np.nanmax(column)) + 1])
@@ -190,7 +204,7 @@ def fit_column(values, weight=None, max_bins=255, n_categories=None):
     return bins, codes[0]
 
 
-def test_each_category_has_a_bin_of_its_own():
+def test_each_category_has_a_bin_of_its_own() -> None:
     nan = math.nan
     bins, codes = fit_column([3, 0, nan, 1, 0], n_categories=5)
     assert bins.category_bins[0].tolist() == [0, 1, -1, 2, -1]
@@ -201,7 +215,7 @@ def test_each_category_has_a_bin_of_its_own():
     assert len(bins.edges[0]) == 0
 
 
-def test_beyond_max_bins_the_lightest_share_the_last():
+def test_beyond_max_bins_the_lightest_share_the_last() -> None:
     values = [0, 1, 1, 2, 2, 2, 3, 4, 4, 5]
     bins, codes = fit_column(values, max_bins=3)
     assert bins.category_bins[0].tolist() == [2, 0, 1, 2, 2, 2]  # 1 before 4: equal, but first
@@ -211,7 +225,7 @@ def test_beyond_max_bins_the_lightest_share_the_last():
     assert fit_column(values, max_bins=6)[0].category_bins[0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_codes_of_16_bits():
+def test_codes_of_16_bits() -> None:
     rng = np.random.default_rng(0)
     column = rng.permutation(np.repeat(np.arange(1000.0), 2))
     column[::50] = np.nan
@@ -231,7 +245,7 @@ def test_codes_of_16_bits():
 
 @given(seed=st.integers(0, 2**32), n_bins=st.integers(1, 5), has_missing=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_one_label_finds_the_best_set(seed, n_bins, has_missing):
+def test_one_label_finds_the_best_set(seed: int, n_bins: int, has_missing: bool) -> None:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_bins, (1, 12)).astype(np.uint8)
     if has_missing:
@@ -255,7 +269,7 @@ def test_one_label_finds_the_best_set(seed, n_bins, has_missing):
 
 @given(seed=st.integers(0, 2**32), n_labels=st.integers(2, 4))
 @settings(max_examples=100, deadline=None)
-def test_several_labels_find_a_set_that_no_single_change_betters(seed, n_labels):
+def test_several_labels_find_a_set_that_no_single_change_betters(seed: int, n_labels: int) -> None:
     rng = np.random.default_rng(seed)
     n_bins = 5
     codes = np.repeat(np.arange(n_bins), 4).astype(np.uint8)[None]
@@ -267,7 +281,7 @@ def test_several_labels_find_a_set_that_no_single_change_betters(seed, n_labels)
     if split.feature < 0:
         return
 
-    def edge(above):
+    def edge(above: Any) -> Any:
         rows = above[codes[0]]
         return signed[rows].sum(axis=0) - signed[~rows].sum(axis=0)
 
@@ -280,15 +294,14 @@ def test_several_labels_find_a_set_that_no_single_change_betters(seed, n_labels)
             assert votes @ edge(changed) <= split.gain + 1e-9
 
 
-def test_an_identifier_gains_no_label_anything():
+def test_an_identifier_gains_no_label_anything() -> None:
     rng = np.random.default_rng(0)
     codes = np.vstack([np.arange(200), rng.integers(0, 200, 200)]).astype(np.uint8)
     signed = rng.normal(size=(200, 3)) * np.exp(rng.normal(size=(200, 1)))
     signed /= np.abs(signed).sum()
     scanned = (codes, signed, np.array([200, 200]), np.zeros(2, dtype=bool))
     everywhere = np.abs(signed.sum(axis=0)).sum()
-    identifier = find_best_label_split(
-        *[s[:1] if i != 1 else s for i, s in enumerate(scanned)], np.array([True]), np.ones(200)
-    )
+    alone = (codes[:1], signed, np.array([200]), np.zeros(1, dtype=bool))
+    identifier = find_best_label_split(*alone, np.array([True]), np.ones(200))
     assert identifier.gain == pytest.approx(everywhere)
     assert find_best_label_split(*scanned, np.array([False, True])).gain > 3 * everywhere

@@ -7,7 +7,7 @@ from core.coding import change_histograms, fill_histograms
 
 
 @pytest.mark.parametrize("n_rows", [2, 3, 7, 1000, 60_000])
-def test_mass_per_class_and_code(n_rows):
+def test_mass_per_class_and_code(n_rows: int) -> None:
     rng = np.random.default_rng(n_rows)
     n_positives = max(1, n_rows // 10)
     codes = rng.integers(0, 256, (5, n_rows)).astype(np.uint8)
@@ -23,7 +23,7 @@ def test_mass_per_class_and_code(n_rows):
 
 
 @pytest.mark.parametrize("n_rows", [2, 50, 60_000])
-def test_changes_amount_to_filling_anew(n_rows):
+def test_changes_amount_to_filling_anew(n_rows: int) -> None:
     rng = np.random.default_rng(n_rows)
     n_positives = max(1, n_rows // 10)
     codes = rng.integers(0, 256, (5, n_rows)).astype(np.uint8)

@@ -1,5 +1,7 @@
 """The split reader for several labels against every cut tried one by one."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,9 @@ from hypothesis import strategies as st
 from core.coding import MISSING, find_best_label_split
 
 
-def every_cut(codes, signed, n_bins, has_missing):
+def every_cut(
+    codes: np.ndarray, signed: np.ndarray, n_bins: np.ndarray, has_missing: np.ndarray
+) -> Iterator[tuple[float, tuple[int, int, bool]]]:
     yield np.abs(signed.sum(axis=0)).sum(), (-1, -1, False)
     for j, column in enumerate(codes):
         for cut in range(-1, n_bins[j] - 1):
@@ -22,7 +26,7 @@ def every_cut(codes, signed, n_bins, has_missing):
 
 @given(seed=st.integers(0, 2**32), n_labels=st.integers(1, 4), n_bins=st.integers(1, 6))
 @settings(max_examples=200, deadline=None)
-def test_best_cut_with_ties_in_the_agreed_order(seed, n_labels, n_bins):
+def test_best_cut_with_ties_in_the_agreed_order(seed: int, n_labels: int, n_bins: int) -> None:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_bins, (3, 12)).astype(np.uint8)
     has_missing = np.array([True, False, True])

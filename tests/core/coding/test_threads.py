@@ -1,5 +1,7 @@
 """Pieces dealt out to threads: each is done once, whoever comes first."""
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from core.coding.threads import (
 
 
 @numba.njit(numba.void(numba.int64[::1], numba.int64, numba.int64[::1]), nogil=True)
-def count(queue, n, done):
+def count(queue: Any, n: Any, done: Any) -> None:
     t = take(queue)
     while t < n:
         done[t] += 1
@@ -27,7 +29,7 @@ def count(queue, n, done):
 
 
 @pytest.mark.parametrize("n_pieces", [0, 1, 2, 3000])
-def test_each_piece_is_done_once(n_pieces):
+def test_each_piece_is_done_once(n_pieces: int) -> None:
     pool = ThreadPool(PARALLEL_CELLS)
     assert pool.n_threads == numba.get_num_threads()
     for _ in range(20):  # threads wake sooner or later
@@ -40,7 +42,7 @@ ROWS = numba.int64[:, ::1]
 
 
 @numba.njit(numba.void(REGION_TYPE, ROWS), nogil=True)
-def help_out(region, done):
+def help_out(region: Any, done: Any) -> None:
     """Count the pieces of the present phase, and note who does, until the region has ended."""
     while atomic_load(region.ended) == 0:
         t = take_piece(region)
@@ -51,7 +53,7 @@ def help_out(region, done):
 
 
 @numba.njit(numba.void(REGION_TYPE, ROWS, numba.int64, numba.int64), nogil=True)
-def lead(region, done, n_phases, n_pieces):
+def lead(region: Any, done: Any, n_phases: Any, n_pieces: Any) -> None:
     for phase in range(n_phases):
         publish(region, n_pieces)
         t = take_piece(region)
@@ -68,7 +70,7 @@ def lead(region, done, n_phases, n_pieces):
 
 
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread has no helpers")
-def test_each_piece_of_each_phase_is_done_once_before_the_next_begins():
+def test_each_piece_of_each_phase_is_done_once_before_the_next_begins() -> None:
     done = np.zeros((3, 50), dtype=np.int64)
     helpers = Helpers(PARALLEL_CELLS, help_out, done)
     assert helpers.n_threads == numba.get_num_threads()
@@ -82,14 +84,14 @@ def test_each_piece_of_each_phase_is_done_once_before_the_next_begins():
 
 
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread has no helpers")
-def test_a_leader_hears_of_a_piece_that_could_not_be_done():
+def test_a_leader_hears_of_a_piece_that_could_not_be_done() -> None:
     done = np.zeros((3, 3), dtype=np.int64)
     helpers = Helpers(PARALLEL_CELLS, help_out, done)
     with pytest.raises(MemoryError, match="no memory for its piece"), helpers as region:
         region.failed[0] = 1
 
 
-def test_few_cells_are_not_worth_a_thread():
+def test_few_cells_are_not_worth_a_thread() -> None:
     done = np.zeros((3, 5), dtype=np.int64)
     helpers = Helpers(PARALLEL_CELLS - 1, help_out, done)
     assert helpers.n_threads == 1

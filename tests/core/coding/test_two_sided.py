@@ -9,7 +9,7 @@ from core.coding import two_sided, youden_threshold
 from core.metrics import auc
 
 
-def errors_with_a_coin(p_plus, p_minus):
+def errors_with_a_coin(p_plus: float, p_minus: float) -> tuple[float, float]:
     """The paper's own words: which side is tossed for, and the expected errors of the classes."""
     if p_minus <= p_plus:  # below, 1 with probability zeta
         zeta = (p_plus - p_minus) / (1 + p_plus - p_minus)
@@ -19,7 +19,7 @@ def errors_with_a_coin(p_plus, p_minus):
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_the_expected_value_errs_as_the_coin_does(p_plus, p_minus):
+def test_the_expected_value_errs_as_the_coin_does(p_plus: float, p_minus: float) -> None:
     above, below, error = two_sided(p_plus, p_minus)
     assert -1 <= below <= above <= 1
     assert above == 1 or below == -1
@@ -31,7 +31,7 @@ def test_the_expected_value_errs_as_the_coin_does(p_plus, p_minus):
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 60), levels=st.integers(2, 40))
 @settings(max_examples=300, deadline=None)
-def test_a_quarter_of_the_edge_remains(seed, n, levels):
+def test_a_quarter_of_the_edge_remains(seed: int, n: int, levels: int) -> None:
     rng = np.random.default_rng(seed)
     positive = rng.random(n) < 0.5
     positive[:2] = True, False
@@ -49,7 +49,7 @@ def test_a_quarter_of_the_edge_remains(seed, n, levels):
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=100, deadline=None)
-def test_the_cut_is_the_best_and_of_equals_the_most_even(seed):
+def test_the_cut_is_the_best_and_of_equals_the_most_even(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = rng.integers(4, 12)
     positive = rng.random(n) < 0.5
@@ -72,7 +72,7 @@ def test_the_cut_is_the_best_and_of_equals_the_most_even(seed):
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=100, deadline=None)
-def test_weights_count_as_rows(seed):
+def test_weights_count_as_rows(seed: int) -> None:
     """Rows of one weight go another way than others, to the same cut."""
     rng = np.random.default_rng(seed)
     n = rng.integers(4, 12)

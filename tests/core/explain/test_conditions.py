@@ -28,7 +28,7 @@ NAMES = ("blue", "green", "red")
         (Interval(-math.inf, math.inf, False), "age is known"),
     ],
 )
-def test_an_interval_in_words(interval, words):
+def test_an_interval_in_words(interval: Interval, words: str) -> None:
     assert in_words("age", interval, None, mentions_missing=True) == words
     short = in_words("age", interval, None, mentions_missing=False)
     assert short == words.removesuffix(" or missing")
@@ -43,12 +43,12 @@ def test_an_interval_in_words(interval, words):
         ([True, True, True], False, "c is known"),
     ],
 )
-def test_a_set_in_words(held, missing, words):
+def test_a_set_in_words(held: list[bool], missing: bool, words: str) -> None:
     condition = CategorySet(np.array(held), missing)
     assert in_words("c", condition, NAMES, mentions_missing=True) == words
 
 
-def test_a_path_of_cuts_lets_through_what_each_of_them_does():
+def test_a_path_of_cuts_lets_through_what_each_of_them_does() -> None:
     values = np.array([np.nan, -5.0, 0.0, 0.5, 1.0, 2.0, 7.0])
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -65,7 +65,7 @@ def test_a_path_of_cuts_lets_through_what_each_of_them_does():
         assert through.tolist() == held.tolist()
 
 
-def test_a_set_is_divided_as_its_members_are():
+def test_a_set_is_divided_as_its_members_are() -> None:
     above, below = any_category(3).divide(np.array([True, False, True]), missing_above=False)
     assert (above.held.tolist(), above.missing) == ([True, False, True], False)
     assert (below.held.tolist(), below.missing) == ([False, True, False], True)
@@ -74,7 +74,7 @@ def test_a_set_is_divided_as_its_members_are():
     assert (outer.held.tolist(), outer.missing) == ([False, False, True], False)
 
 
-def test_of_many_categories_the_fewer_are_named_ten_at_most():
+def test_of_many_categories_the_fewer_are_named_ten_at_most() -> None:
     names = [f"w{k}" for k in range(40)]
     held = np.arange(40) < 15
     assert name_set(held, names).endswith("w9 and 5 more}")

@@ -8,7 +8,7 @@ from core.explain import mean_absolute, permutation_importance
 from core.metrics import auc
 
 
-def test_mean_absolute_by_hand():
+def test_mean_absolute_by_hand() -> None:
     parts = np.array([[1.0, -2.0], [-3.0, 0.0]])
     assert mean_absolute(parts, np.ones(2)).tolist() == [2.0, 1.0]
     assert mean_absolute(parts, np.array([3.0, 1.0])).tolist() == [1.5, 1.5]
@@ -16,13 +16,13 @@ def test_mean_absolute_by_hand():
     assert mean_absolute(by_label, np.ones(2)).tolist() == [[2.0, 4.0], [1.0, 2.0]]
 
 
-def planted(n, seed):
+def planted(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     return X, (2 * X[:, 1] - X[:, 3] + rng.normal(size=n) > 0).astype(int)
 
 
-def test_the_planted_features_matter_in_their_order():
+def test_the_planted_features_matter_in_their_order() -> None:
     ranker = RankBoost(n_rounds=50).fit(*planted(1000, 0))
     X, y = planted(1000, 1)
     losses = permutation_importance(ranker.score_rows, X, y)
@@ -34,14 +34,14 @@ def test_the_planted_features_matter_in_their_order():
     assert np.argsort(-sizes)[:2].tolist() == [1, 3]
 
 
-def test_a_feature_that_the_score_is_made_of_loses_all_and_another_nothing():
+def test_a_feature_that_the_score_is_made_of_loses_all_and_another_nothing() -> None:
     X, y = planted(400, 2)
     losses = permutation_importance(lambda rows: rows[:, 1], X, y, n_repeats=20)
     assert losses[1] == pytest.approx(auc(y, X[:, 1]) - 0.5, abs=0.03)
     assert losses[[0, 2, 3]].tolist() == [0.0, 0.0, 0.0]
 
 
-def test_weights_count():
+def test_weights_count() -> None:
     X, y = planted(200, 3)
     weight = np.where(np.arange(200) < 100, 1.0, 0.0)
     half = permutation_importance(lambda rows: rows[:, 1], X, y, weight)

@@ -1,5 +1,7 @@
 """Partial dependence against its definition, by hand and one row at a time."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from core.explain import Axis, make_axis, partial_dependence, score_grid
 from core.explain.dependence import BLOCK_ROWS
 
 
-def four_leaves(X):
+def four_leaves(X: np.ndarray) -> np.ndarray:
     """x0 <= 0: 2 where x1 <= 0, else 5. x0 > 0: 1."""
     return np.where(X[:, 0] > 0, 1.0, np.where(X[:, 1] > 0, 5.0, 2.0))
 
@@ -19,7 +21,7 @@ def four_leaves(X):
 BY_HAND = np.array([[0, 0], [0, 1], [0, 1], [1, 0], [1, 0], [1, 1]], dtype=float)
 
 
-def test_it_is_the_average_over_all_rows_not_over_those_of_the_branch():
+def test_it_is_the_average_over_all_rows_not_over_those_of_the_branch() -> None:
     axis = make_axis(0, BY_HAND[:, 0], np.ones(6), 32)
     at_left, at_right = score_grid(four_leaves, BY_HAND, np.ones(6), [axis])
     assert at_left == 3.5  # (2 + 5) / 2
@@ -28,7 +30,7 @@ def test_it_is_the_average_over_all_rows_not_over_those_of_the_branch():
     assert four_leaves(left).mean() == 4.0  # what a weighted walk of the tree would say
 
 
-def test_weights_count_as_repeated_rows():
+def test_weights_count_as_repeated_rows() -> None:
     weight = np.array([3.0, 1, 0, 2, 1, 1])
     axes = [make_axis(0, BY_HAND[:, 0], weight, 32), make_axis(1, BY_HAND[:, 1], weight, 32)]
     repeated = BY_HAND.repeat(weight.astype(int), axis=0)
@@ -37,7 +39,7 @@ def test_weights_count_as_repeated_rows():
         assert np.allclose(weighted, score_grid(four_leaves, repeated, np.ones(8), some))
 
 
-def trained(n=300, missing=0.1):
+def trained(n: int = 300, missing: float = 0.1) -> tuple[RankBoost, pd.DataFrame]:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, 4))
     X[:, 3] = rng.integers(0, 3, n)
@@ -47,12 +49,12 @@ def trained(n=300, missing=0.1):
     return RankBoost(n_rounds=30, weak_ranker="tree").fit(table, y), table
 
 
-def by_definition(ranker, table, values):
+def by_definition(ranker: RankBoost, table: pd.DataFrame, values: dict[str, float]) -> float:
     """One mean of one column of scores at a time."""
     return ranker.decision_function(table.assign(**values)).mean()
 
 
-def test_one_feature_is_its_definition():
+def test_one_feature_is_its_definition() -> None:
     ranker, table = trained()
     found = partial_dependence(ranker, table, ["d"])
     assert found.axes[0].feature == 3
@@ -61,7 +63,9 @@ def test_one_feature_is_its_definition():
     assert found.scores == pytest.approx(expected, rel=1e-12)
 
 
-def test_two_features_are_their_definition_whatever_the_blocks(monkeypatch):
+def test_two_features_are_their_definition_whatever_the_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ranker, table = trained()
     for block in (BLOCK_ROWS, 299, 700):
         monkeypatch.setattr("core.explain.dependence.BLOCK_ROWS", block)
@@ -74,7 +78,7 @@ def test_two_features_are_their_definition_whatever_the_blocks(monkeypatch):
                 assert found.scores[i, k] == pytest.approx(expected, rel=1e-12)
 
 
-def test_missing_is_a_point_of_its_own_where_there_is_any():
+def test_missing_is_a_point_of_its_own_where_there_is_any() -> None:
     ranker, table = trained()
     values = partial_dependence(ranker, table, ["b"]).axes[0].values
     assert np.isnan(values[-1])
@@ -96,13 +100,13 @@ def test_missing_is_a_point_of_its_own_where_there_is_any():
         ([5, 5, np.nan], [1, 1, 1], 5, [5, np.nan]),
     ],
 )
-def test_axes(column, weight, n_points, expected):
+def test_axes(column: Any, weight: list[int], n_points: int, expected: Any) -> None:
     axis = make_axis(7, np.array(column, dtype=float), np.array(weight, dtype=float), n_points)
     assert axis.feature == 7
     assert np.array_equal(axis.values, np.array(expected, dtype=float), equal_nan=True)
 
 
-def test_a_category_is_a_point_however_rare():
+def test_a_category_is_a_point_however_rare() -> None:
     axis = make_axis(0, np.array([0.0, 0, 4]), np.ones(3), 2, n_categories=6)
     assert axis.values.tolist() == [0, 1, 2, 3, 4, 5]
     column = np.array([3.0, 1, 3, 0, 2, 2])
@@ -112,7 +116,7 @@ def test_a_category_is_a_point_however_rare():
     assert np.array_equal(axis.values, [0, 1, np.nan], equal_nan=True)
 
 
-def test_a_score_per_label_has_an_axis_of_its_own():
+def test_a_score_per_label_has_an_axis_of_its_own() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     ranker = AdaBoostMH(n_rounds=5).fit(X, (X[:, :2] > 0).astype(int))
@@ -123,7 +127,7 @@ def test_a_score_per_label_has_an_axis_of_its_own():
     assert found.scores[1, 3] == pytest.approx(ranker.decision_function(moved).mean(axis=0))
 
 
-def test_a_feature_that_is_set_everywhere_leaves_nothing_to_average():
+def test_a_feature_that_is_set_everywhere_leaves_nothing_to_average() -> None:
     rows = np.arange(10.0).reshape(5, 2)
     axes = [Axis(0, np.array([1.0])), Axis(1, np.array([2.0, 3.0]))]
     scores = score_grid(lambda X: X @ [1.0, 10.0], rows, np.ones(5), axes)
@@ -143,13 +147,13 @@ def test_a_feature_that_is_set_everywhere_leaves_nothing_to_average():
         ([-1], "from 0 to 3, got -1"),
     ],
 )
-def test_other_features_are_refused(features, message):
+def test_other_features_are_refused(features: Any, message: str) -> None:
     ranker, table = trained()
     with pytest.raises(InvalidParameter, match=message):
         partial_dependence(ranker, table, features)
 
 
-def test_other_input_is_refused():
+def test_other_input_is_refused() -> None:
     ranker, table = trained()
     with pytest.raises(InvalidParameter, match="n_points must be at least 2, got 1"):
         partial_dependence(ranker, table, ["a"], n_points=1)

@@ -1,6 +1,8 @@
 """Moments of columns, standardised columns, and BLAS on one thread."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from core.linear.blas import one_blas_thread
 from core.linear.design import column_moments, column_scales, standardise
 
 
-def table(n=500):
+def table(n: int = 500) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 5)) * [1.0, 1e-3, 1e6, 1.0, 0.0] + [0.0, 5.0, -2e7, 0.0, 3.7]
     X[rng.random(n) < 0.3, 1] = np.nan
@@ -21,7 +23,9 @@ def table(n=500):
 
 
 @pytest.mark.parametrize("lay", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array])
-def test_moments_are_those_of_the_values_that_are_there(lay):
+def test_moments_are_those_of_the_values_that_are_there(
+    lay: Callable[..., Any] | type[Any],
+) -> None:
     X, weight = table()
     found = column_moments(lay(X), weight)
     for j, column in enumerate(X.T):
@@ -36,7 +40,7 @@ def test_moments_are_those_of_the_values_that_are_there(lay):
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
-def test_units_are_of_no_effect(scale):
+def test_units_are_of_no_effect(scale: float) -> None:
     X, weight = table()
     X /= abs(np.nan_to_num(X)).max(axis=0)
     expected = standardise(X, *column_scales(X, weight))
@@ -44,7 +48,7 @@ def test_units_are_of_no_effect(scale):
     assert standardise(scale * X, center, size) == pytest.approx(expected, abs=1e-6, nan_ok=True)
 
 
-def test_constant_and_empty_columns_are_0_or_missing():
+def test_constant_and_empty_columns_are_0_or_missing() -> None:
     X = np.column_stack([np.full(4, 0.1), np.full(4, np.nan), np.array([0.0, 1e300, -1e300, 0])])
     center, scale = column_scales(X, np.ones(4))
     assert scale[:2].tolist() == [1.0, 1.0]
@@ -54,11 +58,11 @@ def test_constant_and_empty_columns_are_0_or_missing():
     assert standardise(np.array([[1e308, 0, 1]]), center, scale)[0, 0] == 1e9
 
 
-def blas_threads():
+def blas_threads() -> set[Any]:
     return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 
 
-def test_blas_has_one_thread_until_the_last_fit_has_left():
+def test_blas_has_one_thread_until_the_last_fit_has_left() -> None:
     """Two fits at once: the first to end does not give the other more threads."""
     before = blas_threads()
     if before == {1}:
@@ -69,7 +73,7 @@ def test_blas_has_one_thread_until_the_last_fit_has_left():
 
     inside, leave, seen = threading.Event(), threading.Event(), []
 
-    def fit():
+    def fit() -> None:
         with one_blas_thread():
             seen.append(blas_threads())
             inside.set()
@@ -89,7 +93,7 @@ def test_blas_has_one_thread_until_the_last_fit_has_left():
     assert seen == [{1}, {1}]
     assert blas_threads() == before
 
-    def keeps_until_told():
+    def keeps_until_told() -> None:
         with one_blas_thread():
             inside.set()
             assert leave.wait(30)

@@ -1,6 +1,7 @@
 """The greedy pairwise heuristic against searches that try everything."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from core.metrics import partial_auc
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
 
-def make_rows(n=60, d=3, seed=0):
+def make_rows(n: int = 60, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     X[:, -1] = np.round(X[:, -1])
@@ -20,15 +21,17 @@ def make_rows(n=60, d=3, seed=0):
     return X, y, rng.uniform(0.5, 2.0, n)
 
 
-def standardise(X, weight):
+def standardise(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     mean = weight @ X / weight.sum()
     return (X - mean) / np.sqrt(weight @ (X - mean) ** 2 / weight.sum())
 
 
-def search(X, y, weight, window, coarseness):
+def search(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray, window: tuple[float, float], coarseness: int
+) -> tuple[float, np.ndarray]:
     """The same heuristic, from its description: no shortcut, every area of all rows."""
 
-    def area(scores):
+    def area(scores: Any) -> Any:
         return partial_auc(y, np.round(scores, 12), *window, sample_weight=weight)
 
     Z = standardise(X, weight).T
@@ -48,7 +51,7 @@ def search(X, y, weight, window, coarseness):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("seed", range(3))
-def test_finds_what_the_full_search_finds(window, seed):
+def test_finds_what_the_full_search_finds(window: tuple[float, float], seed: int) -> None:
     X, y, weight = make_rows(seed=seed)
     low, high = window
     ranker = GreedyPairs(fpr_min=low, fpr_max=high, coarseness=20).fit(X, y, weight)
@@ -61,7 +64,7 @@ def test_finds_what_the_full_search_finds(window, seed):
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_of_two_columns_no_weights_on_the_grid_are_better(window):
+def test_of_two_columns_no_weights_on_the_grid_are_better(window: tuple[float, float]) -> None:
     X, y, weight = make_rows(d=2)
     low, high = window
     ranker = GreedyPairs(fpr_min=low, fpr_max=high, coarseness=30).fit(X, y, weight)
@@ -75,7 +78,7 @@ def test_of_two_columns_no_weights_on_the_grid_are_better(window):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_rows_on_top_give_the_area_of_all(window, weighted):
+def test_the_rows_on_top_give_the_area_of_all(window: tuple[float, float], weighted: bool) -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         n = int(rng.integers(4, 80))
@@ -88,7 +91,7 @@ def test_the_rows_on_top_give_the_area_of_all(window, weighted):
         assert top.area(scores) == pytest.approx(expected, abs=1e-12)
 
 
-def test_missing_values_are_at_the_mean():
+def test_missing_values_are_at_the_mean() -> None:
     X, y, weight = make_rows()
     X[5:15, 0] = np.nan
     ranker = GreedyPairs().fit(X, y, weight)
@@ -99,7 +102,7 @@ def test_missing_values_are_at_the_mean():
     assert ranker.mean_[0] == pytest.approx(mean, abs=1e-12)
 
 
-def test_columns_that_say_nothing_have_no_weight():
+def test_columns_that_say_nothing_have_no_weight() -> None:
     X, y, _ = make_rows()
     X = np.column_stack([np.full(60, 0.1), X, np.full(60, np.nan)])
     ranker = GreedyPairs().fit(X, y)
@@ -110,14 +113,14 @@ def test_columns_that_say_nothing_have_no_weight():
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
-def test_units_do_not_matter(scale):
+def test_units_do_not_matter(scale: float) -> None:
     X, y, weight = make_rows()
     expected = GreedyPairs(coarseness=10).fit(X, y, weight).decision_function(X)
     scores = GreedyPairs(coarseness=10).fit(scale * X, y, weight).decision_function(scale * X)
     assert scores == pytest.approx(expected, abs=1e-6)
 
 
-def test_values_far_beyond_the_training_rows_have_finite_scores():
+def test_values_far_beyond_the_training_rows_have_finite_scores() -> None:
     X, y, _ = make_rows()
     scores = GreedyPairs().fit(1e-300 * X, y).decision_function([[1.7e308, -1.7e308, 1.7e308]])
     assert np.isfinite(scores).all()

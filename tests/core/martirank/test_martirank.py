@@ -1,5 +1,6 @@
 """MartiRank against enumerated coins, Lemmas 4 and 5, and the design's check values."""
 
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +13,7 @@ from core.martirank.program import Mass, split
 from core.metrics import auc
 
 
-def table(seed=0, n=200, d=4):
+def table(seed: int = 0, n: int = 200, d: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 8, (n, d)).astype(float)
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -20,18 +21,20 @@ def table(seed=0, n=200, d=4):
     return X, y, rng.integers(1, 4, n).astype(float)
 
 
-def is_above(node, x):
+def is_above(node: Any, x: np.ndarray) -> bool:
     value = x[node["feature"]]
     return bool(node["missing_above"]) if np.isnan(value) else value > node["threshold"]
 
 
-def rise(node, x):
+def rise(node: Any, x: np.ndarray) -> float:
     if node["feature"] < 0 or not is_above(node, x):
         return node["rise_below"]
     return node["rise_above"]
 
 
-def ends(nodes, n_layers, x, layer=0, position=0):
+def ends(
+    nodes: np.ndarray, n_layers: int, x: np.ndarray, layer: int = 0, position: int = 0
+) -> list[tuple[float, int]]:
     """Every run of coins: (probability, position after the last layer)."""
     if layer == n_layers:
         return [(1.0, position)]
@@ -45,7 +48,7 @@ def ends(nodes, n_layers, x, layer=0, position=0):
     return runs
 
 
-def test_the_check_values():
+def test_the_check_values() -> None:
     X = np.arange(8.0)[:, None]
     y = np.array([0, 0, 1, 0, 1, 0, 1, 1])
     ranker = MartiRank(n_rounds=3).fit(X, y)
@@ -55,7 +58,7 @@ def test_the_check_values():
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 5])
-def test_scores_are_means_over_all_coins(n_layers):
+def test_scores_are_means_over_all_coins(n_layers: int) -> None:
     X, y, weight = table()
     position = MartiRank(n_rounds=n_layers).fit(X, y, weight)
     vote = MartiRank(n_rounds=n_layers, output="vote").fit(X, y, weight)
@@ -67,7 +70,7 @@ def test_scores_are_means_over_all_coins(n_layers):
         assert vote.expected_position(X[i : i + 1])[0] == pytest.approx(majority, abs=1e-12)
 
 
-def test_each_node_errs_alike_on_both_classes_of_the_rows_that_reach_it():
+def test_each_node_errs_alike_on_both_classes_of_the_rows_that_reach_it() -> None:
     X, y, weight = table()
     n_layers = 6
     ranker = MartiRank(n_rounds=n_layers).fit(X, y, weight)
@@ -89,7 +92,7 @@ def test_each_node_errs_alike_on_both_classes_of_the_rows_that_reach_it():
             mass[position] = here * (1 - rises)
 
 
-def test_the_first_layer_is_the_best_stump_and_its_auc_keeps_lemma_5():
+def test_the_first_layer_is_the_best_stump_and_its_auc_keeps_lemma_5() -> None:
     X, y, weight = table()
     ranker = MartiRank(n_rounds=1).fit(X, y, weight)
     (node,) = ranker.nodes_
@@ -107,7 +110,7 @@ def test_the_first_layer_is_the_best_stump_and_its_auc_keeps_lemma_5():
     assert node["error"] <= 0.5 - best / 4 + 1e-12
 
 
-def test_masses_are_added_and_moved_as_a_loop_would():
+def test_masses_are_added_and_moved_as_a_loop_would() -> None:
     rng = np.random.default_rng(0)
     n, d, n_positives, n_nodes = 20_000, 3, 7_000, 6
     codes = rng.integers(0, 256, (d, n)).astype(np.uint8)
@@ -137,13 +140,13 @@ def test_masses_are_added_and_moved_as_a_loop_would():
         assert found == pytest.approx(moved[position], rel=1e-12)
 
 
-def test_a_cut_that_prefers_the_lower_side_is_turned():
+def test_a_cut_that_prefers_the_lower_side_is_turned() -> None:
     sides = split(Mass(1.0, 3.0), Mass(3.0, 1.0))
     assert sides.rise_above < sides.rise_below
     assert sides.error == pytest.approx(0.25)
 
 
-def test_a_node_of_one_class_sends_all_its_way():
+def test_a_node_of_one_class_sends_all_its_way() -> None:
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
     ranker = MartiRank(n_rounds=4).fit(X, [0, 0, 1, 1])
     assert ranker.expected_position(X).tolist() == [0.0, 0.0, 1.0, 1.0]
@@ -151,7 +154,7 @@ def test_a_node_of_one_class_sends_all_its_way():
     assert set(alone["rise_below"]) <= {0.0, 1.0}
 
 
-def test_categories_are_cut_as_sets():
+def test_categories_are_cut_as_sets() -> None:
     rng = np.random.default_rng(0)
     colours = np.array(["blue", "green", "red", "violet"])
     colour = rng.integers(0, 4, 800)
@@ -175,7 +178,7 @@ def test_categories_are_cut_as_sets():
     assert one == other
 
 
-def test_an_identifier_tells_nothing():
+def test_an_identifier_tells_nothing() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"id": [f"row {i}" for i in range(200)], "x": rng.normal(size=200)})
     y = rng.integers(0, 2, 200)
@@ -183,7 +186,7 @@ def test_an_identifier_tells_nothing():
     assert not (ranker.nodes_["feature"] == 0).any()
 
 
-def test_the_picture_is_xml_whatever_columns_are_called():
+def test_the_picture_is_xml_whatever_columns_are_called() -> None:
     X, y, _ = table()
     names = ["a < b & c", "\x00\x1b", "é" * 200, "</svg>"]
     ranker = MartiRank(n_rounds=15).fit(pd.DataFrame(X, columns=names), y)

@@ -1,6 +1,8 @@
 """SampledMartiRank from batches: the paper's distribution oracle."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,13 +14,13 @@ from core.martirank.sampled import Demand, draws_needed, guess_and_halve
 from core.metrics import auc
 
 
-def batch(seed, n=3_000):
+def batch(seed: int, n: int = 3_000) -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(seed)
     X = draw.normal(size=(n, 4))
     return X, (X[:, 0] + X[:, 1] > 0.5 * draw.normal(size=n)).astype(int)
 
 
-def stream(n_batches, **parameters):
+def stream(n_batches: int, **parameters: Any) -> SampledMartiRank:
     ranker = SampledMartiRank(**{"n_rounds": 4, "noise_rate": 0.0, "n_bags": 2} | parameters)
     demand = Demand(layer_rows=3_000)
     for seed in range(n_batches):
@@ -26,7 +28,7 @@ def stream(n_batches, **parameters):
     return ranker
 
 
-def test_it_learns_until_all_layers_are_finished():
+def test_it_learns_until_all_layers_are_finished() -> None:
     X, y = batch(99)
     areas = []
     for n_batches in (2, 8):
@@ -36,25 +38,25 @@ def test_it_learns_until_all_layers_are_finished():
     assert 0.8 < areas[0] < areas[1]
 
 
-def test_rows_beyond_the_last_layer_change_no_node():
+def test_rows_beyond_the_last_layer_change_no_node() -> None:
     assert stream(8).nodes_.tobytes() == stream(9).nodes_.tobytes()
 
 
-def test_an_unfinished_program_is_an_artifact_like_any_other():
+def test_an_unfinished_program_is_an_artifact_like_any_other() -> None:
     ranker = stream(3)
     X, _ = batch(99)
     again = load(save(ranker))
     assert (again.decision_function(X) == ranker.decision_function(X)).all()
 
 
-def test_before_its_first_layer_all_rows_tie():
+def test_before_its_first_layer_all_rows_tie() -> None:
     X, y = batch(0, n=50)
     ranker = SampledMartiRank(noise_rate=0.0).partial_fit(X, y)
     assert not ranker.is_complete_
     assert len(set(ranker.decision_function(X))) == 1
 
 
-def test_nodes_wait_for_rows_of_both_classes():
+def test_nodes_wait_for_rows_of_both_classes() -> None:
     X, y = batch(0, n=2_000)
     demand = Demand(least_examples=600, layer_rows=math.inf)
     ranker = SampledMartiRank(n_rounds=2, noise_rate=0.0, n_bags=1)
@@ -65,7 +67,7 @@ def test_nodes_wait_for_rows_of_both_classes():
     assert len(ranker.nodes_) == 3
 
 
-def test_noise_is_taken_out_of_a_stream():
+def test_noise_is_taken_out_of_a_stream() -> None:
     ranker = SampledMartiRank(n_rounds=6, noise_rate=0.3, n_bags=2)
     for seed in range(20):
         X, y = batch(seed)
@@ -76,7 +78,7 @@ def test_noise_is_taken_out_of_a_stream():
     assert auc(y, ranker.decision_function(X)) > 0.85
 
 
-def test_a_later_batch_may_hold_one_class_and_new_categories():
+def test_a_later_batch_may_hold_one_class_and_new_categories() -> None:
     X, y = batch(0)
     table = pd.DataFrame({"x": X[:, 0], "sign": np.where(X[:, 1] > 0, "plus", "minus")})
     ranker = SampledMartiRank(n_rounds=3, noise_rate=0.0, n_bags=1).partial_fit(table, y)
@@ -86,7 +88,7 @@ def test_a_later_batch_may_hold_one_class_and_new_categories():
     assert ranker.intercept_ == cut
 
 
-def test_a_weight_of_k_in_a_batch_is_k_rows_of_a_category_too():
+def test_a_weight_of_k_in_a_batch_is_k_rows_of_a_category_too() -> None:
     colour = np.arange(60) % 12  # five rows each, two or three of them positive:
     y = (np.arange(60) // 12 < 2 + colour % 2).astype(int)  # chance in 60 rows, not in 1,800
     table = pd.DataFrame({"colour": [f"c{c:02}" for c in colour]})
@@ -104,7 +106,7 @@ def test_a_weight_of_k_in_a_batch_is_k_rows_of_a_category_too():
     assert one.expected_position(table) == pytest.approx(other.expected_position(table), abs=1e-9)
 
 
-def test_fit_starts_anew():
+def test_fit_starts_anew() -> None:
     ranker = stream(3)
     X, y = batch(5)
     one = ranker.fit(X, y).nodes_
@@ -123,7 +125,9 @@ def test_fit_starts_anew():
         (lambda X, y: (X, y, None, np.ones(3)), "one weight per row"),
     ],
 )
-def test_wrong_batches_are_refused_and_change_nothing(later, message):
+def test_wrong_batches_are_refused_and_change_nothing(
+    later: Callable[..., Any], message: str
+) -> None:
     ranker = stream(2)
     before = ranker.nodes_.tobytes()
     with pytest.raises(InvalidData, match=message):
@@ -131,13 +135,13 @@ def test_wrong_batches_are_refused_and_change_nothing(later, message):
     assert ranker.nodes_.tobytes() == before
 
 
-def test_a_rate_to_be_guessed_is_taken_for_none_and_said():
+def test_a_rate_to_be_guessed_is_taken_for_none_and_said() -> None:
     with pytest.warns(UserWarning, match="noise_rate is None"):
         ranker = SampledMartiRank().partial_fit(*batch(0))
     assert ranker.noise_rate_ == 0.0
 
 
-def test_classes_may_be_told_before_both_are_seen():
+def test_classes_may_be_told_before_both_are_seen() -> None:
     X, y = batch(0)
     ranker = SampledMartiRank(noise_rate=0.0)
     ranker.partial_fit(X[y == 1], y[y == 1], classes=[0, 1]).partial_fit(X, y)
@@ -148,7 +152,7 @@ def test_classes_may_be_told_before_both_are_seen():
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=["a", "b"])
 
 
-def test_theorem_10_counts():
+def test_theorem_10_counts() -> None:
     assert guess_and_halve(0.5) == 0.5
     assert guess_and_halve(0.3) == 0.25
     demand = Demand(least_examples=100.0, confidence=0.95)

@@ -1,5 +1,7 @@
 """MartiRank with classifiers and estimators in its nodes."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from core.martirank import any_ranker
 from core.metrics import auc
 
 
-def table(seed=0, n=400):
+def table(seed: int = 0, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     draw = np.random.default_rng(seed)
     X = draw.normal(size=(n, 3))
     return X, ((X[:, 0] + X[:, 1] > 0) ^ (X[:, 2] > 1)).astype(int), draw.uniform(0.5, 2.0, n)
@@ -28,7 +30,7 @@ WEAK = {
 
 
 @pytest.mark.parametrize("weak_ranker", WEAK.values(), ids=WEAK)
-def test_layers_of_any_ranker_get_further_than_one(weak_ranker):
+def test_layers_of_any_ranker_get_further_than_one(weak_ranker: Any) -> None:
     X, y, weight = table()
     X_new, y_new, _ = table(seed=1)
     one, six = (
@@ -46,16 +48,16 @@ def test_layers_of_any_ranker_get_further_than_one(weak_ranker):
 class Weigher(LogisticRegression):
     """Remembers the share of the weight that each fit had on positives."""
 
-    shares = []  # noqa: RUF012 - of the class, as each fit is of a clone
+    shares: list[float] = []  # noqa: RUF012 - of the class, as each fit is of a clone
 
-    def fit(self, X, y, sample_weight):
+    def fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Fit, and remember."""
         self.shares.append(np.average(y, weights=sample_weight))
         return super().fit(X, y, sample_weight)
 
 
 @pytest.mark.parametrize("balance", [False, True])
-def test_classes_weigh_what_is_there_unless_they_are_to_be_balanced(balance):
+def test_classes_weigh_what_is_there_unless_they_are_to_be_balanced(balance: bool) -> None:
     X, y, weight = table()
     weight = np.where(y == 1, 0.2 * weight, weight)
     Weigher.shares.clear()
@@ -67,9 +69,10 @@ def test_classes_weigh_what_is_there_unless_they_are_to_be_balanced(balance):
     assert Weigher.shares == pytest.approx(expected, rel=1e-4)
 
 
-def test_no_two_seeds_share_a_draw(monkeypatch):
+def test_no_two_seeds_share_a_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, _ = table(n=200)
-    drawn, fit = [], any_ranker.fit_classifier
+    drawn: list[Any] = []
+    fit = any_ranker.fit_classifier
     monkeypatch.setattr(
         any_ranker, "fit_classifier", lambda *given: drawn.append(given[-1]) or fit(*given)
     )
@@ -78,7 +81,7 @@ def test_no_two_seeds_share_a_draw(monkeypatch):
     assert len(drawn) == len(set(drawn)) > 4
 
 
-def test_each_cut_errs_alike_on_both_classes():
+def test_each_cut_errs_alike_on_both_classes() -> None:
     X, y, weight = table()
     ranker = MartiRank(n_rounds=3, weak_ranker="logistic").fit(X, y, weight)
     (program,) = ranker._programs
@@ -98,14 +101,14 @@ def test_each_cut_errs_alike_on_both_classes():
             mass[position] = here * (1 - rises)
 
 
-def test_estimators_cannot_be_saved():
+def test_estimators_cannot_be_saved() -> None:
     X, y, _ = table()
     ranker = MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
     with pytest.raises(ArtifactError, match="LogisticRegression"):
         save(ranker)
 
 
-def test_an_estimator_that_refuses_missing_values_is_named():
+def test_an_estimator_that_refuses_missing_values_is_named() -> None:
     X, y, _ = table()
     X[0, 0] = np.nan
     with pytest.raises(InvalidData, match="LogisticRegression refused its rows"):
@@ -115,20 +118,20 @@ def test_an_estimator_that_refuses_missing_values_is_named():
 class Mute(BaseEstimator):
     """Neither decision_function nor predict_proba."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn nothing."""
         return self
 
 
 @pytest.mark.parametrize("algorithm", [MartiRank, SampledMartiRank])
 @pytest.mark.parametrize("weak_ranker", [Mute(), "forest", 3])
-def test_wrong_weak_rankers_are_named(algorithm, weak_ranker):
+def test_wrong_weak_rankers_are_named(algorithm: type[Any], weak_ranker: Any) -> None:
     X, y, _ = table()
     with pytest.raises(InvalidParameter, match="weak_ranker"):
         algorithm(n_rounds=1, weak_ranker=weak_ranker).fit(X, y)
 
 
-def test_estimators_take_no_categories():
+def test_estimators_take_no_categories() -> None:
     frame = pd.DataFrame({"a": ["x", "y"] * 10})
     with pytest.raises(InvalidData, match="numeric columns only"):
         MartiRank(weak_ranker=LogisticRegression()).fit(frame, [0, 1] * 10)
@@ -137,7 +140,7 @@ def test_estimators_take_no_categories():
 class Column(BaseEstimator):
     """The one column as it is, or upside down: cut in two it is the best stump."""
 
-    def fit(self, X, y, sample_weight):
+    def fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Find the side that positives prefer."""
         best = [0.0, 0.0]
         for value in np.unique(X):
@@ -148,21 +151,23 @@ class Column(BaseEstimator):
         self.sign_ = 1.0 if best[0] >= best[1] else -1.0
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> Any:
         """Score by the column."""
         return self.sign_ * X[:, 0]
 
 
 @pytest.mark.parametrize("output", ["position", "vote"])
 @pytest.mark.parametrize(("noise", "subsample"), [(0.0, 0.5), (0.2, 1.0)])
-def test_sampled_programs_of_any_ranker_are_those_of_stumps(noise, subsample, output):
+def test_sampled_programs_of_any_ranker_are_those_of_stumps(
+    noise: float, subsample: float, output: str
+) -> None:
     """Draws, noise taken out, freezing, coins: all that stumps do on histograms."""
     draw = np.random.default_rng(0)
     X = draw.integers(0, 12, (600, 1)).astype(float)
     y = (X[:, 0] + draw.normal(size=600) > 7).astype(int)
     y = np.where(draw.random(600) < noise, 1 - y, y)
     weight = draw.integers(1, 3, 600).astype(float)
-    parameters = {"n_rounds": 8, "epsilon": 0.9, "noise_rate": noise, "n_bags": 3}
+    parameters: dict[str, Any] = {"n_rounds": 8, "epsilon": 0.9, "noise_rate": noise, "n_bags": 3}
     parameters |= {"output": output, "subsample": subsample}
     stumps, columns = (
         SampledMartiRank(weak_ranker=weak, **parameters).fit(X, y, weight)
@@ -175,7 +180,7 @@ def test_sampled_programs_of_any_ranker_are_those_of_stumps(noise, subsample, ou
     assert columns.expected_position(X) == pytest.approx(stumps.expected_position(X), abs=1e-9)
 
 
-def test_a_stream_takes_stumps_only():
+def test_a_stream_takes_stumps_only() -> None:
     X, y, _ = table()
     with pytest.raises(
         InvalidParameter, match=r"must be .stump. in partial_fit, .* got .logistic."

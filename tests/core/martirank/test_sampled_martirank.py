@@ -1,5 +1,7 @@
 """SampledMartiRank: noise taken out of masses and coins, freezing, guesses, and Theorem 8's setting."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,18 +13,18 @@ from core.martirank.sampled import bound_noise_rate
 from core.metrics import auc
 
 
-def flip(y, rate, seed):
+def flip(y: np.ndarray, rate: float, seed: int) -> np.ndarray:
     return np.where(np.random.default_rng(seed).random(len(y)) < rate, 1 - y, y)
 
 
-def test_masses_lose_their_noise():
+def test_masses_lose_their_noise() -> None:
     true = Mass(3.0, 7.0)
     noisy = Mass(0.7 * 3.0 + 0.3 * 7.0, 0.7 * 7.0 + 0.3 * 3.0)
     assert noisy.without_noise(0.3) == pytest.approx(true)
     assert Mass(1.0, 9.0).without_noise(0.2).positive == 0.0
 
 
-def test_the_coin_needs_correcting_under_noise():
+def test_the_coin_needs_correcting_under_noise() -> None:
     """A node with 10 % positives, η = .3, true p₊ = .4 and p₋ = 0: the plain coin is .459."""
     above, below = Mass(0.06, 0.0), Mass(0.04, 0.9)
     noise = 0.3
@@ -36,7 +38,7 @@ def test_the_coin_needs_correcting_under_noise():
     plain = split(*noisy)
     assert plain.rise_below == pytest.approx(0.459, abs=5e-4)
 
-    def advantage(sides):
+    def advantage(sides: Any) -> Any:
         falls = 0.6 * (1 - sides.rise_above) + 0.4 * (1 - sides.rise_below)
         rises = sides.rise_below  # all negatives are below
         return 0.5 - max(falls, rises)
@@ -47,7 +49,9 @@ def test_the_coin_needs_correcting_under_noise():
     assert advantage(corrected) == pytest.approx(0.5 - 0.4 / 1.4, abs=1e-12)
 
 
-def vote_with_coins(nodes, n_layers, X, draw):
+def vote_with_coins(
+    nodes: np.ndarray, n_layers: int, X: np.ndarray, draw: np.random.Generator
+) -> np.ndarray:
     """Toss the coins; give each row's vote: the label where it froze, else of its last position."""
     position = np.zeros(len(X), dtype=int)
     label = np.full(len(X), np.nan)
@@ -61,13 +65,13 @@ def vote_with_coins(nodes, n_layers, X, draw):
     return np.where(np.isnan(label), 2 * position >= n_layers, label)
 
 
-def test_theorem_8_with_its_coins_drawn():
+def test_theorem_8_with_its_coins_drawn() -> None:
     """Each layer has a fresh feature, independent given the class: AUC ½ + γ at every node."""
     gamma, epsilon, noise = 0.35, 0.3, 0.4
     n_layers = int(np.ceil(8 * np.log(1 / epsilon) / gamma**2))
     draw = np.random.default_rng(0)
 
-    def sample(n):
+    def sample(n: Any) -> Any:
         y = (draw.random(n) < 0.5).astype(int)
         agrees = draw.random((n, n_layers)) < 0.5 + gamma
         return np.where(agrees, y[:, None], 1 - y[:, None]).astype(float), y
@@ -82,7 +86,7 @@ def test_theorem_8_with_its_coins_drawn():
     assert (ranker.nodes_["feature"] >= 0).sum() > 20
 
 
-def test_nodes_freeze_by_the_share_that_reaches_them():
+def test_nodes_freeze_by_the_share_that_reaches_them() -> None:
     draw = np.random.default_rng(0)
     X = draw.normal(size=(2_000, 4))
     y = (X[:, 0] + X[:, 1] + 0.3 * draw.normal(size=2_000) > 0).astype(int)
@@ -97,7 +101,7 @@ def test_nodes_freeze_by_the_share_that_reaches_them():
     assert ((nodes["rise_below"] == 0.0) | (nodes["rise_below"] == 1.0))[nodes["frozen"]].all()
 
 
-def test_scores_of_frozen_rows_count_the_steps_that_are_left():
+def test_scores_of_frozen_rows_count_the_steps_that_are_left() -> None:
     X = np.array([[0.0], [0.0], [1.0], [1.0]] * 5)
     y = np.array([0, 0, 1, 1] * 5)
     ranker = SampledMartiRank(n_rounds=5, noise_rate=0.0, n_bags=2).fit(X, y)
@@ -105,7 +109,7 @@ def test_scores_of_frozen_rows_count_the_steps_that_are_left():
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.3])
-def test_the_noise_rate_is_guessed_within_its_range(noise):
+def test_the_noise_rate_is_guessed_within_its_range(noise: float) -> None:
     draw = np.random.default_rng(3)
     X = draw.normal(size=(4_000, 5))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)  # no overlap: what looks like noise is noise
@@ -119,7 +123,7 @@ def test_the_noise_rate_is_guessed_within_its_range(noise):
     assert ranker.class_prior_ == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_given_noise_rate_and_prior_are_taken():
+def test_a_given_noise_rate_and_prior_are_taken() -> None:
     draw = np.random.default_rng(0)
     X, y = draw.normal(size=(200, 3)), np.arange(200) % 2
     ranker = SampledMartiRank(n_rounds=3, noise_rate=0.2, class_prior=0.3, n_bags=1).fit(X, y)
@@ -128,7 +132,7 @@ def test_a_given_noise_rate_and_prior_are_taken():
     assert len(ranker.noise_rate_auc_) == 0
 
 
-def test_the_bound_is_the_purest_end():
+def test_the_bound_is_the_purest_end() -> None:
     scores = np.arange(1_000.0)
     positive = np.arange(1_000) >= 500
     positive[995] = False  # one of the hundred at the top
@@ -137,13 +141,13 @@ def test_the_bound_is_the_purest_end():
     assert 0.0 < bound.upper < 0.05
 
 
-def test_a_noise_rate_that_explains_all_of_a_label_is_refused():
+def test_a_noise_rate_that_explains_all_of_a_label_is_refused() -> None:
     X, y = np.arange(20.0)[:, None], (np.arange(20) < 3).astype(int)
     with pytest.raises(InvalidData, match=r"share of the rarer label.*\(0.15\), got 0.4"):
         SampledMartiRank(noise_rate=0.4).fit(X, y)
 
 
-def test_a_draw_without_a_class_but_for_noise_makes_no_nan():
+def test_a_draw_without_a_class_but_for_noise_makes_no_nan() -> None:
     draw = np.random.default_rng(0)
     X = draw.normal(size=(300, 2))
     y = (draw.random(300) < 0.25).astype(int)
@@ -151,7 +155,7 @@ def test_a_draw_without_a_class_but_for_noise_makes_no_nan():
     assert np.isfinite(ranker.decision_function(X)).all()
 
 
-def test_draws_depend_on_the_seed_alone():
+def test_draws_depend_on_the_seed_alone() -> None:
     draw = np.random.default_rng(0)
     X = draw.normal(size=(400, 3))
     y = (X[:, 0] > 0).astype(int)
@@ -162,7 +166,7 @@ def test_draws_depend_on_the_seed_alone():
     assert one.tobytes() == same.tobytes() != other.tobytes()
 
 
-def test_what_was_guessed_stays_with_the_artifact():
+def test_what_was_guessed_stays_with_the_artifact() -> None:
     draw = np.random.default_rng(0)
     X = draw.normal(size=(300, 3))
     ranker = SampledMartiRank(n_rounds=4, n_bags=2).fit(X, flip((X[:, 0] > 0).astype(int), 0.1, 1))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 
 @st.composite
-def rankings(draw, weighted=False, max_rows=12):
+def rankings(draw: Any, weighted: Any = False, max_rows: Any = 12) -> Any:
     """(y, scores, weights or None) with both classes and many ties; weights are small whole numbers."""
     n_positive = draw(st.integers(1, max_rows // 2))
     n_negative = draw(st.integers(1, max_rows // 2))
@@ -32,13 +33,17 @@ windows = (
 )
 
 
-def repeat_rows(y, scores, weights):
+def repeat_rows(
+    y: np.ndarray, scores: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The unweighted table that whole weights stand for."""
     copies = weights.astype(int)
     return np.repeat(y, copies), np.repeat(scores, copies)
 
 
-def pair_auc(y, scores, weights=None, tie=0.5):
+def pair_auc(
+    y: np.ndarray, scores: np.ndarray, weights: np.ndarray = None, tie: float = 0.5
+) -> float:
     weights = np.ones(len(y)) if weights is None else weights
     value = total = 0.0
     for i in np.flatnonzero(y == 1):
@@ -49,7 +54,7 @@ def pair_auc(y, scores, weights=None, tie=0.5):
     return value / total
 
 
-def empirical_pauc(y, scores, fpr_min, fpr_max):
+def empirical_pauc(y: np.ndarray, scores: np.ndarray, fpr_min: float, fpr_max: float) -> float:
     """Narasimhan & Agarwal, eq. 2, literally."""
     positives = scores[y == 1]
     negatives = sorted(scores[y == 0], reverse=True)
@@ -60,7 +65,9 @@ def empirical_pauc(y, scores, fpr_min, fpr_max):
     return hits / (len(positives) * (last - first))
 
 
-def roc_points(y, scores, weights=None):
+def roc_points(
+    y: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """FPR and TPR of every cut, from (0, 0), by counting the rows again for each."""
     weights = np.ones(len(y)) if weights is None else weights
     cuts = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
@@ -70,7 +77,9 @@ def roc_points(y, scores, weights=None):
     return np.array(fpr), np.array(tpr), np.array(cuts)
 
 
-def interpolated_pauc(y, scores, fpr_min, fpr_max, weights=None):
+def interpolated_pauc(
+    y: np.ndarray, scores: np.ndarray, fpr_min: float, fpr_max: float, weights: np.ndarray = None
+) -> float:
     """Area of the piecewise-linear curve, one segment at a time."""
     fpr, tpr, _ = roc_points(y, scores, weights)
     area = 0.0
@@ -82,13 +91,13 @@ def interpolated_pauc(y, scores, fpr_min, fpr_max, weights=None):
     return area / (fpr_max - fpr_min)
 
 
-def structural_components(y, scores):
+def structural_components(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """DeLong, DeLong & Clarke-Pearson (1988), eq. 4: of each positive and of each negative, over all pairs."""
     positives, negatives = scores[y == 1], scores[y == 0]
     psi = (positives[:, None] > negatives) + 0.5 * (positives[:, None] == negatives)
     return psi.mean(axis=1), psi.mean(axis=0)
 
 
-def delong_variance(y, scores):
+def delong_variance(y: np.ndarray, scores: np.ndarray) -> float:
     """DeLong, DeLong & Clarke-Pearson (1988), eqs. 4 to 6 for one curve, over all pairs."""
     return sum(v.var(ddof=1) / len(v) for v in structural_components(y, scores))

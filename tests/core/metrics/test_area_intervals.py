@@ -1,11 +1,11 @@
 """Intervals: DeLong over all pairs, coverage by simulation, the bootstrap, and the degenerate cases."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
-from pair_reference import delong_variance, rankings, windows
 from scipy.stats import norm
 
 from core.errors import InvalidParameter
@@ -18,20 +18,32 @@ from core.metrics import (
 )
 from core.metrics.groups import group_by_score
 from core.metrics.intervals import area_variance
+from tests.core.metrics.pair_reference import delong_variance, rankings, windows
 
 
-def variance(y, scores, window=(0.0, 1.0), weights=None):
+def variance(
+    y: np.ndarray,
+    scores: np.ndarray,
+    window: tuple[float, float] = (0.0, 1.0),
+    weights: None = None,
+) -> float | None:
     return area_variance(group_by_score(y, scores, weights), *window)
 
 
-def two_classes(rng, n_positive, n_negative, shift, digits=None):
+def two_classes(
+    rng: np.random.Generator,
+    n_positive: int,
+    n_negative: int,
+    shift: float,
+    digits: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     y = np.repeat([1, 0], [n_positive, n_negative])
     scores = rng.normal(size=y.size) + shift * y
     return y, scores if digits is None else np.round(scores, digits)
 
 
 @given(rankings())
-def test_the_variance_is_delongs(ranking):
+def test_the_variance_is_delongs(ranking: tuple[np.ndarray, np.ndarray, None]) -> None:
     y, scores, _ = ranking
     if min(y.sum(), (1 - y).sum()) < 2:
         assert variance(y, scores) is None
@@ -39,14 +51,14 @@ def test_the_variance_is_delongs(ranking):
         assert variance(y, scores) == pytest.approx(delong_variance(y, scores), abs=1e-15)
 
 
-def test_delong_by_hand():
+def test_delong_by_hand() -> None:
     # psi has rows (1, 1, .5), (1, 0, 0): v10 = 5/6, 1/3 and v01 = 1, 1/2, 1/4.
     y, scores = np.array([1, 1, 0, 0, 0]), np.array([3.0, 1.5, 1.0, 2.0, 3.0])
     assert auc(y, scores) == pytest.approx(3.5 / 6)
     assert variance(y, scores) == pytest.approx((1 / 8) / 2 + (7 / 48) / 3)
 
 
-def test_published_example():
+def test_published_example() -> None:
     # Hanley & McNeil (1982), table I: 51 abnormal and 58 normal images, rated 1 to 5. Area .893; DeLong's standard
     # error .0307 and the symmetric interval (.833, .953) are those of Stata's manual (roctab, hanley.dta).
     abnormal, normal = [3, 2, 2, 11, 33], [33, 6, 6, 11, 2]
@@ -59,7 +71,7 @@ def test_published_example():
     assert auc_interval(y, ratings)[1:] == pytest.approx((0.8164, 0.9402), abs=1e-4)
 
 
-def test_the_interval_is_symmetric_on_the_logit_scale():
+def test_the_interval_is_symmetric_on_the_logit_scale() -> None:
     y, scores = two_classes(np.random.default_rng(0), 30, 40, 1.0)
     value, low, high = auc_interval(y, scores, 0.9)
     centre = math.log(value / (1 - value))
@@ -69,7 +81,9 @@ def test_the_interval_is_symmetric_on_the_logit_scale():
 
 
 @given(rankings(weighted=True), windows)
-def test_an_interval_holds_its_value_and_is_never_nothing(ranking, window):
+def test_an_interval_holds_its_value_and_is_never_nothing(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     y, scores, weights = ranking
     for interval, value in (
         (auc_interval(y, scores, sample_weight=weights), auc(y, scores, weights)),
@@ -84,7 +98,9 @@ def test_an_interval_holds_its_value_and_is_never_nothing(ranking, window):
 
 
 @given(rankings(weighted=True), windows)
-def test_weights_are_shares_not_counts(ranking, window):
+def test_weights_are_shares_not_counts(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     y, scores, weights = ranking
     once = partial_auc_interval(y, scores, *window, sample_weight=weights)
     thrice = partial_auc_interval(y, scores, *window, sample_weight=3 * weights)
@@ -94,7 +110,7 @@ def test_weights_are_shares_not_counts(ranking, window):
 # --- where the sample cannot show its variance ----------------------------------------------------
 
 
-def test_a_perfect_ranking_gets_wilsons_interval_for_the_smaller_class():
+def test_a_perfect_ranking_gets_wilsons_interval_for_the_smaller_class() -> None:
     y = np.repeat([1, 0], [50, 90])
     interval = auc_interval(y, y.astype(float))
     assert interval == wilson_interval(1.0, 50)
@@ -102,13 +118,13 @@ def test_a_perfect_ranking_gets_wilsons_interval_for_the_smaller_class():
     assert auc_interval(y, -y.astype(float)) == wilson_interval(0.0, 50)
 
 
-def test_a_window_counts_its_own_share_of_the_negatives():
+def test_a_window_counts_its_own_share_of_the_negatives() -> None:
     y = np.repeat([1, 0], [50, 100])
     assert partial_auc_interval(y, y.astype(float), 0, 0.2) == wilson_interval(1.0, 20)
 
 
 @pytest.mark.parametrize("lone", [0, 1])
-def test_one_row_of_a_class_shows_no_variance(lone):
+def test_one_row_of_a_class_shows_no_variance(lone: int) -> None:
     y = np.full(20, 1 - lone)
     y[7] = lone
     scores = np.arange(20.0)
@@ -117,12 +133,12 @@ def test_one_row_of_a_class_shows_no_variance(lone):
     assert interval.high - interval.low > 0.7
 
 
-def test_constant_scores_show_no_variance():
+def test_constant_scores_show_no_variance() -> None:
     y = np.repeat([1, 0], [10, 30])
     assert auc_interval(y, np.zeros(40)) == wilson_interval(0.5, 10)
 
 
-def test_a_class_whose_weight_is_one_rows_counts_as_one_row():
+def test_a_class_whose_weight_is_one_rows_counts_as_one_row() -> None:
     y, scores = two_classes(np.random.default_rng(3), 5, 40, 1.0)
     weights = np.ones(45)
     weights[0] = 1e20
@@ -133,7 +149,7 @@ def test_a_class_whose_weight_is_one_rows_counts_as_one_row():
 # --- coverage -------------------------------------------------------------------------------------
 
 
-def true_area(shift, window, digits=None):
+def true_area(shift: float, window: tuple[float, float], digits: int | None = None) -> float:
     """Population value of the interpolated partial AUC of N(shift, 1) against N(0, 1), rounded scores or not."""
     step = 1e-3 if digits is None else 10.0**-digits
     edges = (np.arange(round(10 / step), round(-8 / step), -1) - 0.5) * step
@@ -146,7 +162,9 @@ def true_area(shift, window, digits=None):
 @pytest.mark.parametrize("digits", [None, 0])
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.2), (0.1, 0.3)])
 @pytest.mark.parametrize("level", [0.95, 0.8])
-def test_the_analytic_interval_covers_as_often_as_it_says(digits, window, level):
+def test_the_analytic_interval_covers_as_often_as_it_says(
+    digits: int | None, window: tuple[float, float], level: float
+) -> None:
     rng = np.random.default_rng(20)
     truth, n_trials = true_area(1.2, window, digits), 800
     covered = 0
@@ -162,7 +180,9 @@ def test_the_analytic_interval_covers_as_often_as_it_says(digits, window, level)
 @pytest.mark.parametrize(
     ("n_positive", "n_negative", "n_trials"), [(12, 18, 800), (3_000, 7_000, 200)]
 )
-def test_it_does_so_for_few_rows_and_for_many(n_positive, n_negative, n_trials):
+def test_it_does_so_for_few_rows_and_for_many(
+    n_positive: int, n_negative: int, n_trials: int
+) -> None:
     rng = np.random.default_rng(22)
     windows, covered = [(0.0, 1.0), (0.0, 0.3)], np.zeros(2)
     truth = [true_area(1.2, window) for window in windows]
@@ -175,7 +195,7 @@ def test_it_does_so_for_few_rows_and_for_many(n_positive, n_negative, n_trials):
     assert covered / n_trials == pytest.approx(0.95, abs=allowed)
 
 
-def test_a_weighted_interval_covers_as_often_as_it_says():
+def test_a_weighted_interval_covers_as_often_as_it_says() -> None:
     rng = np.random.default_rng(21)
     truth, n_trials = true_area(1.2, (0.0, 0.3)), 800
     covered = 0
@@ -195,7 +215,9 @@ def test_a_weighted_interval_covers_as_often_as_it_says():
 @pytest.mark.parametrize("digits", [None, 0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.2), (0.05, 0.3)])
-def test_the_bootstrap_agrees_with_the_analytic_interval(digits, weighted, window):
+def test_the_bootstrap_agrees_with_the_analytic_interval(
+    digits: int | None, weighted: bool, window: tuple[float, float]
+) -> None:
     rng = np.random.default_rng(5)
     y, scores = two_classes(rng, 400, 900, 1.2, digits)
     weights = rng.random(y.size) + 0.5 if weighted else None
@@ -209,7 +231,7 @@ def test_the_bootstrap_agrees_with_the_analytic_interval(digits, weighted, windo
     assert bootstrap.high == pytest.approx(analytic.high, abs=0.15 * width)
 
 
-def test_the_bootstrap_of_a_perfect_ranking_is_no_point():
+def test_the_bootstrap_of_a_perfect_ranking_is_no_point() -> None:
     y = np.repeat([1, 0], [20, 40])
     interval = partial_auc_interval(y, y.astype(float), method="bootstrap", n_bootstrap=20)
     assert interval == wilson_interval(1.0, 20)
@@ -219,14 +241,14 @@ def test_the_bootstrap_of_a_perfect_ranking_is_no_point():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_wilson_solves_its_equation(share):
+def test_wilson_solves_its_equation(share: float) -> None:
     value, low, high = wilson_interval(share, 10, 0.9)
     assert value == share
     for end in {low, high} - {share}:
         assert abs(share - end) == pytest.approx(norm.ppf(0.95) * math.sqrt(end * (1 - end) / 10))
 
 
-def test_wilson_published_example():
+def test_wilson_published_example() -> None:
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998), table I, method 3.
     assert wilson_interval(81 / 263, 263)[1:] == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert wilson_interval(0.0, 20)[1:] == pytest.approx((0.0, 0.1611), abs=5e-5)
@@ -237,7 +259,7 @@ def test_wilson_published_example():
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, float("nan"), "0.95", True, None])
-def test_a_level_lies_strictly_between_0_and_1(level):
+def test_a_level_lies_strictly_between_0_and_1(level: Any) -> None:
     for call in (
         lambda: auc_interval([0, 1], [0, 1], level),
         lambda: partial_auc_interval([0, 1], [0, 1], level=level),
@@ -250,6 +272,6 @@ def test_a_level_lies_strictly_between_0_and_1(level):
 @pytest.mark.parametrize(
     ("value", "n"), [(-0.1, 5), (1.1, 5), (float("nan"), 5), (0.5, 0), (0.5, math.inf)]
 )
-def test_wilson_refuses_what_is_no_share_of_trials(value, n):
+def test_wilson_refuses_what_is_no_share_of_trials(value: float, n: float) -> None:
     with pytest.raises(InvalidParameter, match="must"):
         wilson_interval(value, n)

@@ -1,17 +1,11 @@
 """AUC, misranks and both partial AUCs against their definitions over all pairs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pair_reference import (
-    empirical_pauc,
-    interpolated_pauc,
-    pair_auc,
-    rankings,
-    repeat_rows,
-    windows,
-)
 from sklearn.metrics import roc_auc_score
 
 from core.errors import InvalidParameter
@@ -27,12 +21,22 @@ from core.metrics import (
     window_counts,
 )
 from core.metrics.groups import group_by_score
+from tests.core.metrics.pair_reference import (
+    empirical_pauc,
+    interpolated_pauc,
+    pair_auc,
+    rankings,
+    repeat_rows,
+    windows,
+)
 
 LADDER = np.array([1, 0, 1, 0, 1, 0]), np.array([3.0, 3, 2, 2, 1, 1])
 
 
 @given(rankings())
-def test_rows_without_weights_are_grouped_as_rows_of_weight_1(ranking):
+def test_rows_without_weights_are_grouped_as_rows_of_weight_1(
+    ranking: tuple[np.ndarray, np.ndarray, None],
+) -> None:
     y, scores, _ = ranking
     scores = np.where(scores == 0, -0.0, scores)
     merged, ordered = (group_by_score(y, scores, weight) for weight in (None, np.ones(len(y))))
@@ -45,7 +49,9 @@ def test_rows_without_weights_are_grouped_as_rows_of_weight_1(ranking):
 
 
 @given(rankings(weighted=True))
-def test_auc_and_misranks_over_all_pairs(ranking):
+def test_auc_and_misranks_over_all_pairs(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, scores, weights = ranking
     assert auc(y, scores, weights) == pytest.approx(pair_auc(y, scores, weights), abs=1e-15)
     misranks = 1 - pair_auc(y, scores, weights, tie=0)
@@ -55,7 +61,12 @@ def test_auc_and_misranks_over_all_pairs(ranking):
 @given(
     rankings(weighted=True), windows, st.sampled_from(["interpolated", "empirical"]), st.booleans()
 )
-def test_a_weight_counts_as_so_many_rows(ranking, window, definition, standardize):
+def test_a_weight_counts_as_so_many_rows(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+    window: tuple[float, float],
+    definition: str,
+    standardize: bool,
+) -> None:
     y, scores, weights = ranking
     repeated = repeat_rows(y, scores, weights)
     assert auc(y, scores, weights) == auc(*repeated)
@@ -68,21 +79,27 @@ def test_a_weight_counts_as_so_many_rows(ranking, window, definition, standardiz
 
 
 @given(rankings(weighted=True), windows)
-def test_interpolated_partial_auc_segment_by_segment(ranking, window):
+def test_interpolated_partial_auc_segment_by_segment(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     y, scores, weights = ranking
     value = partial_auc(y, scores, *window, sample_weight=weights)
     assert value == pytest.approx(interpolated_pauc(y, scores, *window, weights), abs=1e-13)
 
 
 @given(rankings(), windows)
-def test_empirical_partial_auc_is_equation_2(ranking, window):
+def test_empirical_partial_auc_is_equation_2(
+    ranking: tuple[np.ndarray, np.ndarray, None], window: tuple[float, float]
+) -> None:
     y, scores, _ = ranking
     value = partial_auc(y, scores, *window, definition="empirical")
     assert value == pytest.approx(empirical_pauc(y, scores, *window), abs=1e-15)
 
 
 @given(rankings(weighted=True), windows, st.sampled_from([1.0, 1 / np.pi]))
-def test_a_curve_knows_the_empirical_partial_auc(ranking, window, unit):
+def test_a_curve_knows_the_empirical_partial_auc(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float], unit: float
+) -> None:
     y, scores, weights = ranking
     summary = summarise(y, scores, weights * unit)
     expected = partial_auc(y, scores, *window, definition="empirical", sample_weight=weights * unit)
@@ -91,7 +108,9 @@ def test_a_curve_knows_the_empirical_partial_auc(ranking, window, unit):
 
 
 @given(rankings(weighted=True), windows)
-def test_fractional_weights_take_the_boundary_row_in_part(ranking, window):
+def test_fractional_weights_take_the_boundary_row_in_part(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     # With fractions of rows the window's ends are masses: many small copies come to the same in the limit.
     y, scores, weights = ranking
     fine = 10_000
@@ -100,7 +119,7 @@ def test_fractional_weights_take_the_boundary_row_in_part(ranking, window):
     assert part == pytest.approx(many, abs=1e-3)
 
 
-def test_figure_2_of_narasimhan_and_agarwal():
+def test_figure_2_of_narasimhan_and_agarwal() -> None:
     y = np.array([1] * 4 + [0] * 5)
     first = np.array([9.1, 6.8, 6.1, 5.7, 8.5, 8.1, 4.2, 3.6, 2.3])
     second = np.array([9.9, 8.7, 3.3, 2.1, 7.6, 5.3, 4.9, 4.4, 0.8])
@@ -112,7 +131,7 @@ def test_figure_2_of_narasimhan_and_agarwal():
 
 @pytest.mark.parametrize("digits", [None, 1])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_equals_scikit_learn(digits, weighted):
+def test_equals_scikit_learn(digits: int | None, weighted: bool) -> None:
     rng = np.random.default_rng(3)
     y = (rng.random(700) < 0.2).astype(int)
     scores = rng.normal(size=700) + y
@@ -129,7 +148,10 @@ def test_equals_scikit_learn(digits, weighted):
 @example(
     (np.array([1, 1, 1, 0, 0]), np.array([0.0, 0, 0, 0, 1]), np.array([1, 1, 1, 1, 2])), (0, 1)
 )
-def test_the_curve_alone_gives_the_same_areas(ranking, window):
+def test_the_curve_alone_gives_the_same_areas(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+    window: tuple[int, int] | tuple[float, float],
+) -> None:
     y, scores, weights = ranking
     curve = roc_curve(y, scores, weights)
     assert curve.area() == pytest.approx(auc(y, scores, weights), abs=1e-14)
@@ -154,7 +176,9 @@ def test_the_curve_alone_gives_the_same_areas(ranking, window):
         (7, (1e-05, 1.0), (0, 7)),
     ],
 )
-def test_window_counts_are_exact_decimals(n, window, expected):
+def test_window_counts_are_exact_decimals(
+    n: int, window: tuple[float, float], expected: tuple[int, int]
+) -> None:
     assert window_counts(n, *window) == expected
 
 
@@ -172,7 +196,7 @@ def test_window_counts_are_exact_decimals(n, window, expected):
         ((0.0, None), "fpr_max must be a number"),
     ],
 )
-def test_a_window_that_is_none_is_refused(window, message):
+def test_a_window_that_is_none_is_refused(window: Any, message: str) -> None:
     for call in (
         lambda: partial_auc(*LADDER, *window),
         lambda: roc_curve(*LADDER).partial_area(*window),
@@ -182,7 +206,7 @@ def test_a_window_that_is_none_is_refused(window, message):
             call()
 
 
-def test_an_unknown_definition_is_refused():
+def test_an_unknown_definition_is_refused() -> None:
     with pytest.raises(InvalidParameter, match=r"definition must be one of .*, got 'mean'"):
         partial_auc(*LADDER, definition="mean")
 
@@ -190,12 +214,12 @@ def test_an_unknown_definition_is_refused():
 # --- windows of false positives per image ----------------------------------------------------------
 
 
-def test_the_papers_factor():
+def test_the_papers_factor() -> None:
     low, high = froc_window(0.2, 0.3, 6848, 101_671)
     assert (low, high) == pytest.approx((0.2 * 6848 / 101_671, 0.3 * 6848 / 101_671))
 
 
-def test_the_area_is_that_under_the_froc_curve():
+def test_the_area_is_that_under_the_froc_curve() -> None:
     rng = np.random.default_rng(0)
     positive, negative = rng.normal(1, 1, 30), rng.normal(0, 1, 100)
     images = 20
@@ -223,6 +247,6 @@ def test_the_area_is_that_under_the_froc_curve():
         ((-0.1, 0.2, 10, 100), "fpr_min must lie in"),
     ],
 )
-def test_bad_rates(given, message):
+def test_bad_rates(given: tuple[float, float, int, int], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         froc_window(*given)

@@ -1,11 +1,11 @@
 """The bootstrap: Philox's published words, samples against sorting them anew, units, and threads."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from pair_reference import interpolated_pauc, rankings, windows
 from scipy.stats import chisquare
 
 from core.errors import InvalidParameter
@@ -13,6 +13,7 @@ from core.metrics import compare, partial_auc_interval
 from core.metrics.bootstrap import draw_areas, philox
 from core.metrics.groups import check_rows
 from core.metrics.intervals import bootstrap_areas, estimate_areas
+from tests.core.metrics.pair_reference import interpolated_pauc, rankings, windows
 from tests.core.threads import on_one_thread_and_on_all
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
@@ -30,7 +31,9 @@ WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
         ),
     ],
 )
-def test_philox_gives_its_published_words(key, counter, words):
+def test_philox_gives_its_published_words(
+    key: tuple[int, int], counter: tuple[int, int, int, int], words: str
+) -> None:
     # Random123's known answers for philox4x32-10.
     found = np.empty(4, dtype=np.uint64)
     low, high = counter[0] + (counter[1] << 32), counter[2] + (counter[3] << 32)
@@ -38,12 +41,13 @@ def test_philox_gives_its_published_words(key, counter, words):
     assert " ".join(f"{word:08x}" for word in found) == words
 
 
-def draws_of(seed, replicate, sizes):
+def draws_of(seed: int, replicate: int, sizes: list[int]) -> list[list[int]]:
     """The indices drawn in each stratum, from the generator's words one by one."""
     key = np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
-    words, block, drawn = [], 0, []
+    words: list[Any] = []
+    block, drawn = 0, []
     for size in sizes:
-        indices = []
+        indices: list[int] = []
         while len(indices) < size:
             if not words:
                 four = np.empty(4, dtype=np.uint64)
@@ -58,7 +62,9 @@ def draws_of(seed, replicate, sizes):
 
 @settings(max_examples=40)
 @given(rankings(weighted=True), windows)
-def test_a_sample_is_its_rows_sorted_anew(ranking, window):
+def test_a_sample_is_its_rows_sorted_anew(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     y, scores, weights = ranking
     rows = check_rows(y, {"scores": scores, "other": scores[::-1]}, weights)
     found = draw_areas(rows, [window, (0.0, 1.0)], 3, 7)
@@ -73,7 +79,7 @@ def test_a_sample_is_its_rows_sorted_anew(ranking, window):
                 assert found[replicate, k, j] == pytest.approx(expected)
 
 
-def test_every_unit_is_as_likely_as_any_other():
+def test_every_unit_is_as_likely_as_any_other() -> None:
     # Scorer k puts negative k alone above the positive: the area says how often it was drawn.
     y = np.array([1, 0, 0, 0, 0, 0])
     rows = check_rows(y, {f"s{k}": np.where(np.arange(6) == k + 1, 9.0, y) for k in range(5)})
@@ -89,7 +95,9 @@ def test_every_unit_is_as_likely_as_any_other():
     )
 
 
-def two_scorers(n=600, size=1, seed=0):
+def two_scorers(
+    n: int = 600, size: int = 1, seed: int = 0
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     rng = np.random.default_rng(seed)
     unit = np.repeat(np.arange(n // size), size)
     y = (rng.random(n) < 0.3).astype(int)
@@ -97,7 +105,7 @@ def two_scorers(n=600, size=1, seed=0):
     return y, [np.round(shared + rng.normal(size=n), 1) for _ in range(2)], unit
 
 
-def test_the_same_bits_whatever_the_threads_and_however_many_samples():
+def test_the_same_bits_whatever_the_threads_and_however_many_samples() -> None:
     y, scores, _ = two_scorers()
     rows = check_rows(y, {"a": scores[0], "b": scores[1]})
     found = on_one_thread_and_on_all(lambda: draw_areas(rows, WINDOWS, 500, 3))
@@ -108,7 +116,7 @@ def test_the_same_bits_whatever_the_threads_and_however_many_samples():
 
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_covariance_is_the_analytic_one(size, weighted):
+def test_the_covariance_is_the_analytic_one(size: int, weighted: bool) -> None:
     y, scores, unit = two_scorers(size=size)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, y.size) if weighted else None
     rows = check_rows(y, {"a": scores[0], "b": scores[1]}, weight, unit if size > 1 else None)
@@ -122,7 +130,7 @@ def test_the_covariance_is_the_analytic_one(size, weighted):
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_comparisons_agree_with_the_analytic_ones(size):
+def test_comparisons_agree_with_the_analytic_ones(size: int) -> None:
     y, scores, unit = two_scorers(size=size)
     options = {"group": unit if size > 1 else None}
     drawn = compare(y, scores, WINDOWS, method="bootstrap", n_bootstrap=2000, **options)
@@ -148,6 +156,6 @@ def test_comparisons_agree_with_the_analytic_ones(size):
         ({"random_state": -1}, "random_state must be at least 0, got -1"),
     ],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         compare([0, 1], [[0, 1], [1, 0]], **options)

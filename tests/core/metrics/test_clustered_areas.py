@@ -4,17 +4,24 @@ import math
 
 import numpy as np
 import pytest
-from pair_reference import structural_components
 from scipy.stats import norm, t
 
 from core.metrics import auc_interval, compare, compare_auc, partial_auc_interval
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
+from tests.core.metrics.pair_reference import structural_components
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
 
-def clustered(rng, n_units, size, shares=0.5, share_positive=0.4, n_scorers=1):
+def clustered(
+    rng: np.random.Generator,
+    n_units: int,
+    size: int,
+    shares: float = 0.5,
+    share_positive: float = 0.4,
+    n_scorers: int = 1,
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """Binormal rows of units that share half of their variance; rows of both classes in a unit."""
     unit = np.repeat(np.arange(n_units), size)
     y = (rng.random(unit.size) < share_positive).astype(int)
@@ -26,12 +33,18 @@ def clustered(rng, n_units, size, shares=0.5, share_positive=0.4, n_scorers=1):
     return y, scores, unit
 
 
-def variance(y, scores, unit, window=(0.0, 1.0), weight=None):
+def variance(
+    y: np.ndarray,
+    scores: np.ndarray,
+    unit: np.ndarray | None,
+    window: tuple[float, float] = (0.0, 1.0),
+    weight: np.ndarray | None = None,
+) -> float:
     rows = check_rows(y, {"scores": scores}, weight, unit)
     return estimate_areas(rows, [window]).variance(0, 0)
 
 
-def test_the_variance_is_obuchowskis():
+def test_the_variance_is_obuchowskis() -> None:
     # Two positives and three negatives in each unit, so that each of her factors is I / (I - 1).
     rng = np.random.default_rng(0)
     n_units, y = 9, np.tile([1, 1, 0, 0, 0], 9)
@@ -54,7 +67,7 @@ def test_the_variance_is_obuchowskis():
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_each_row_a_unit_is_the_variance_of_rows(window):
+def test_each_row_a_unit_is_the_variance_of_rows(window: tuple[float, float]) -> None:
     y, (scores,), _ = clustered(np.random.default_rng(1), 60, 3)
     weight = np.random.default_rng(2).uniform(0.5, 2.0, y.size)
     alone = variance(y, scores, None, window, weight)
@@ -62,14 +75,15 @@ def test_each_row_a_unit_is_the_variance_of_rows(window):
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_copies_of_a_row_in_its_unit_prove_nothing_more(window):
+def test_copies_of_a_row_in_its_unit_prove_nothing_more(window: tuple[float, float]) -> None:
     y, (scores,), unit = clustered(np.random.default_rng(3), 30, 3)
     once = partial_auc_interval(y, scores, *window, group=unit)
-    thrice = partial_auc_interval(*np.tile([y, scores], 3), *window, group=np.tile(unit, 3))
+    rows = np.tile([y, scores], 3)
+    thrice = partial_auc_interval(rows[0], rows[1], *window, group=np.tile(unit, 3))
     np.testing.assert_allclose(thrice, once)
 
 
-def test_the_names_of_units_and_the_order_of_rows_do_not_matter():
+def test_the_names_of_units_and_the_order_of_rows_do_not_matter() -> None:
     y, scores, unit = clustered(np.random.default_rng(4), 30, 3, n_scorers=2)
     named = np.array([f"patient {(7 * u) % 31}" for u in unit])
     mixed = np.random.default_rng(5).permutation(y.size)
@@ -81,14 +95,14 @@ def test_the_names_of_units_and_the_order_of_rows_do_not_matter():
         assert here.differences[0].p_value == pytest.approx(there.differences[0].p_value)
 
 
-def test_one_unit_of_a_class_shows_no_variance():
+def test_one_unit_of_a_class_shows_no_variance() -> None:
     y, scores, _ = clustered(np.random.default_rng(6), 10, 4, n_scorers=2)
     found = compare_auc(y, scores, group=np.where(y == 1, 0, np.arange(y.size)))
     assert found.windows[0].values[0][2] - found.windows[0].values[0][1] > 0.5
     assert found.windows[0].differences[0].p_value > 0.3
 
 
-def test_more_contrasts_than_units_leave_holms_least():
+def test_more_contrasts_than_units_leave_holms_least() -> None:
     y, scores, unit = clustered(np.random.default_rng(7), 4, 12, n_scorers=6)
     found = compare(y, scores, WINDOWS, group=unit)
     adjusted = [d.adjusted_p_value for window in found.windows for d in window.differences]
@@ -96,7 +110,7 @@ def test_more_contrasts_than_units_leave_holms_least():
 
 
 @pytest.mark.parametrize("n_units", [12, 60])
-def test_clustered_intervals_and_tests_hold_their_level(n_units):
+def test_clustered_intervals_and_tests_hold_their_level(n_units: int) -> None:
     rng = np.random.default_rng(8)
     window, n_trials = (0.0, 0.3), 300
     covered = different = 0

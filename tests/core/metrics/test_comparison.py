@@ -2,12 +2,12 @@
 
 import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pair_reference import rankings, structural_components, windows
 from scipy.stats import f, norm, rankdata
 
 from core.errors import InvalidData, InvalidParameter
@@ -20,11 +20,14 @@ from core.metrics import (
     partial_auc_interval,
 )
 from core.metrics.comparison import holm, one_sided_table
+from tests.core.metrics.pair_reference import rankings, structural_components, windows
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
 
-def make_rows(n=300, k=3, seed=0, gain=(1.0, 1.2, 0.6)):
+def make_rows(
+    n: int = 300, k: int = 3, seed: int = 0, gain: tuple[float, float, float] = (1.0, 1.2, 0.6)
+) -> tuple[np.ndarray, list[np.ndarray], np.random.Generator]:
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.3).astype(int)
     shared = rng.normal(size=n)
@@ -32,17 +35,17 @@ def make_rows(n=300, k=3, seed=0, gain=(1.0, 1.2, 0.6)):
     return y, scores, rng
 
 
-def naive_delong(y, scores):
+def naive_delong(y: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Areas and covariance of DeLong, DeLong & Clarke-Pearson (1988), eqs. 3 to 6, over all pairs."""
     parts = [structural_components(y, column) for column in scores]
     areas = np.array([of_positives.mean() for of_positives, _ in parts])
-    covariance = 0.0
+    covariance = np.zeros((len(scores), len(scores)))
     for of_class in zip(*parts, strict=True):
         covariance = covariance + np.cov(np.array(of_class)) / len(of_class[0])
     return areas, covariance
 
 
-def test_differences_of_aucs_are_delongs():
+def test_differences_of_aucs_are_delongs() -> None:
     y, scores, _ = make_rows()
     areas, covariance = naive_delong(y, scores)
     found = compare_auc(y, scores, level=0.9).windows[0]
@@ -62,7 +65,9 @@ def test_differences_of_aucs_are_delongs():
 
 
 @given(rankings(), st.randoms(use_true_random=False))
-def test_any_pair_is_delongs_or_says_that_there_is_no_variance(ranking, random):
+def test_any_pair_is_delongs_or_says_that_there_is_no_variance(
+    ranking: tuple[np.ndarray, np.ndarray, None], random: Any
+) -> None:
     y, one, _ = ranking
     other = np.array(random.sample(one.tolist(), len(one)))
     found = compare_auc(y, [one, other]).windows[0]
@@ -80,7 +85,9 @@ def test_any_pair_is_delongs_or_says_that_there_is_no_variance(ranking, random):
 
 
 @given(rankings(weighted=True), windows)
-def test_values_are_the_intervals_of_each_alone(ranking, window):
+def test_values_are_the_intervals_of_each_alone(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     y, scores, weights = ranking
     found = compare_partial_auc(y, [scores, scores[::-1]], *window, sample_weight=weights)
     for interval, column in zip(found.windows[0].values, (scores, scores[::-1]), strict=True):
@@ -88,11 +95,11 @@ def test_values_are_the_intervals_of_each_alone(ranking, window):
         np.testing.assert_allclose(interval, alone, atol=1e-7)
 
 
-def test_several_windows_are_each_window_by_itself_and_adjusted_together():
+def test_several_windows_are_each_window_by_itself_and_adjusted_together() -> None:
     y, scores, rng = make_rows()
     weight = rng.uniform(0.5, 2.0, len(y))
     all_at_once = compare(y, scores, WINDOWS, sample_weight=weight, names=["a", "b", "c"])
-    p_values = []
+    p_values: list[float] = []
     for window, found in zip(WINDOWS, all_at_once.windows, strict=True):
         alone = compare_partial_auc(
             y, scores, *window, sample_weight=weight, names=["a", "b", "c"], adjust="none"
@@ -111,7 +118,7 @@ def test_several_windows_are_each_window_by_itself_and_adjusted_together():
     assert all_at_once.n_tests == 9
 
 
-def test_holm_is_rs():
+def test_holm_is_rs() -> None:
     # p.adjust(c(.01, .04, .03, .005), "holm")
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
     np.testing.assert_array_equal(holm(np.array([[0.9, 0.8]])), [[1.0, 1.0]])
@@ -120,7 +127,7 @@ def test_holm_is_rs():
 # --- dependent contrasts --------------------------------------------------------------------------
 
 
-def test_an_equal_scorer_takes_nothing_from_the_joint_test():
+def test_an_equal_scorer_takes_nothing_from_the_joint_test() -> None:
     y, scores, _ = make_rows()
     two = compare_auc(y, scores[:2])
     three = compare_auc(y, [scores[0], scores[1], 3.0 * scores[1] + 1.0])
@@ -128,7 +135,7 @@ def test_an_equal_scorer_takes_nothing_from_the_joint_test():
     assert three.windows[0].differences[2].p_value == 1.0
 
 
-def test_a_window_made_up_of_others_takes_nothing_from_the_joint_test():
+def test_a_window_made_up_of_others_takes_nothing_from_the_joint_test() -> None:
     y, scores, _ = make_rows()
     halves = compare(y, scores, [(0.0, 0.5), (0.5, 1.0)])
     nested = compare(y, scores, [(0.0, 0.5), (0.5, 1.0), (0.0, 1.0)])
@@ -138,7 +145,7 @@ def test_a_window_made_up_of_others_takes_nothing_from_the_joint_test():
 # --- no variance ----------------------------------------------------------------------------------
 
 
-def test_equal_scorers_differ_by_nothing_and_the_interval_says_how_little_that_proves():
+def test_equal_scorers_differ_by_nothing_and_the_interval_says_how_little_that_proves() -> None:
     y, scores, _ = make_rows()
     found = compare_auc(y, [scores[0], scores[0]])
     difference = found.windows[0].differences[0]
@@ -149,7 +156,7 @@ def test_equal_scorers_differ_by_nothing_and_the_interval_says_how_little_that_p
     assert difference.low == pytest.approx(-difference.high)
 
 
-def test_two_perfect_rankings_are_not_told_apart():
+def test_two_perfect_rankings_are_not_told_apart() -> None:
     y = np.repeat([1, 0], [50, 90])
     found = compare_auc(y, [y + 0.0, y + 0.1 * np.arange(140)[::-1] / 140])
     difference = found.windows[0].differences[0]
@@ -157,7 +164,7 @@ def test_two_perfect_rankings_are_not_told_apart():
     assert difference.high == pytest.approx(1.0 - auc_interval(y, y + 0.0).low)
 
 
-def test_perfect_against_constant_and_reversed():
+def test_perfect_against_constant_and_reversed() -> None:
     y = np.repeat([1, 0], [20, 30])
     found = compare_auc(y, [y + 0.0, 0.0 * y, -1.0 * y], adjust="none")
     first, whole, last = found.windows[0].differences
@@ -171,11 +178,11 @@ def test_perfect_against_constant_and_reversed():
 
 
 @pytest.mark.parametrize("favoured", range(21))
-def test_without_variance_the_interval_is_tangos(favoured):
+def test_without_variance_the_interval_is_tangos(favoured: int) -> None:
     # n pairs, `favoured` one way, none the other: the ends solve the score equation, q found by search.
     n, d, z = 20, favoured / 20, norm.ppf(0.975)
 
-    def score(delta):
+    def score(delta: Any) -> Any:
         q = np.linspace(max(0.0, -delta), (1.0 - delta) / 2.0, 200_001)[1:-1]
         fit = favoured * np.log(q + delta) + (n - favoured) * np.log1p(-2 * q - delta)
         best = q[np.argmax(fit)]
@@ -188,7 +195,7 @@ def test_without_variance_the_interval_is_tangos(favoured):
 
 
 @pytest.mark.parametrize("lone", [0, 1])
-def test_one_row_of_a_class_tells_nothing_apart(lone):
+def test_one_row_of_a_class_tells_nothing_apart(lone: int) -> None:
     y = np.full(20, 1 - lone)
     y[7] = lone
     rng = np.random.default_rng(0)
@@ -204,7 +211,7 @@ def test_one_row_of_a_class_tells_nothing_apart(lone):
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_under_the_null_hypothesis_p_values_are_uniform(window):
+def test_under_the_null_hypothesis_p_values_are_uniform(window: tuple[float, float]) -> None:
     p_values, joint = [], []
     for seed in range(400):
         y, scores, _ = make_rows(n=200, seed=seed, gain=(1.0, 1.0, 1.0))
@@ -216,7 +223,14 @@ def test_under_the_null_hypothesis_p_values_are_uniform(window):
         assert np.mean(values) == pytest.approx(0.5, abs=0.06)
 
 
-def permuted_differences(y, one, other, window, n_permutations, rng):
+def permuted_differences(
+    y: np.ndarray,
+    one: np.ndarray,
+    other: np.ndarray,
+    window: tuple[float, float],
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Differences of areas when either scorer may have given either rank to a row (Bandos, Rockette & Gur 2005)."""
     ranks = np.array([rankdata(one), rankdata(other)])
     areas = np.empty((n_permutations, 2))
@@ -229,7 +243,9 @@ def permuted_differences(y, one, other, window, n_permutations, rng):
 
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.3), (0.2, 0.6)])
 @pytest.mark.parametrize("gain", [0.0, 0.25])
-def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(window, gain):
+def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(
+    window: tuple[float, float], gain: float
+) -> None:
     rng = np.random.default_rng(3)
     y = np.repeat([1, 0], [150, 250])
     shared = y + rng.normal(size=y.size)
@@ -243,7 +259,7 @@ def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(window, gain
     assert share == pytest.approx(found.p_value, abs=0.08)
 
 
-def test_many_contrasts_on_few_rows_are_left_to_holm():
+def test_many_contrasts_on_few_rows_are_left_to_holm() -> None:
     # As chi-squared, Wald's statistic of these twelve contrasts calls the scorers different in every other sample.
     windows, different = [(0.0, 1.0), (0.0, 0.3), (0.2, 0.6)], 0
     for seed in range(200):
@@ -282,6 +298,8 @@ Y, ONE, TWO = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [1.0, 2.0, 3.0, 4.0]
         ([ONE, TWO], {"sample_weight": [1, 1, 1, -1]}, InvalidData, "sample_weight must be 0 or"),
     ],
 )
-def test_bad_input_is_refused_by_name(scores, options, error, message):
+def test_bad_input_is_refused_by_name(
+    scores: list[list[float]] | list[Any], options: Any, error: type[Any], message: str
+) -> None:
     with pytest.raises(error, match=message):
         compare(Y, scores, **options)

@@ -1,10 +1,10 @@
 """Folds judged each by itself: LeDell's influence curves over all pairs, repeats, groups, coverage, and bad input."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from pair_reference import structural_components
 from scipy.stats import norm
 
 from core.errors import InvalidData, InvalidParameter
@@ -15,11 +15,15 @@ from core.metrics import (
     partial_auc,
     partial_auc_interval,
 )
+from core.metrics.intervals import Interval
+from tests.core.metrics.pair_reference import structural_components
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
 
-def scored_in_folds(rng, n=300, n_folds=5, gain=1.2):
+def scored_in_folds(
+    rng: np.random.Generator, n: int = 300, n_folds: int = 5, gain: float = 1.2
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores whose scale is each fold's own."""
     y = (rng.random(n) < 0.3).astype(int)
     fold = rng.integers(0, n_folds, n)
@@ -27,13 +31,13 @@ def scored_in_folds(rng, n=300, n_folds=5, gain=1.2):
     return y, (rng.normal(size=n) + gain * y) * scale[fold] + shift[fold], fold
 
 
-def reach(interval):
+def reach(interval: Interval) -> float:
     """Distance of the ends on the logit scale."""
     low, high = (math.log(end / (1 - end)) for end in interval[1:])
     return high - low
 
 
-def test_one_fold_is_the_interval_of_its_rows():
+def test_one_fold_is_the_interval_of_its_rows() -> None:
     y, scores, _ = scored_in_folds(np.random.default_rng(0), n_folds=1)
     weight = np.random.default_rng(1).uniform(0.0, 2.0, y.size) // 0.5
     found = cross_validated_areas(y, scores, np.zeros(y.size), WINDOWS, sample_weight=weight)
@@ -46,14 +50,14 @@ def test_one_fold_is_the_interval_of_its_rows():
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_the_value_is_the_mean_of_the_folds(window):
+def test_the_value_is_the_mean_of_the_folds(window: tuple[float, float]) -> None:
     y, scores, fold = scored_in_folds(np.random.default_rng(2))
     (found,) = cross_validated_areas(y, scores, fold, [window])
     areas = [partial_auc(y[fold == f], scores[fold == f], *window) for f in range(5)]
     assert found.value == pytest.approx(np.mean(areas))
 
 
-def test_the_variance_is_ledells_over_all_pairs():
+def test_the_variance_is_ledells_over_all_pairs() -> None:
     y, scores, fold = scored_in_folds(np.random.default_rng(3))
     (found,) = cross_validated_areas(y, scores, fold)
     sums, spare = [], []
@@ -68,13 +72,15 @@ def test_the_variance_is_ledells_over_all_pairs():
     assert reach(found) == pytest.approx(expected)
 
 
-def test_repeating_the_same_folds_teaches_nothing():
+def test_repeating_the_same_folds_teaches_nothing() -> None:
     y, scores, fold = scored_in_folds(np.random.default_rng(4))
     once = cross_validated_areas(y, scores, fold, WINDOWS)
     repeat, row = np.repeat([0, 1, 2], y.size), np.tile(np.arange(y.size), 3)
     mixed = np.random.default_rng(5).permutation(row.size)
     thrice = cross_validated_areas(
-        *(np.tile(values, 3)[mixed] for values in (y, scores, fold)),
+        np.tile(y, 3)[mixed],
+        np.tile(scores, 3)[mixed],
+        np.tile(fold, 3)[mixed],
         WINDOWS,
         repeat=repeat[mixed],
         row=row[mixed],
@@ -82,7 +88,7 @@ def test_repeating_the_same_folds_teaches_nothing():
     np.testing.assert_allclose(thrice, once)
 
 
-def test_folds_may_have_any_names_and_an_entry_of_no_weight_is_none():
+def test_folds_may_have_any_names_and_an_entry_of_no_weight_is_none() -> None:
     y, scores, fold = scored_in_folds(np.random.default_rng(6), n=200)
     weight = np.where(np.arange(200) < 150, 1.0, 0.0)
     named = np.array(["one", "two", "three", "four", "five"])[fold]
@@ -91,7 +97,7 @@ def test_folds_may_have_any_names_and_an_entry_of_no_weight_is_none():
     np.testing.assert_allclose(found, plain)
 
 
-def test_a_fold_of_one_class_is_left_out():
+def test_a_fold_of_one_class_is_left_out() -> None:
     y, scores, fold = scored_in_folds(np.random.default_rng(7))
     kept = (fold != 2) | (y == 0)
     found = cross_validated_areas(y[kept], scores[kept], fold[kept], WINDOWS)
@@ -99,7 +105,7 @@ def test_a_fold_of_one_class_is_left_out():
     np.testing.assert_allclose(found, others)
 
 
-def test_perfect_folds_and_folds_of_one_positive_get_wilsons_interval():
+def test_perfect_folds_and_folds_of_one_positive_get_wilsons_interval() -> None:
     y, fold = np.tile([1, 0, 0, 0], 5), np.repeat(np.arange(5), 4)
     (perfect,) = cross_validated_areas(y, y + 10.0 * fold, fold)
     assert perfect == pytest.approx(partial_auc_interval(y, y + 0.0))
@@ -110,7 +116,7 @@ def test_perfect_folds_and_folds_of_one_positive_get_wilsons_interval():
 
 
 @pytest.mark.parametrize("n_repeats", [1, 7])
-def test_perfect_folds_have_an_area_of_exactly_1_however_many_they_are(n_repeats):
+def test_perfect_folds_have_an_area_of_exactly_1_however_many_they_are(n_repeats: int) -> None:
     for n_folds in (2, 3, 6, 10, 49):
         fold = np.tile(np.repeat(np.arange(n_folds), 4), n_repeats)
         y = np.tile([1, 1, 0, 0], n_folds * n_repeats)
@@ -121,7 +127,7 @@ def test_perfect_folds_have_an_area_of_exactly_1_however_many_they_are(n_repeats
         assert found.value == found.high == 1.0
 
 
-def test_groups_across_folds_and_repeats_are_summed():
+def test_groups_across_folds_and_repeats_are_summed() -> None:
     # Whole copies of a table, a fold each, of the same units: no more is known than from one.
     y, scores, _ = scored_in_folds(np.random.default_rng(9), n=120, n_folds=1)
     unit = np.arange(120) // 2
@@ -136,7 +142,9 @@ def test_groups_across_folds_and_repeats_are_summed():
 
 
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.3)])
-def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(window):
+def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(
+    window: tuple[float, float],
+) -> None:
     rng = np.random.default_rng(10)
     rates = np.linspace(1e-9, window[1], 3001)
     truth = np.trapezoid(norm.sf(norm.isf(rates) - 1.2), rates) / window[1]
@@ -156,7 +164,7 @@ def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(window):
     assert pooled / n_trials > 0.9  # what this is for: the pooled curve is another, and lower
 
 
-def test_small_tables_of_any_kind_get_an_answer_and_never_nan():
+def test_small_tables_of_any_kind_get_an_answer_and_never_nan() -> None:
     rng = np.random.default_rng(11)
     answered = 0
     for _ in range(150):
@@ -202,14 +210,16 @@ Y, SCORES, FOLD = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
         (FOLD, {"windows": []}, InvalidParameter, "at least one window"),
     ],
 )
-def test_bad_input_is_refused_by_name(fold, options, error, message):
+def test_bad_input_is_refused_by_name(
+    fold: list[int] | list[Any], options: Any, error: type[Any], message: str
+) -> None:
     with pytest.raises(error, match=message):
         cross_validated_areas(Y, SCORES, fold, **options)
     with pytest.raises(error, match=message):
         cross_validated_compare(Y, [SCORES, SCORES], fold, **options)
 
 
-def test_comparing_needs_two_scorers():
+def test_comparing_needs_two_scorers() -> None:
     with pytest.raises(InvalidParameter, match="at least two scorers, got 1"):
         cross_validated_compare(Y, [SCORES], FOLD)
     with pytest.raises(InvalidParameter, match="adjust must be one of"):

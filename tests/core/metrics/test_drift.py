@@ -9,7 +9,7 @@ from core.metrics import Interval, auc_interval, roc_curve, wilson_interval
 from core.metrics.comparison import ScoreSample, change, score_shift
 
 
-def test_shares_give_newcombe_s_intervals():
+def test_shares_give_newcombe_s_intervals() -> None:
     """Newcombe 1998, Table II, method 10, his examples (a) to (h)."""
     for successes, of, others, of_others, low, high in (
         (56, 70, 48, 80, 0.0524, 0.3339),
@@ -31,7 +31,7 @@ def test_shares_give_newcombe_s_intervals():
         assert (found.p_value < 0.05) == (not low <= 0 <= high)
 
 
-def test_symmetric_intervals_give_the_normal_test():
+def test_symmetric_intervals_give_the_normal_test() -> None:
     z = norm.ppf(0.95)
     before, after = (Interval(v, v - z * e, v + z * e) for v, e in ((0.8, 0.03), (0.7, 0.04)))
     found = change(before, after, 0.9)
@@ -42,7 +42,7 @@ def test_symmetric_intervals_give_the_normal_test():
     assert back == pytest.approx((-found.value, -found.high, -found.low, found.p_value))
 
 
-def test_nothing_and_certainty():
+def test_nothing_and_certainty() -> None:
     point = Interval(0.5, 0.5, 0.5)
     assert change(point, point) == (0.0, 0.0, 0.0, 1.0)
     assert change(point, Interval(0.75, 0.75, 0.75)) == (0.25, 0.25, 0.25, 0.0)
@@ -51,7 +51,7 @@ def test_nothing_and_certainty():
     assert change(one, one).p_value == 1.0
 
 
-def test_the_level_holds_where_nothing_has_changed():
+def test_the_level_holds_where_nothing_has_changed() -> None:
     rng = np.random.default_rng(1)
     p_values, wrong = [], []
     for _ in range(500):
@@ -70,7 +70,7 @@ def test_the_level_holds_where_nothing_has_changed():
 
 
 @pytest.mark.parametrize("digits", [0, 1, 9])
-def test_scores_against_scipy(digits):
+def test_scores_against_scipy(digits: int) -> None:
     rng = np.random.default_rng(digits)
     before, after = rng.normal(size=300).round(digits), rng.normal(0.3, 1.2, size=200).round(digits)
     samples = []
@@ -91,7 +91,7 @@ def test_scores_against_scipy(digits):
     assert same.higher == pytest.approx(0.5)
 
 
-def test_a_curve_s_points_where_only_the_other_class_moves_change_nothing():
+def test_a_curve_s_points_where_only_the_other_class_moves_change_nothing() -> None:
     y, scores = [1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]
     curve = roc_curve(y, scores)
     negatives = ScoreSample(curve.thresholds, curve.fpr, 2)
@@ -102,7 +102,7 @@ def test_a_curve_s_points_where_only_the_other_class_moves_change_nothing():
     assert score_shift(higher, negatives)[:2] == (1.0, 0.0)
 
 
-def test_refusals():
+def test_refusals() -> None:
     fine, inf = Interval(0.5, 0.4, 0.6), np.inf
     with pytest.raises(InvalidData, match="after must lie in its interval"):
         change(fine, Interval(0.5, 0.6, 0.7))

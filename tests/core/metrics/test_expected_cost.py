@@ -1,12 +1,13 @@
 """Costs of errors: the cheapest cut is the cheapest of all, and the intervals hold what they say."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pair_reference import rankings, roc_points
 from scipy.stats import norm
 
 from core.errors import InvalidParameter
@@ -18,13 +19,19 @@ from core.metrics import (
     roc_curve,
     wilson_interval,
 )
+from tests.core.metrics.pair_reference import rankings, roc_points
 
 prices = st.sampled_from([0.0, 1.0, 3.0, 50.0])
 shares = st.none() | st.floats(0.01, 0.99)
 
 
 @given(rankings(), prices, prices, shares)
-def test_no_cut_costs_less(ranking, false_positive, false_negative, prevalence):
+def test_no_cut_costs_less(
+    ranking: tuple[np.ndarray, np.ndarray, None],
+    false_positive: float,
+    false_negative: float,
+    prevalence: float | None,
+) -> None:
     if false_positive == false_negative == 0.0:
         false_positive = 1.0
     y, scores, _ = ranking
@@ -46,7 +53,7 @@ def test_no_cut_costs_less(ranking, false_positive, false_negative, prevalence):
     assert point.threshold_low <= point.threshold <= point.threshold_high
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     # 4 of 10 positives and 1 of 20 negatives above the cut, prevalence 1/3, a miss five times as dear.
     y = np.repeat([1, 0, 1, 0], [4, 1, 6, 19])
     scores = np.repeat([1.0, 0.0], [5, 25])
@@ -62,7 +69,7 @@ def test_by_hand():
     assert operating_point(y, scores, costs=Costs(1, 0)).threshold == math.inf
 
 
-def test_a_prevalence_of_ones_own_moves_precision_and_lift():
+def test_a_prevalence_of_ones_own_moves_precision_and_lift() -> None:
     y = np.repeat([1, 0, 1, 0], [40, 10, 10, 90])
     scores = np.repeat([1.0, 0.0], [50, 100])
     own = operating_point(y, scores, threshold=1.0)
@@ -86,13 +93,13 @@ def test_a_prevalence_of_ones_own_moves_precision_and_lift():
 
 
 @pytest.mark.parametrize(("n_positive", "n_negative"), [(40, 60), (300, 700)])
-def test_coverage(n_positive, n_negative):
+def test_coverage(n_positive: int, n_negative: int) -> None:
     """Of the least cost, of its threshold, of a rate's threshold, and of the precision at another prevalence."""
     rng = np.random.default_rng(n_negative)
     costs, share, repeats = Costs(1, 9), 0.1, 400
     grid = np.linspace(-3, 5, 4001)
 
-    def cost(threshold):
+    def cost(threshold: Any) -> Any:
         return 0.9 * norm.sf(threshold) + 0.9 * norm.cdf(threshold - 1.5)
 
     best = grid[np.argmin(cost(grid))]
@@ -114,7 +121,9 @@ def test_coverage(n_positive, n_negative):
 
 
 @given(rankings(weighted=True), st.sampled_from(["fpr", "tpr"]), st.sampled_from([0.0, 0.3, 1.0]))
-def test_at_a_rate_the_curve_is_told_too(ranking, by, rate):
+def test_at_a_rate_the_curve_is_told_too(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], by: str, rate: float
+) -> None:
     y, scores, weights = ranking
     point = operating_point(y, scores, sample_weight=weights, **{by: rate})
     told, silent = ("tpr_at_fpr", "fpr_at_tpr") if by == "fpr" else ("fpr_at_tpr", "tpr_at_fpr")
@@ -142,10 +151,10 @@ def test_at_a_rate_the_curve_is_told_too(ranking, by, rate):
         (lambda: point(fpr=0.1, costs=Costs(1, 1)), "at most one of .* got fpr, threshold"),
     ],
 )
-def test_bad_costs_are_refused(make, message):
+def test_bad_costs_are_refused(make: Callable[..., Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         make()
 
 
-def point(**options):
+def point(**options: Any) -> Any:
     return operating_point([0, 1], [0.0, 1.0], threshold=0.5, **options)

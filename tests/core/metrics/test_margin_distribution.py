@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pair_reference import rankings, repeat_rows
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import misrank_fraction, roc_curve
@@ -19,9 +19,12 @@ from core.metrics.margins import (
     margin_distribution,
     smooth_margin,
 )
+from tests.core.metrics.pair_reference import rankings, repeat_rows
 
 
-def pair_margins(y, scores, weights, l1_norm):
+def pair_margins(
+    y: np.ndarray, scores: np.ndarray, weights: np.ndarray, l1_norm: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Margin and weight of every pair, as a list."""
     weights = np.ones(len(y)) if weights is None else weights
     pairs = [(i, k) for i in np.flatnonzero(y == 1) for k in np.flatnonzero(y == 0)]
@@ -30,7 +33,9 @@ def pair_margins(y, scores, weights, l1_norm):
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]), st.integers(2, 40))
-def test_shares_of_pairs_within_a_margin(case, l1_norm, n_thetas):
+def test_shares_of_pairs_within_a_margin(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray], l1_norm: float, n_thetas: int
+) -> None:
     # Small whole scores and powers of two: every margin is exact, ties of margins too.
     y, scores, weights = case
     margins, pair_weights = pair_margins(y, scores, weights, l1_norm)
@@ -48,7 +53,9 @@ def test_shares_of_pairs_within_a_margin(case, l1_norm, n_thetas):
 @given(
     rankings(weighted=True), st.integers(2, 6), st.floats(-8, 8).map(lambda theta: round(theta, 3))
 )
-def test_between_two_margins_the_share_is_never_too_small(case, n_thetas, theta):
+def test_between_two_margins_the_share_is_never_too_small(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray], n_thetas: int, theta: float
+) -> None:
     y, scores, weights = case
     margins, pair_weights = pair_margins(y, scores, weights, 1.0)
     spread = margin_distribution(roc_curve(y, scores, weights), 1.0, n_thetas)
@@ -61,7 +68,7 @@ def test_between_two_margins_the_share_is_never_too_small(case, n_thetas, theta)
 
 
 @given(rankings(weighted=True))
-def test_a_weight_stands_for_so_many_rows(case):
+def test_a_weight_stands_for_so_many_rows(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     y, scores, weights = case
     weighted = margin_distribution(roc_curve(y, scores, weights), 2.0)
     repeated = margin_distribution(roc_curve(*repeat_rows(y, scores, weights)), 2.0)
@@ -70,7 +77,9 @@ def test_a_weight_stands_for_so_many_rows(case):
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]), st.integers(2, 40))
-def test_a_list_of_all_pairs_says_the_same(case, l1_norm, n_thetas):
+def test_a_list_of_all_pairs_says_the_same(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray], l1_norm: float, n_thetas: int
+) -> None:
     y, scores, weights = case
     margins, pair_weights = pair_margins(y, scores, weights, l1_norm)
     listed = listed_margin_distribution(margins, pair_weights, n_thetas)
@@ -81,7 +90,7 @@ def test_a_list_of_all_pairs_says_the_same(case, l1_norm, n_thetas):
     assert log_loss == pytest.approx(log_pair_loss(y, scores, weights), abs=1e-12)
 
 
-def test_a_list_without_weights_counts_each_pair_once():
+def test_a_list_without_weights_counts_each_pair_once() -> None:
     spread = listed_margin_distribution([0.5, -0.5, 0.5, 1.0], n_thetas=2)
     assert spread.thetas.tolist() == [-0.5, 0.0, 1.0]
     assert spread.fractions.tolist() == [0.25, 0.25, 1.0]
@@ -89,13 +98,15 @@ def test_a_list_without_weights_counts_each_pair_once():
 
 
 @pytest.mark.parametrize("margins", [[], [math.nan], [math.inf, 0.0]])
-def test_margins_that_are_none_are_refused(margins):
+def test_margins_that_are_none_are_refused(margins: list[Any] | list[float]) -> None:
     with pytest.raises(InvalidData, match="margins must be finite, and at least one"):
         listed_margin_distribution(margins)
 
 
 @given(rankings(weighted=True))
-def test_the_log_of_the_loss_is_a_sum_over_pairs(case):
+def test_the_log_of_the_loss_is_a_sum_over_pairs(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, scores, weights = case
     margins, pair_weights = pair_margins(y, scores, weights, 1.0)
     total = (pair_weights / pair_weights.min() * np.exp(-margins)).sum()
@@ -103,7 +114,9 @@ def test_the_log_of_the_loss_is_a_sum_over_pairs(case):
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]))
-def test_the_smooth_margin_is_below_the_margin(case, l1_norm):
+def test_the_smooth_margin_is_below_the_margin(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray], l1_norm: float
+) -> None:
     # Eq. 6; where one pair is all there is they meet.
     y, scores, weights = case
     smooth = smooth_margin(log_pair_loss(y, scores, weights), l1_norm)
@@ -113,7 +126,7 @@ def test_the_smooth_margin_is_below_the_margin(case, l1_norm):
     assert least - smooth <= math.log(16 * n_pairs) / l1_norm + 1e-12  # weights are at most 4
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     # Positives at 3, 2 and negatives at 1, 0: margins 3, 2, 2, 1, with ‖λ‖₁ = 4.
     curve = roc_curve([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0])
     spread = margin_distribution(curve, 4.0, n_thetas=3)
@@ -124,7 +137,7 @@ def test_by_hand():
     assert smooth_margin(log_loss, 4.0) == pytest.approx(-log_loss / 4)
 
 
-def test_scores_far_from_zero_neither_overflow_nor_vanish():
+def test_scores_far_from_zero_neither_overflow_nor_vanish() -> None:
     assert log_pair_loss([1, 0], [1e6, 0.0]) == -1e6
     assert log_pair_loss([1, 0], [-1e6, 0.0]) == 1e6
     spread = margin_distribution(roc_curve([1, 0], [1e300, 1e300 - 1e290]), 1e-5)
@@ -132,7 +145,7 @@ def test_scores_far_from_zero_neither_overflow_nor_vanish():
 
 
 @pytest.mark.parametrize("l1_norm", [0.0, -1.0, math.inf, math.nan])
-def test_a_norm_that_is_none_is_refused(l1_norm):
+def test_a_norm_that_is_none_is_refused(l1_norm: float) -> None:
     curve = roc_curve([1, 0], [1.0, 0.0])
     with pytest.raises(InvalidParameter, match="l1_norm must be finite and above 0, got"):
         margin_distribution(curve, l1_norm)
@@ -140,7 +153,7 @@ def test_a_norm_that_is_none_is_refused(l1_norm):
         smooth_margin(0.0, l1_norm)
 
 
-def test_other_bad_input_is_refused():
+def test_other_bad_input_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="n_thetas must be at least 2, got 1"):
         margin_distribution(roc_curve([1, 0], [1.0, 0.0]), 1.0, n_thetas=1)
     with pytest.raises(InvalidData, match="scores must be finite, got nan at index 1"):

@@ -1,5 +1,8 @@
 """Every metric passes one door: what it lets in, and what it refuses by name."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,7 +67,13 @@ METRICS = {
     ],
 )
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_bad_input_is_refused_by_name(metric, y, scores, weights, message):
+def test_bad_input_is_refused_by_name(
+    metric: Callable[..., Any],
+    y: Any,
+    scores: Any,
+    weights: list[int] | list[Any] | None,
+    message: str,
+) -> None:
     with pytest.raises(InvalidData, match=message):
         metric(y, scores, weights)
 
@@ -80,18 +89,18 @@ def test_bad_input_is_refused_by_name(metric, y, scores, weights, message):
         np.array([0, 1, 0, 1], np.uint8),
     ],
 )
-def test_any_two_ordered_labels_will_do_and_the_greater_is_positive(y):
+def test_any_two_ordered_labels_will_do_and_the_greater_is_positive(y: Any) -> None:
     assert auc(y, SCORES) == auc(Y, SCORES) == 1.0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
-def test_any_real_dtype_of_scores_will_do(dtype):
+def test_any_real_dtype_of_scores_will_do(dtype: str) -> None:
     scores = np.array([0, 1, 0, 1]).astype(dtype)
     assert auc(Y, scores) == 1.0
 
 
 @pytest.mark.parametrize("scale", [1e-80, 1e80])
-def test_the_scale_of_the_weights_does_not_matter(scale):
+def test_the_scale_of_the_weights_does_not_matter(scale: float) -> None:
     rng = np.random.default_rng(0)
     y, scores, weights = rng.integers(0, 2, 60), rng.normal(size=60), rng.random(60) + 0.5
     small, large = (summarise(y, scores, w) for w in (weights, weights * scale))
@@ -99,7 +108,7 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
     np.testing.assert_allclose(large.partial_aucs[0].interval, small.partial_aucs[0].interval)
 
 
-def test_input_is_left_as_it_was():
+def test_input_is_left_as_it_was() -> None:
     y, scores, weights = np.array(Y), np.array(SCORES), np.array([1.0, 0.0, 2.0, 3.0])
     before = y.copy(), scores.copy(), weights.copy()
     summarise(y, scores, weights)

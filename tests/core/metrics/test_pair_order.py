@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +23,14 @@ from core.metrics import (
 )
 
 
-def bipartite(y):
+def bipartite(y: np.ndarray) -> np.ndarray:
     """All pairs of a positive and a negative."""
     positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
     return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
 
 
 @st.composite
-def listed_pairs(draw):
+def listed_pairs(draw: Any) -> Any:
     """A few items with few scores, and pairs with repetitions, cycles, contradictions and weights of 0."""
     n = draw(st.integers(2, 7))
     scores = draw(st.lists(st.integers(-2, 2).map(float), min_size=n, max_size=n))
@@ -42,7 +43,9 @@ def listed_pairs(draw):
 
 
 @given(listed=listed_pairs())
-def test_every_figure_is_what_its_definition_says(listed):
+def test_every_figure_is_what_its_definition_says(
+    listed: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     scores, pairs, weight = listed
     outcome = [(scores[i] > scores[k]) + 0.5 * (scores[i] == scores[k]) for i, k in pairs]
     total = weight.sum()
@@ -72,7 +75,9 @@ def test_every_figure_is_what_its_definition_says(listed):
 
 
 @given(listed=listed_pairs())
-def test_the_interval_is_that_of_all_pairs_of_pairs_that_share_an_item(listed):
+def test_the_interval_is_that_of_all_pairs_of_pairs_that_share_an_item(
+    listed: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     scores, pairs, weight = listed
     keep = weight > 0
     pairs, weight = pairs[keep], weight[keep]
@@ -97,7 +102,7 @@ def test_the_interval_is_that_of_all_pairs_of_pairs_that_share_an_item(listed):
         assert bound == pytest.approx(1 / (1 + math.exp(-at)), rel=1e-9, abs=1e-12)
 
 
-def test_over_all_pairs_of_two_classes_it_is_the_auc():
+def test_over_all_pairs_of_two_classes_it_is_the_auc() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
     scores = np.round(rng.normal(size=300) + y, 1)
@@ -116,7 +121,7 @@ def test_over_all_pairs_of_two_classes_it_is_the_auc():
     assert ours.high == pytest.approx(delong.high, abs=0.003)
 
 
-def test_pairs_that_share_nothing_are_worth_their_number():
+def test_pairs_that_share_nothing_are_worth_their_number() -> None:
     pairs = np.arange(40).reshape(20, 2)
     scores = np.tile([1.0, 0.0], 20)
     assert pair_order_interval(scores, pairs) == wilson_interval(1.0, 20)
@@ -124,13 +129,13 @@ def test_pairs_that_share_nothing_are_worth_their_number():
     assert summarise_pairs(scores, pairs).effective_pairs == pytest.approx(20)
 
 
-def test_pairs_that_all_share_an_item_are_worth_one():
+def test_pairs_that_all_share_an_item_are_worth_one() -> None:
     pairs = [(0, k) for k in range(1, 50)]
     scores = np.r_[0.0, np.repeat([1.0, -1.0], [10, 39])]
     assert pair_order_interval(scores, pairs) == pytest.approx(wilson_interval(39 / 49, 1.0))
 
 
-def test_weights_are_shares():
+def test_weights_are_shares() -> None:
     rng = np.random.default_rng(1)
     scores, pairs = rng.normal(size=9), [(0, 1), (1, 2), (3, 4), (5, 6), (7, 8), (8, 0)]
     weight = np.arange(1.0, 7.0)
@@ -140,12 +145,12 @@ def test_weights_are_shares():
 
 
 @pytest.mark.parametrize("design", ["sparse", "dense", "bipartite"])
-def test_the_interval_covers(design):
+def test_the_interval_covers(design: str) -> None:
     """Items with latent worth, scores that see it dimly; the truth is the share over many items."""
     rng = np.random.default_rng(7)
     n = 60
 
-    def draw(size):
+    def draw(size: Any) -> Any:
         worth = rng.normal(size=size)
         return worth, worth + rng.normal(size=size)
 
@@ -172,7 +177,7 @@ def test_the_interval_covers(design):
     assert 0.91 <= covered / 400 <= 0.99
 
 
-def test_bad_input_is_named():
+def test_bad_input_is_named() -> None:
     scores = [0.0, 1.0, 2.0]
     good = [(0, 1)]
     for pairs, weight, words in [

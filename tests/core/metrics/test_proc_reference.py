@@ -20,7 +20,7 @@ WINDOW = (0.1, 0.3)
 
 
 @pytest.fixture(scope="module")
-def vectors():
+def vectors() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     i = np.arange(240)
     y = ((37 * i) % 100 < 35).astype(int)
     fine = (7919 * i + 13) % 1009 / 100 + 4 * y
@@ -28,7 +28,9 @@ def vectors():
     return y, fine, tied
 
 
-def test_areas_variances_and_delongs_test_are_procs(vectors):
+def test_areas_variances_and_delongs_test_are_procs(
+    vectors: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, fine, tied = vectors
     areas = estimate_areas(check_rows(y, {"fine": fine, "tied": tied}), [(0.0, 1.0)])
     parts = areas.influence[:, 0]
@@ -51,7 +53,7 @@ def test_areas_variances_and_delongs_test_are_procs(vectors):
         assert value == pytest.approx(RECORDED[name], rel=1e-10), name
 
 
-def test_partial_areas_are_procs(vectors):
+def test_partial_areas_are_procs(vectors: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     y, fine, tied = vectors
     width = WINDOW[1] - WINDOW[0]
     for name, scores in (("fine", fine), ("tied", tied)):
@@ -61,7 +63,9 @@ def test_partial_areas_are_procs(vectors):
     assert corrected == pytest.approx(RECORDED["fine_corrected"], rel=1e-12)
 
 
-def test_bootstraps_over_a_window_agree_with_procs(vectors):
+def test_bootstraps_over_a_window_agree_with_procs(
+    vectors: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, fine, tied = vectors
     low, high = RECORDED["pauc_low"] / 0.2, RECORDED["pauc_high"] / 0.2
     drawn = partial_auc_interval(y, fine, *WINDOW, method="bootstrap", n_bootstrap=4000)
@@ -73,7 +77,9 @@ def test_bootstraps_over_a_window_agree_with_procs(vectors):
         assert z == pytest.approx(RECORDED["pauc_z"], rel=0.1)
 
 
-def test_a_window_has_an_interval_of_its_own(vectors):
+def test_a_window_has_an_interval_of_its_own(
+    vectors: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     # pROC gives the interval of the whole AUC for a window that was not set on the curve itself.
     y, fine, _ = vectors
     value, low, _ = auc_interval(y, fine)
@@ -83,7 +89,7 @@ def test_a_window_has_an_interval_of_its_own(vectors):
     assert partial_auc_interval(y, fine, *WINDOW).high < RECORDED["ignored_low"]
 
 
-def test_proc_says_here_what_was_recorded():
+def test_proc_says_here_what_was_recorded() -> None:
     rscript = shutil.which("Rscript")
     if rscript is None:
         pytest.skip("Rscript is not installed: pROC's recorded figures were used alone")

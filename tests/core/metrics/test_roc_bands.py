@@ -1,12 +1,12 @@
 """Confidence bands: what they cover in simulation, what they are by hand, and where they must not claim anything."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pair_reference import rankings
 from scipy.stats import norm
 
 from core.errors import InvalidParameter
@@ -20,13 +20,21 @@ from core.metrics import (
     tpr_at_fpr_interval,
     wilson_interval,
 )
+from tests.core.metrics.pair_reference import rankings
 
 RATES = np.array([0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 1.0])
 # Of 400 samples, coverage that a true level of 95 % falls short of once in ten thousand times.
 LEAST = 0.95 - 3.8 * math.sqrt(0.95 * 0.05 / 400)
 
 
-def binormal(rng, n_positive, n_negative, separation, spread, decimals=None):
+def binormal(
+    rng: np.random.Generator,
+    n_positive: int,
+    n_negative: int,
+    separation: float,
+    spread: float,
+    decimals: None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores of two normal classes: ROC(t) = Φ(separation/spread + Φ⁻¹(t)/spread)."""
     scores = np.concatenate(
         [separation + spread * rng.normal(size=n_positive), rng.normal(size=n_negative)]
@@ -36,7 +44,7 @@ def binormal(rng, n_positive, n_negative, separation, spread, decimals=None):
 
 
 @pytest.mark.parametrize(("n_positive", "n_negative"), [(30, 40), (60, 600), (800, 500)])
-def test_both_bands_cover_what_they_say(n_positive, n_negative):
+def test_both_bands_cover_what_they_say(n_positive: int, n_negative: int) -> None:
     rng = np.random.default_rng(n_positive)
     separation, spread = 1.5, 1.2
     grid = np.linspace(0.0, 1.0, 201)
@@ -50,7 +58,7 @@ def test_both_bands_cover_what_they_say(n_positive, n_negative):
         band = roc_band_on_curve(curve, totals, grid)
         covered += ((band.low <= truth) & (truth <= band.high))[asked]
         band = roc_band_on_curve(curve, totals, grid, kind="simultaneous")
-        whole += np.all((band.low <= truth + 1e-12) & (truth <= band.high + 1e-12))
+        whole += bool(np.all((band.low <= truth + 1e-12) & (truth <= band.high + 1e-12)))
         low, high = fpr_at_tpr_interval(curve, totals, 0.8)[1:]
         at_tpr += low <= wanted_fpr <= high
     assert (covered / 400 > LEAST).all(), covered
@@ -58,7 +66,7 @@ def test_both_bands_cover_what_they_say(n_positive, n_negative):
     assert whole / 400 > LEAST
 
 
-def test_the_threshold_has_a_variance_of_its_own():
+def test_the_threshold_has_a_variance_of_its_own() -> None:
     """Where the curve is steep, binomial intervals of the TPR alone would be far too short."""
     rng = np.random.default_rng(1)
     covered = alone = 0
@@ -75,7 +83,7 @@ def test_the_threshold_has_a_variance_of_its_own():
     assert alone / 300 < 0.4
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     steps = np.arange(101) / 100
     curve = RocCurve(steps, np.sqrt(steps), np.concatenate(([np.inf], 1 - steps[1:])))
     totals = ClassTotals.of_counts(100, 100)
@@ -92,12 +100,15 @@ def test_by_hand():
     np.testing.assert_allclose([band.low[0], band.high[0]], [foot - d, top + d])
     # The curve mirrored at the falling diagonal is its own with the classes exchanged.
     value, low, high = fpr_at_tpr_interval(curve, totals, 0.5)
-    assert (value, curve.tpr_at(value)) == (0.25, 0.5)
+    assert value == 0.25
+    assert curve.tpr_at(value) == 0.5
     assert low < 0.25 < high
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 0.95, 0.999]))
-def test_a_band_is_ordered_holds_the_curve_and_widens_with_the_level(ranking, level):
+def test_a_band_is_ordered_holds_the_curve_and_widens_with_the_level(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], level: float
+) -> None:
     y, scores, weights = ranking
     heights = roc_curve(y, scores, weights).tpr_at(RATES)
     bands = {
@@ -114,7 +125,9 @@ def test_a_band_is_ordered_holds_the_curve_and_widens_with_the_level(ranking, le
 
 
 @given(rankings(weighted=True), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
-def test_exchanging_the_classes_exchanges_the_questions(ranking, rate):
+def test_exchanging_the_classes_exchanges_the_questions(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], rate: float
+) -> None:
     y, scores, weights = ranking
     curve = roc_curve(y, scores, weights)
     totals = ClassTotals(3.0, 4.0, 3.0, 4.0)
@@ -131,7 +144,7 @@ def test_exchanging_the_classes_exchanges_the_questions(ranking, rate):
         )
 
 
-def test_what_cannot_be_known_is_not_claimed():
+def test_what_cannot_be_known_is_not_claimed() -> None:
     y, scores = np.repeat([1, 0], 50), np.arange(100.0)[::-1]  # perfect
     band = roc_band(y, scores, [0.0, 0.01, 0.5])
     # Nobody has seen a threshold that 1 % of the negatives pass: they are 50.
@@ -158,6 +171,8 @@ def test_what_cannot_be_known_is_not_claimed():
         ([0.5], {"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
     ],
 )
-def test_bad_bands_are_refused(rates, options, message):
+def test_bad_bands_are_refused(
+    rates: list[float] | list[list[float]], options: Any, message: str
+) -> None:
     with pytest.raises(InvalidParameter, match=message):
         roc_band([0, 1], [0.0, 1.0], rates, **options)

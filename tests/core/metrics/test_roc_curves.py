@@ -1,17 +1,21 @@
 """The curve against counting every cut, scikit-learn, and itself after thinning."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pair_reference import rankings, repeat_rows, roc_points, windows
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import RocCurve, roc_curve, roc_hull
 from core.metrics.curve import GuideTable
+from tests.core.metrics.pair_reference import rankings, repeat_rows, roc_points, windows
 
 
-def random_ranking(n_rows, seed=0, digits=None):
+def random_ranking(
+    n_rows: int, seed: int = 0, digits: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = (rng.random(n_rows) < 0.3).astype(int)
     scores = rng.normal(size=n_rows) + y
@@ -19,7 +23,7 @@ def random_ranking(n_rows, seed=0, digits=None):
 
 
 @given(rankings())
-def test_points_are_the_rates_of_every_cut(ranking):
+def test_points_are_the_rates_of_every_cut(ranking: tuple[np.ndarray, np.ndarray, None]) -> None:
     y, scores, _ = ranking
     curve = roc_curve(y, scores)
     fpr, tpr, cuts = roc_points(y, scores)
@@ -29,7 +33,9 @@ def test_points_are_the_rates_of_every_cut(ranking):
 
 
 @given(rankings(weighted=True))
-def test_a_weight_counts_as_so_many_rows(ranking):
+def test_a_weight_counts_as_so_many_rows(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, scores, weights = ranking
     weighted, repeated = roc_curve(y, scores, weights), roc_curve(*repeat_rows(y, scores, weights))
     np.testing.assert_array_equal(weighted.fpr, repeated.fpr)
@@ -38,7 +44,7 @@ def test_a_weight_counts_as_so_many_rows(ranking):
 
 
 @given(rankings())
-def test_rows_of_weight_zero_are_not_there(ranking):
+def test_rows_of_weight_zero_are_not_there(ranking: tuple[np.ndarray, np.ndarray, None]) -> None:
     y, scores, _ = ranking
     weights = np.concatenate([np.ones(len(y)), [0.0, 0.0]])
     padded = roc_curve(np.append(y, [0, 1]), np.append(scores, [99.0, -99.0]), weights)
@@ -46,7 +52,9 @@ def test_rows_of_weight_zero_are_not_there(ranking):
 
 
 @given(rankings(weighted=True), windows)
-def test_dropping_collinear_points_leaves_the_line_and_no_straight_angle(ranking, window):
+def test_dropping_collinear_points_leaves_the_line_and_no_straight_angle(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
+) -> None:
     y, scores, weights = ranking
     full = roc_curve(y, scores, weights)
     short = roc_curve(y, scores, weights, drop_collinear=True)
@@ -55,7 +63,7 @@ def test_dropping_collinear_points_leaves_the_line_and_no_straight_angle(ranking
     assert np.all(np.abs(dx[:-1] * dy[1:] - dx[1:] * dy[:-1]) > 1e-6)
 
 
-def test_dropping_collinear_points_never_loses_the_end():
+def test_dropping_collinear_points_never_loses_the_end() -> None:
     # The last rows weigh nothing next to the others: several points coincide with (1, 1).
     y, scores = [1, 0, 0, 0, 1], [5.0, 4.0, 3.0, 2.0, 1.0]
     for drop in (False, True):
@@ -64,7 +72,7 @@ def test_dropping_collinear_points_never_loses_the_end():
         assert curve.fpr.tolist() == [0.0, 0.0, 1.0]
 
 
-def test_a_tiny_window_keeps_its_digits():
+def test_a_tiny_window_keeps_its_digits() -> None:
     y, scores = random_ranking(100)
     curve = roc_curve(y, scores)
     middle = curve.fpr[40] + 1e-4
@@ -72,12 +80,12 @@ def test_a_tiny_window_keeps_its_digits():
     assert value == pytest.approx(float(curve.tpr_at(middle)), abs=1e-12)
 
 
-def test_height_is_interpolated_and_takes_the_top_of_a_step():
+def test_height_is_interpolated_and_takes_the_top_of_a_step() -> None:
     curve = RocCurve([0, 0, 0.5, 1], [0, 0.4, 0.4, 1], [np.inf, 3, 2, 1])
     np.testing.assert_allclose(curve.tpr_at([0, 0.25, 0.5, 0.75, 1]), [0.4, 0.4, 0.4, 0.7, 1])
 
 
-def test_height_refuses_what_is_no_rate():
+def test_height_refuses_what_is_no_rate() -> None:
     curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
     for rate in (-0.1, 1.1, np.nan):
         with pytest.raises(InvalidParameter, match=r"fpr must lie in \[0, 1\]"):
@@ -88,7 +96,9 @@ def test_height_refuses_what_is_no_rate():
 
 
 @given(rankings(weighted=True), st.floats(-5, 5) | st.integers(-4, 4).map(float))
-def test_locate_is_the_rates_of_the_cut_at_the_score(ranking, score):
+def test_locate_is_the_rates_of_the_cut_at_the_score(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], score: float
+) -> None:
     y, scores, weights = ranking
     curve = roc_curve(y, scores, weights)
     flagged = scores >= score
@@ -99,7 +109,7 @@ def test_locate_is_the_rates_of_the_cut_at_the_score(ranking, score):
     assert (located[0].tolist(), located[1].tolist()) == ([fpr, fpr], [tpr, tpr])
 
 
-def test_locate_takes_infinite_scores_and_any_shape():
+def test_locate_takes_infinite_scores_and_any_shape() -> None:
     y, scores = random_ranking(50)
     curve = roc_curve(y, scores)
     assert curve.locate_one(np.inf) == (0.0, 0.0)
@@ -109,7 +119,7 @@ def test_locate_takes_infinite_scores_and_any_shape():
     assert [type(rate) for rate in curve.locate_one(0.3)] == [float, float]
 
 
-def test_locate_refuses_nan():
+def test_locate_refuses_nan() -> None:
     curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
     with pytest.raises(InvalidData, match="NaN"):
         curve.locate([0.0, np.nan])
@@ -135,10 +145,12 @@ GUIDE_RNG = np.random.default_rng(0)
         np.r_[-np.inf, 1e9 + np.arange(300.0), 1e15],
     ],
 )
-def test_the_guided_search_finds_what_the_plain_one_finds(points):
+def test_the_guided_search_finds_what_the_plain_one_finds(points: np.ndarray) -> None:
     finite = points[np.isfinite(points)]
     near = np.concatenate([np.nextafter(finite, -np.inf), finite, np.nextafter(finite, np.inf)])
-    drawn = GUIDE_RNG.choice(finite, 500) * GUIDE_RNG.normal(1, 1e-3, 500) if len(finite) else []
+    drawn: Any = (
+        GUIDE_RNG.choice(finite, 500) * GUIDE_RNG.normal(1, 1e-3, 500) if len(finite) else []
+    )
     values = np.concatenate([near, drawn, [-np.inf, np.inf, 0.0, -0.0, 1e308, -1e308, 5e-324]])
     with np.errstate(over="ignore"):
         found = GuideTable.of(points).find(values)
@@ -148,7 +160,7 @@ def test_the_guided_search_finds_what_the_plain_one_finds(points):
 # --- hull -----------------------------------------------------------------------------------------
 
 
-def check_hull(curve, hull):
+def check_hull(curve: RocCurve, hull: RocCurve) -> None:
     slopes_x, slopes_y = np.diff(hull.fpr), np.diff(hull.tpr)
     turns = slopes_x[:-1] * slopes_y[1:] - slopes_x[1:] * slopes_y[:-1]
     assert np.all(turns < 0), "concave, with no straight angle"
@@ -160,7 +172,9 @@ def check_hull(curve, hull):
 
 
 @given(rankings(weighted=True))
-def test_hull_is_the_least_concave_curve_above(ranking):
+def test_hull_is_the_least_concave_curve_above(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, scores, weights = ranking
     curve, hull = roc_curve(y, scores, weights), roc_hull(y, scores, weights)
     check_hull(curve, hull)
@@ -176,13 +190,13 @@ def test_hull_is_the_least_concave_curve_above(ranking):
 
 
 @pytest.mark.parametrize("digits", [None, 2])
-def test_hull_of_many_points(digits):
+def test_hull_of_many_points(digits: int | None) -> None:
     y, scores = random_ranking(20_000, digits=digits)
     curve = roc_curve(y, scores)
     check_hull(curve, curve.hull())
 
 
-def test_hull_keeps_a_corner_made_of_two_points_closer_than_rounding():
+def test_hull_keeps_a_corner_made_of_two_points_closer_than_rounding() -> None:
     curve = RocCurve([0, 0, 1e-30, 1], [0, 0.5, 0.5, 1], [np.inf, 3, 2, 1])
     assert float(curve.hull().tpr_at(1e-20)) == pytest.approx(0.5)
 
@@ -191,7 +205,9 @@ def test_hull_keeps_a_corner_made_of_two_points_closer_than_rounding():
 
 
 @given(rankings(max_rows=40), st.integers(2, 40))
-def test_thinning_keeps_to_its_bound(ranking, max_points):
+def test_thinning_keeps_to_its_bound(
+    ranking: tuple[np.ndarray, np.ndarray, None], max_points: int
+) -> None:
     y, scores, _ = ranking
     curve = roc_curve(y, scores + np.arange(len(y)) / 100)
     check_thin(curve, max_points)
@@ -199,11 +215,11 @@ def test_thinning_keeps_to_its_bound(ranking, max_points):
 
 @pytest.mark.parametrize("max_points", [2, 3, 5, 20, 100, 1000])
 @pytest.mark.parametrize("digits", [None, 2])
-def test_thinning_a_long_curve_keeps_to_its_bound(max_points, digits):
+def test_thinning_a_long_curve_keeps_to_its_bound(max_points: int, digits: int | None) -> None:
     check_thin(roc_curve(*random_ranking(30_000, digits=digits)), max_points)
 
 
-def check_thin(curve, max_points):
+def check_thin(curve: RocCurve, max_points: int) -> None:
     thin = curve.thin(max_points)
     hull = curve.hull()
     assert len(thin) <= max_points
@@ -227,7 +243,7 @@ def check_thin(curve, max_points):
 
 
 @pytest.mark.parametrize("value", [1, 0, -3])
-def test_thinning_needs_two_points(value):
+def test_thinning_needs_two_points(value: int) -> None:
     with pytest.raises(InvalidParameter, match=f"max_points must be at least 2, got {value}"):
         RocCurve([0, 1], [0, 1], [np.inf, 0]).thin(value)
 
@@ -251,12 +267,12 @@ def test_thinning_needs_two_points(value):
         ([0, 0.5, 1], [0, 0.5, 1], [np.inf, np.nan, 0], "thresholds must fall"),
     ],
 )
-def test_a_broken_curve_is_refused(fpr, tpr, thresholds, message):
+def test_a_broken_curve_is_refused(fpr: Any, tpr: Any, thresholds: Any, message: str) -> None:
     with pytest.raises(InvalidData, match=message):
         RocCurve(np.array(fpr), np.array(tpr), np.array(thresholds))
 
 
-def test_a_curve_is_read_only_and_leaves_the_callers_arrays_alone():
+def test_a_curve_is_read_only_and_leaves_the_callers_arrays_alone() -> None:
     fpr = np.array([0.0, 1.0])
     curve = RocCurve(fpr, [0, 1], [np.inf, 0])
     with pytest.raises(ValueError, match="read-only"):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from pair_reference import pair_auc, rankings
 
 from core.metrics import (
     ClassTotals,
@@ -14,12 +13,13 @@ from core.metrics import (
     roc_curve,
     summarise,
 )
+from tests.core.metrics.pair_reference import pair_auc, rankings
 
 WINDOWS = [(0.0, 0.05), (0.1, 0.4)]
 
 
 @given(rankings(weighted=True))
-def test_each_part_is_the_single_metric(ranking):
+def test_each_part_is_the_single_metric(ranking: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     y, scores, weights = ranking
     summary = summarise(y, scores, weights, WINDOWS, 0.9)
     assert summary.auc == auc_interval(y, scores, 0.9, sample_weight=weights)
@@ -35,7 +35,9 @@ def test_each_part_is_the_single_metric(ranking):
 
 
 @given(rankings(weighted=True))
-def test_ties_are_the_difference_between_auc_and_misranks(ranking):
+def test_ties_are_the_difference_between_auc_and_misranks(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     y, scores, weights = ranking
     summary = summarise(y, scores, weights)
     tied = pair_auc(y, scores, weights, tie=1) - pair_auc(y, scores, weights, tie=0)
@@ -43,22 +45,23 @@ def test_ties_are_the_difference_between_auc_and_misranks(ranking):
     assert summary.auc.value == pytest.approx(1 - summary.misrank_fraction + summary.ties / 2)
 
 
-def test_counts_are_rows_that_carry_weight_and_totals_are_weights():
+def test_counts_are_rows_that_carry_weight_and_totals_are_weights() -> None:
     summary = summarise([1, 1, 0, 0, 0, 1], [6, 5, 4, 3, 2, 1], [1, 3, 2, 2, 2, 0])
     assert (summary.positives, summary.negatives) == (2, 3)
     assert summary.totals == ClassTotals(4.0, 6.0, 1.6, 3.0)
     assert summary.totals.prevalence == 0.4
 
 
-def test_rows_that_come_twice_in_one_group_tell_no_more_than_once():
+def test_rows_that_come_twice_in_one_group_tell_no_more_than_once() -> None:
     rng = np.random.default_rng(3)
     y, scores = np.repeat([1, 0], [30, 50]), rng.normal(size=80).round(1)
     scores[y == 1] += 1
     windows = [(0.0, 0.1), (0.3, 0.6)]
     once = summarise(y, scores, windows=windows, group=np.arange(80))
-    thrice = summarise(*(np.repeat(values, 3) for values in (y, scores)), windows=windows)
+    thrice = summarise(np.repeat(y, 3), np.repeat(scores, 3), windows=windows)
     together = summarise(
-        *(np.repeat(values, 3) for values in (y, scores)),
+        np.repeat(y, 3),
+        np.repeat(scores, 3),
         windows=windows,
         group=np.repeat(np.arange(80), 3),
     )

@@ -6,6 +6,7 @@ Most of this runs on a simulated clock with simulated rankers, whose worth, cost
 import json
 from dataclasses import replace
 from itertools import count
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -26,6 +27,8 @@ from core.selection import (
     run_plan,
 )
 from core.selection.candidates import LEAF_COUNTS, LOSSES, boosted, mutate, others
+from core.selection.planner import Searched
+from core.selection.trial import Trial
 
 FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"}
 RNG = np.random.default_rng(0)
@@ -42,27 +45,27 @@ class World:
 
     def __init__(
         self,
-        signal=lambda trial: 2.0,
-        n_rows=10_000,
-        price=1e-7,
-        fails=(),
-        learning=10.0,
-        n_held=N_HELD,
-    ):
+        signal: Any = lambda trial: 2.0,
+        n_rows: Any = 10_000,
+        price: Any = 1e-7,
+        fails: Any = (),
+        learning: Any = 10.0,
+        n_held: Any = N_HELD,
+    ) -> None:
         self.signal, self.n_rows, self.price, self.fails = signal, n_rows, price, fails
         self.y, self.shared = Y[:n_held], SHARED[:n_held]
         self.learning = learning  # rounds times rate after which trees have learnt all they can
         self.now = 0.0
 
-    def clock(self):
+    def clock(self) -> Any:
         return self.now
 
-    def a_round(self, algorithm, parameters, share):
+    def a_round(self, algorithm: Any, parameters: Any, share: Any) -> Any:
         slow = {"komori_eguchi_boost": 20, "treerank_forest": 50}
         size = (parameters.get("max_leaves", 8) + 20) / 50
         return self.price * share * self.n_rows * slow.get(algorithm, 1) * size
 
-    def fit(self, trial, callback):
+    def fit(self, trial: Any, callback: Any) -> Any:
         of = trial.parameters
         price = self.a_round(trial.algorithm, of, trial.rows)
         grown = "learning_rate" in of
@@ -98,11 +101,11 @@ class World:
             fitted=rounds,
         )
 
-    def run(self, planner):
+    def run(self, planner: Any) -> Any:
         held = [HeldOut(self.y)] * planner.n_splits * planner.n_repeats
         return run_plan(planner, held, self.fit, clock=self.clock)
 
-    def fit_all(self, chosen):
+    def fit_all(self, chosen: Any) -> None:
         """Pass the time of the fits on all rows."""
         for member in chosen.members:
             rounds = (
@@ -113,15 +116,17 @@ class World:
             self.now += rounds * self.a_round(member.algorithm, member.parameters, 1.25)
 
 
-def planner(budget=10.0, n_rows=12_500, n_rare=1250, **more):
+def planner(budget: float = 10.0, n_rows: int = 12_500, n_rare: int = 1250, **more: Any) -> Auto:
     return Auto(n_rows=n_rows, n_rare=n_rare, budget_seconds=budget, window=(0.0, 0.05), **more)
 
 
-def stage_of(trial):
+def stage_of(trial: Trial) -> str:
     return trial.label.split("/")[0]
 
 
-def full(tried, algorithms=("logitboost", "rankboost")):
+def full(
+    tried: list[TrialResult], algorithms: tuple[str, str] = ("logitboost", "rankboost")
+) -> list[TrialResult] | list[Any]:
     """The trials on all rows of boosted trees."""
     return [
         one
@@ -130,7 +135,7 @@ def full(tried, algorithms=("logitboost", "rankboost")):
     ]
 
 
-def test_the_portfolio_holds_every_family_with_its_window():
+def test_the_portfolio_holds_every_family_with_its_window() -> None:
     candidates = [*(boosted(loss, 31, 1000) for loss in LOSSES), *others((0.1, 0.2))]
     assert {c.algorithm for c in candidates} == FAMILIES
     assert len({c.name for c in candidates}) == len(candidates)
@@ -140,7 +145,7 @@ def test_the_portfolio_holds_every_family_with_its_window():
             assert (ranker.fpr_min, ranker.fpr_max) == (0.1, 0.2)
 
 
-def test_every_change_of_trees_is_one_that_can_be_fitted():
+def test_every_change_of_trees_is_one_that_can_be_fitted() -> None:
     candidate = boosted(next(iter(LOSSES)), 31, 10_000)
     seen = set()
     for k in range(300):
@@ -153,7 +158,7 @@ def test_every_change_of_trees_is_one_that_can_be_fitted():
     assert {leaves for _, leaves in seen} == set(LEAF_COUNTS)
 
 
-def test_trees_come_first_then_few_rows_of_the_others_and_more_leaves():
+def test_trees_come_first_then_few_rows_of_the_others_and_more_leaves() -> None:
     world = World()
     chosen, tried = world.run(planner(budget=60.0))
     stages = [stage_of(one.trial) for one in tried]
@@ -175,15 +180,17 @@ def test_trees_come_first_then_few_rows_of_the_others_and_more_leaves():
 @pytest.mark.parametrize("price", [1e-7, 1e-6, 1e-5])
 @pytest.mark.parametrize("budget", [0.5, 3.0, 20.0, 60.0])
 def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
-    budget, price, n_rare, at_once
-):
+    budget: float, price: float, n_rare: int, at_once: int
+) -> None:
     """The floor: where there is time to compare, the default trees are compared; where not, they are fitted."""
     auto = planner(budget, n_rare=n_rare, at_once=at_once)
     n_held = N_HELD // (auto.n_splits * auto.n_repeats)
     world = World(price=price, signal=lambda t: 2.0 + t.rows, n_held=n_held)
     lanes = [0.0]
 
-    def fit(trial, callback):  # of those that are asked for together some run at once
+    def fit(
+        trial: Any, callback: Any
+    ) -> Any:  # of those that are asked for together some run at once
         before = world.now
         one = world.fit(trial, callback)
         lanes.append(lanes[-1] + (world.now - before) / at_once)
@@ -205,10 +212,10 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
     assert lanes[-1] + world.now / at_once <= 1.1 * budget
 
 
-def test_a_search_that_is_ended_ends_with_the_best_it_has():
+def test_a_search_that_is_ended_ends_with_the_best_it_has() -> None:
     """Not with the quickest to fit, though no time is left."""
 
-    def signal(trial):
+    def signal(trial: Any) -> Any:
         leaves = trial.parameters.get("max_leaves", 2)
         return 0.3 * np.log2(leaves) if "learning_rate" in trial.parameters else 0.3
 
@@ -224,9 +231,9 @@ def test_a_search_that_is_ended_ends_with_the_best_it_has():
     assert isinstance(planner(60.0).next([], [HeldOut(Y)], float("inf")), Chosen)
 
 
-def test_leaves_are_searched_upwards_and_downwards():
-    def best_leaves(best):
-        def signal(trial):
+def test_leaves_are_searched_upwards_and_downwards() -> None:
+    def best_leaves(best: Any) -> Any:
+        def signal(trial: Any) -> Any:
             leaves = trial.parameters.get("max_leaves", 8)
             return (
                 3.0 - 0.4 * abs(np.log2(leaves / best))
@@ -242,11 +249,11 @@ def test_leaves_are_searched_upwards_and_downwards():
     assert best_leaves(1023) == 1023
 
 
-def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on():
-    def trees(trial):
+def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on() -> None:
+    def trees(trial: Any) -> Any:
         return 2.0 if "learning_rate" in trial.parameters else 0.5
 
-    def rate(budget):
+    def rate(budget: Any) -> Any:
         chosen, _ = World(trees, price=1e-6).run(planner(budget))
         return chosen.members[0].parameters["learning_rate"]
 
@@ -257,10 +264,10 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on():
     assert "still gained" in chosen.notes[-1]
 
 
-def test_what_none_beats_is_averaged_and_what_is_beaten_is_not():
+def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
     good = {"rankboost", "logitboost", "martirank"}
 
-    def signal(trial):
+    def signal(trial: Any) -> Any:
         return 2.0 if trial.algorithm in good else 0.5
 
     chosen, _ = World(signal).run(planner(60.0))
@@ -279,14 +286,14 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not():
     assert isinstance(make_ranker(chosen), RankAverage)
 
 
-def test_one_that_is_far_ahead_is_alone():
+def test_one_that_is_far_ahead_is_alone() -> None:
     chosen, _ = World(lambda t: 4.0 if t.algorithm == "martirank" else 1.0).run(planner(60.0))
     assert [member.algorithm for member in chosen.members] == ["martirank"]
     assert type(make_ranker(chosen)) is ALGORITHMS["martirank"]
     assert {row.algorithm for row in chosen.candidates} == FAMILIES
 
 
-def test_an_average_that_the_best_alone_beats_is_not_taken(monkeypatch):
+def test_an_average_that_the_best_alone_beats_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.selection.leaderboard.MOST_BEHIND", 100.0)  # whatever is worse stays
     monkeypatch.setattr("core.selection.leaderboard.Decision.weight", lambda decision, k: 1.0)
     chosen, _ = World(lambda t: 1.5 if t.algorithm == "martirank" else 0.8, price=1e-9).run(
@@ -297,7 +304,7 @@ def test_an_average_that_the_best_alone_beats_is_not_taken(monkeypatch):
     assert [row.algorithm for row in chosen.candidates if row.state == "chosen"] == ["martirank"]
 
 
-def test_few_rows_are_parted_into_folds_and_few_of_a_class_more_than_once():
+def test_few_rows_are_parted_into_folds_and_few_of_a_class_more_than_once() -> None:
     few = planner(10.0, n_rows=300, n_rare=120)
     assert (few.n_splits, few.n_repeats) == (5, 1)
     longer = planner(60.0, n_rows=300, n_rare=120)
@@ -311,7 +318,7 @@ def test_few_rows_are_parted_into_folds_and_few_of_a_class_more_than_once():
     assert len({trial.path for trial in first}) == 1  # all folds are judged after the same rounds
 
 
-def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error():
+def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error() -> None:
     chosen, _ = World(fails={"logitboost", "komori_eguchi_boost"}).run(planner(60.0))
     failed = {row.algorithm: row.reason for row in chosen.candidates if row.state == "failed"}
     assert failed == {"logitboost": "it breaks", "komori_eguchi_boost": "it breaks"}
@@ -319,7 +326,7 @@ def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error():
         World(fails={"all"}).run(planner(5.0))
 
 
-def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it():
+def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it() -> None:
     auto = planner(20.0)
     world = World()
     chosen, tried = world.run(auto)
@@ -330,17 +337,19 @@ def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it():
     assert not isinstance(step, Chosen)
     assert [t.label for t in step] == [tried[1].trial.label]
     slower = [replace(one, seconds=one.seconds * 1.01) for one in tried]
-    members = auto.next(slower, held, world.now).members
+    again_chosen = auto.next(slower, held, world.now)
+    assert isinstance(again_chosen, Chosen)
+    members = again_chosen.members
     assert [m.algorithm for m in members] == [m.algorithm for m in chosen.members]
 
 
 @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), float("inf")])
-def test_a_budget_must_be_a_time(budget):
+def test_a_budget_must_be_a_time(budget: float) -> None:
     with pytest.raises(InvalidParameter, match="budget_seconds must be greater than 0, got"):
         planner(budget)
 
 
-def test_other_bad_parameters_are_refused():
+def test_other_bad_parameters_are_refused() -> None:
     with pytest.raises(InvalidParameter, match=r"n_rare must be from 1 to n_rows \(12500\), got 0"):
         planner(n_rare=0)
     with pytest.raises(InvalidParameter, match="at_once must be at least 1, got 0"):
@@ -348,7 +357,7 @@ def test_other_bad_parameters_are_refused():
 
 
 @pytest.fixture(scope="module")
-def found():
+def found() -> tuple[np.ndarray, np.ndarray, Searched]:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3000, 4))
     y = np.where(X[:, 0] - X[:, 1] ** 2 + rng.normal(size=3000) > 0, "yes", "no")
@@ -359,7 +368,7 @@ def found():
     return X, y, searched
 
 
-def test_from_rows_to_a_ranker(found):
+def test_from_rows_to_a_ranker(found: tuple[np.ndarray, np.ndarray, Searched]) -> None:
     X, y, searched = found
     assert searched.ranker.classes_.tolist() == ["no", "yes"]
     scores = searched.ranker.decision_function(X[300:])
@@ -374,13 +383,15 @@ def test_from_rows_to_a_ranker(found):
     assert {row.algorithm for row in searched.chosen.candidates} >= FAMILIES
 
 
-def test_what_was_chosen_is_what_anybody_may_fit(found):
+def test_what_was_chosen_is_what_anybody_may_fit(
+    found: tuple[np.ndarray, np.ndarray, Searched],
+) -> None:
     X, y, searched = found
     anew = make_ranker(searched.chosen).fit(X[:300], y[:300])
     assert save(anew) == save(searched.ranker)
 
 
-def test_the_last_fit_keeps_its_rounds_when_the_time_is_up(monkeypatch):
+def test_the_last_fit_keeps_its_rounds_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = RNG.normal(size=(200, 2)), np.arange(200) % 2
     ticks = count()
     monkeypatch.setattr("core.selection.auto.perf_counter", lambda: 0.4e-6 * next(ticks))
@@ -389,7 +400,7 @@ def test_the_last_fit_keeps_its_rounds_when_the_time_is_up(monkeypatch):
     assert len(searched.ranker.rounds_) == 3
 
 
-def test_bad_rows_are_refused_before_anything_is_fitted():
+def test_bad_rows_are_refused_before_anything_is_fitted() -> None:
     X, y = np.zeros((40, 2)), np.arange(40) % 2
     with pytest.raises(InvalidData, match="two classes"):
         auto_ranker(X, np.zeros(40))
@@ -405,11 +416,11 @@ def test_bad_rows_are_refused_before_anything_is_fitted():
         auto_ranker(X, y, fpr_min=0.5, fpr_max=0.1)
 
 
-def test_time_that_is_left_goes_into_copies_of_other_seeds():
+def test_time_that_is_left_goes_into_copies_of_other_seeds() -> None:
     chosen, _ = World(lambda t: 3.0 if "learning_rate" in t.parameters else 0.5, price=1e-9).run(
         planner(60.0)
     )
-    groups = {}
+    groups: dict[Any, Any] = {}
     for member in chosen.members:
         assert "learning_rate" in member.parameters
         key = tuple(sorted((k, v) for k, v in member.parameters.items() if k != "random_state"))
@@ -422,23 +433,25 @@ def test_time_that_is_left_goes_into_copies_of_other_seeds():
         assert sum(weight for _, weight in own) <= 1.0 + 1e-9  # they share one member's weight
 
 
-def test_several_are_asked_for_together_where_they_run_at_once():
+def test_several_are_asked_for_together_where_they_run_at_once() -> None:
     auto = planner(20.0, at_once=2)
     probe = auto.next([], [HeldOut(Y)], 0.0)
+    assert not isinstance(probe, Chosen)
     tried = [World().fit(trial, None) for trial in probe]
     step = auto.next(tried, [HeldOut(Y)], 0.1)
+    assert not isinstance(step, Chosen)
     assert [t.label for t in step] == [
         "full/logistic loss, 31",
         "full/ranking loss, Newton leaves, 31",
     ]
 
 
-def test_a_machine_that_becomes_busy_while_it_searches_ends_no_search():
+def test_a_machine_that_becomes_busy_while_it_searches_ends_no_search() -> None:
     """Fits take up to 3,000 times longer than the one before: then not one round of what is drawn is affordable."""
     rng = np.random.default_rng(34)
 
     class Busy(World):
-        def fit(self, trial, callback):
+        def fit(self, trial: Any, callback: Any) -> Any:
             self.price = 1e-7 * 10 ** rng.uniform(-1, 3.5)
             return super().fit(trial, callback)
 

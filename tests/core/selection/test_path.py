@@ -1,6 +1,7 @@
 """One fit holds the ranker of every lesser number of rounds; the best of them is chosen."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ COSTS = [0.01, 1.0, 30.0]
 FOLLOWING = {name: it for name, it in ALGORITHMS.items() if path_parameter(it) == "C"}
 
 
-def noisy_table(target, n=160, seed=0):
+def noisy_table(target: str, n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -25,7 +26,7 @@ def noisy_table(target, n=160, seed=0):
     return X, (signal > 0).astype(int) if target == "multilabel" else (signal.sum(1) > 0) * 1
 
 
-def test_all_that_has_a_path_is_tested():
+def test_all_that_has_a_path_is_tested() -> None:
     with_one = {name for name, it in ALGORITHMS.items() if path_parameter(it)}
     assert with_one == {*ON_A_PATH, *FOLLOWING, "treerank"}
     assert set(FOLLOWING) == {"auc_svm", "pauc_svm", "pauc_svm_dc", "logistic"}
@@ -34,14 +35,14 @@ def test_all_that_has_a_path_is_tested():
 @pytest.mark.parametrize("name", FOLLOWING)
 @pytest.mark.parametrize("spread", [1.0, 6.0], ids=["signal", "collapse"])
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
-def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name, spread):
+def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name: str, spread: float) -> None:
     """Negatives that lie on all sides of the positives make a window of the highest collapse."""
     algorithm = ALGORITHMS[name]
     X, y = noisy_table("binary")
     X[y == 0] *= spread
     learnt, held = slice(0, 100), slice(100, None)
 
-    def judge(scores):
+    def judge(scores: Any) -> Any:
         return auc(y[held], scores)
 
     ranker = algorithm(C=max(COSTS))
@@ -64,14 +65,14 @@ def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name, spread):
 
 
 @pytest.mark.parametrize("splitter", ["leafrank", "axis"])
-def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter):
+def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter: str) -> None:
     X, y = noisy_table("binary", n=600)
     learnt, held = slice(0, 400), slice(400, None)
 
-    def judge(scores):
+    def judge(scores: Any) -> Any:
         return auc(y[held], scores)
 
-    def fit(ranker):
+    def fit(ranker: Any) -> Any:
         steps = []
         ranker.fit(X[learnt], y[learnt], callback=lambda step, of, info: steps.append((step, of)))
         return steps
@@ -93,7 +94,7 @@ def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter):
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
 
 
-def test_a_penalty_keeps_the_best_of_all_subtrees():
+def test_a_penalty_keeps_the_best_of_all_subtrees() -> None:
     X, y = noisy_table("binary", n=120)
     tree = ALGORITHMS["treerank"](max_depth=3, min_samples_leaf=2.0).fit(X, y).tree_
     inside = np.flatnonzero(tree.rule >= 0)
@@ -109,7 +110,7 @@ def test_a_penalty_keeps_the_best_of_all_subtrees():
         assert kept.auc - penalty * kept.n_leaves == pytest.approx(worth, abs=1e-12)
 
 
-def test_two_ways_to_prune_are_refused():
+def test_two_ways_to_prune_are_refused() -> None:
     X, y = noisy_table("binary")
     with pytest.raises(InvalidParameter, match="leaf_penalty must be 0 unless pruning is None"):
         ALGORITHMS["treerank"](pruning="cv", leaf_penalty=0.1).fit(X, y)
@@ -118,12 +119,12 @@ def test_two_ways_to_prune_are_refused():
 
 
 @pytest.mark.parametrize("name", ON_A_PATH)
-def test_what_lies_on_the_path_is_what_so_many_rounds_fit(name):
+def test_what_lies_on_the_path_is_what_so_many_rounds_fit(name: str) -> None:
     algorithm = ALGORITHMS[name]
     X, y = noisy_table(algorithm.target)
     learnt, held = slice(0, 100), slice(100, None)
 
-    def judge(scores):
+    def judge(scores: Any) -> Any:
         return auc(y[held].ravel(), scores.ravel())
 
     longest = algorithm(n_rounds=max(ROUNDS)).fit(X[learnt], y[learnt])
@@ -133,7 +134,7 @@ def test_what_lies_on_the_path_is_what_so_many_rounds_fit(name):
         assert value == pytest.approx(judge(alone.decision_function(X[held])), abs=1e-9)
 
 
-def test_a_fit_that_ends_early_is_worth_what_it_ended_with():
+def test_a_fit_that_ends_early_is_worth_what_it_ended_with() -> None:
     X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
     perfect = ALGORITHMS["smooth_margin_rank"](n_rounds=50).fit(X, y)
     assert len(perfect.rounds_) < 20
@@ -144,7 +145,7 @@ def test_a_fit_that_ends_early_is_worth_what_it_ended_with():
     assert walk_path(nothing, X, [2, 5], lambda f: auc(y, f)) == [0.5, 0.5]
 
 
-def test_each_candidate_is_judged_once():
+def test_each_candidate_is_judged_once() -> None:
     X, y = noisy_table("binary")
     ranker = ALGORITHMS["rankboost"](n_rounds=30).fit(X, y)
     judged = []
@@ -153,12 +154,12 @@ def test_each_candidate_is_judged_once():
     assert judged[1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
 
 
-def test_the_first_of_the_best_is_chosen():
+def test_the_first_of_the_best_is_chosen() -> None:
     assert choose([0.7, 0.9, 0.9 + 1e-12, 0.8]) == 1
     assert choose([0.7]) == 0
 
 
-def test_early_stopping_leaves_no_path():
+def test_early_stopping_leaves_no_path() -> None:
     ranker = ALGORITHMS["rankboost"](early_stopping_rounds=5)
     with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None where n_rounds"):
         ranker.check_path_parameters()

@@ -1,5 +1,8 @@
 """Grid, random search and successive halving: what they ask for, and what they choose."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,32 +24,33 @@ from core.selection import (
     run_trial,
     split_rows,
 )
+from core.selection.planner import Chosen
 
 TREES = {"weak_ranker": "tree"}
 
 
-def noisy_table(n=240, seed=0):
+def noisy_table(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] - X[:, 1] ** 2 + rng.normal(size=n) > 0).astype(int)
     return X, y
 
 
-def worth(trial, value_of, along="n_rounds"):
+def worth(trial: Trial, value_of: Callable[..., Any], along: str = "n_rounds") -> TrialResult:
     """What a trial would give if a ranker were worth what `value_of` says of its parameters."""
     steps = trial.path or (None,)
-    full = [trial.parameters | ({} if k is None else {along: k}) for k in steps]
+    full = [{**trial.parameters, **({} if k is None else {along: k})} for k in steps]
     values = tuple(float(value_of(parameters, trial)) for parameters in full)
     return TrialResult(trial, values, values, seconds=1.0)
 
 
-def run(planner, value_of):
+def run(planner: Any, value_of: Callable[..., Any]) -> tuple[Chosen, list[Trial]]:
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
     chosen, tried = run_plan(planner, held, lambda trial, _: worth(trial, value_of))
     return chosen, [one.trial for one in tried]
 
 
-def test_a_grid_tries_each_combination_once_and_a_path_for_nothing():
+def test_a_grid_tries_each_combination_once_and_a_path_for_nothing() -> None:
     space = {"n_rounds": [30, 10, 20], "learning_rate": [0.3, 0.1], "leaf": ["newton", "closed"]}
     planner = GridSearch("rankboost", space, TREES, n_splits=2)
     chosen, trials = run(
@@ -69,12 +73,12 @@ def test_a_grid_tries_each_combination_once_and_a_path_for_nothing():
     assert best.seconds == 2.0
 
 
-def test_equals_go_to_the_simpler():
+def test_equals_go_to_the_simpler() -> None:
     chosen, _ = run(GridSearch("logistic", {"C": [10.0, 0.1, 1.0]}), lambda p, t: 0.7)
     assert chosen.members[0].parameters == {"C": 0.1}
 
 
-def test_draws_are_the_seed_s_and_lie_in_their_ranges():
+def test_draws_are_the_seed_s_and_lie_in_their_ranges() -> None:
     space = {
         "learning_rate": {"low": 0.001, "high": 1, "log": True},
         "max_leaves": {"low": 3, "high": 5, "integer": True},
@@ -107,7 +111,7 @@ def test_draws_are_the_seed_s_and_lie_in_their_ranges():
     assert all(type(v) is int for v in path)
 
 
-def test_lists_alone_are_drawn_without_repeats():
+def test_lists_alone_are_drawn_without_repeats() -> None:
     space = {"max_leaves": [4, 8, 16, 32], "learning_rate": [0.1, 0.2, 0.3]}
     drawn = RandomSearch("rankboost", space, TREES, n_candidates=11).candidates
     assert len({tuple(sorted(p.items())) for p in drawn}) == 11
@@ -115,7 +119,7 @@ def test_lists_alone_are_drawn_without_repeats():
     assert whole == GridSearch("rankboost", space, TREES).candidates
 
 
-def test_halving_on_rows_gives_the_best_third_three_times_as_much():
+def test_halving_on_rows_gives_the_best_third_three_times_as_much() -> None:
     space = {"learning_rate": {"low": 0.01, "high": 1.0}}
     planner = SuccessiveHalving("logitboost", space, n_candidates=27, n_splits=2)
     rates = [p["learning_rate"] for p in planner.candidates]
@@ -131,7 +135,7 @@ def test_halving_on_rows_gives_the_best_third_three_times_as_much():
     assert sum(row.seconds for row in chosen.candidates) == 80
 
 
-def test_halving_on_rounds_gives_fewer_rounds_first_and_the_path_at_last():
+def test_halving_on_rounds_gives_fewer_rounds_first_and_the_path_at_last() -> None:
     space = {"learning_rate": [0.1, 0.2, 0.3, 0.4], "n_rounds": [20, 80, 40]}
     planner = SuccessiveHalving(
         "rankboost", space, TREES, n_candidates=4, eta=2, resource="rounds", least_share=0.2
@@ -145,11 +149,11 @@ def test_halving_on_rounds_gives_fewer_rounds_first_and_the_path_at_last():
 
 
 @pytest.mark.parametrize("resource", ["rows", "rounds"])
-def test_what_fails_is_out_of_the_race(resource):
+def test_what_fails_is_out_of_the_race(resource: str) -> None:
     space = {"learning_rate": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]}
     planner = SuccessiveHalving("rankboost", space, TREES, n_candidates=9, resource=resource)
 
-    def fit(trial, callback):
+    def fit(trial: Any, callback: Any) -> Any:
         if trial.parameters["learning_rate"] > 0.25:
             return TrialResult(trial, (), (), 0.5, failed="too fast")
         return worth(trial, lambda p, t: p["learning_rate"])
@@ -170,7 +174,7 @@ def test_what_fails_is_out_of_the_race(resource):
     ],
     ids=["grid", "random", "halving"],
 )
-def test_all_failing_is_an_error_that_says_why(planner):
+def test_all_failing_is_an_error_that_says_why(planner: Any) -> None:
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
     with pytest.raises(NothingFitted, match=r"none of the \d candidates .* the first: no rows"):
         run_plan(planner, held, lambda t, _: TrialResult(t, (), (), 0.1, failed="no rows"))
@@ -209,14 +213,14 @@ BAD_SPACES = {
 
 
 @pytest.mark.parametrize("case", BAD_SPACES)
-def test_a_bad_space_is_refused_where_it_is_bad(case):
+def test_a_bad_space_is_refused_where_it_is_bad(case: str) -> None:
     space, pointer, message = BAD_SPACES[case]
     with pytest.raises(InvalidSpace, match=message) as refused:
         RandomSearch("rankboost", space, TREES)
     assert refused.value.pointer == pointer
 
 
-def test_other_bad_searches_are_refused():
+def test_other_bad_searches_are_refused() -> None:
     with pytest.raises(InvalidSpace, match="a list of values in a grid"):
         GridSearch("logistic", {"C": {"low": 0.1, "high": 1}})
     with pytest.raises(InvalidSpace, match="early_stopping_rounds must be None") as refused:
@@ -245,20 +249,22 @@ def test_other_bad_searches_are_refused():
 
 
 @pytest.fixture(scope="module")
-def rows():
+def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     X, y = noisy_table()
     (held,) = split_rows(X, y == 1, np.ones(len(y)), 1, seed=3)
     return X[~held], y[~held], X[held], y[held]
 
 
-def carry_out(rows, trial, **options):
+def carry_out(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], trial: Trial, **options: Any
+) -> TrialResult:
     X, y, X_held, y_held = rows
 
-    def fit(ranker, callback):
+    def fit(ranker: Any, callback: Any) -> None:
         taken = draw_rows(y, trial.rows, seed=0)
         ranker.fit(X[taken], y[taken], callback=callback)
 
-    def judge(scores):
+    def judge(scores: Any) -> Any:
         area = auc(y_held, scores)
         return Metrics(area / 2, area)
 
@@ -269,7 +275,12 @@ def carry_out(rows, trial, **options):
     ("name", "along", "path"),
     [("rankboost", "n_rounds", (2, 5, 9)), ("auc_svm", "C", (0.01, 1.0))],
 )
-def test_a_tryout_judges_what_each_value_fits(rows, name, along, path):
+def test_a_tryout_judges_what_each_value_fits(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    name: str,
+    along: str,
+    path: tuple[int, int, int] | tuple[float, float],
+) -> None:
     X, y, X_held, y_held = rows
     tried = carry_out(rows, Trial(name, {}, path, rows=0.5, keep_scores=True))
     taken = draw_rows(y, 0.5, seed=0)
@@ -281,14 +292,18 @@ def test_a_tryout_judges_what_each_value_fits(rows, name, along, path):
     assert carry_out(rows, Trial(name, {}, path)).scores == ()
 
 
-def test_a_fit_that_ends_early_has_all_its_values(rows):
+def test_a_fit_that_ends_early_has_all_its_values(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     X, _, X_held, _ = rows
     clear = X, (X[:, 0] > 0).astype(int), X_held, (X_held[:, 0] > 0).astype(int)
     tried = carry_out(clear, Trial("smooth_margin_rank", {}, (1, 50, 90), keep_scores=True))
     assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 3
 
 
-def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(rows):
+def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     X, y, X_held, y_held = rows
     tried = carry_out((X[y == 1], y[y == 1], X_held, y_held), Trial("greedy_pairs", {}))
     assert tried.values == ()
@@ -305,7 +320,7 @@ def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(rows):
     assert whole.failed is None
 
 
-def test_a_greater_share_holds_the_rows_of_a_lesser_one():
+def test_a_greater_share_holds_the_rows_of_a_lesser_one() -> None:
     y = np.arange(100) % 10 == 0
     few, more = draw_rows(y, 0.3, seed=1), draw_rows(y, 0.5, seed=1)
     assert set(few) < set(more)
@@ -316,7 +331,7 @@ def test_a_greater_share_holds_the_rows_of_a_lesser_one():
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_splits_are_stratified_and_part_nothing_that_belongs_together(grouped):
+def test_splits_are_stratified_and_part_nothing_that_belongs_together(grouped: bool) -> None:
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(300, 3)), 2, axis=0)
     y = np.repeat(rng.random(300) < 0.2, 2)
@@ -338,7 +353,7 @@ def test_splits_are_stratified_and_part_nothing_that_belongs_together(grouped):
     assert (folds[0] != split_rows(X, y, weight, 5, group=group, seed=2)[0]).any()
 
 
-def test_splits_that_lack_a_class_are_refused():
+def test_splits_that_lack_a_class_are_refused() -> None:
     y = np.arange(50) == 0
     with pytest.raises(ValueError, match="one has no rows of a class"):
         split_rows(np.arange(50.0)[:, None], y, np.ones(50), 3)

@@ -1,10 +1,14 @@
 """The program of the SVMs written out as a quadratic program, for scipy's general solver."""
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
 
 
-def epigraph_rows(Xp, Xn, low, high, top):
+def epigraph_rows(
+    Xp: np.ndarray, Xn: np.ndarray, low: int, high: int, top: int
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Rows A, b with A x >= b over x = (w, h_i, t_r, e_rj): h_i >= the gain of the run of r, for every r.
 
     The sum of the r highest of z is the least of r t + Σ (z_j - t)₊ over t.
@@ -28,7 +32,16 @@ def epigraph_rows(Xp, Xn, low, high, top):
     return np.array(A), np.array(b), size
 
 
-def minimum(Xp, Xn, low, high, C, *, naive=False, center=None):
+def minimum(
+    Xp: np.ndarray,
+    Xn: np.ndarray,
+    low: int,
+    high: int,
+    C: float,
+    *,
+    naive: bool = False,
+    center: np.ndarray | None = None,
+) -> float:
     """The least of ½‖w - center‖² + C R(w)."""
     (m, d), n = Xp.shape, len(Xn)
     top = n if naive else high
@@ -37,11 +50,11 @@ def minimum(Xp, Xn, low, high, C, *, naive=False, center=None):
     cost = np.zeros(size)
     cost[d : d + m] = C / (m * (high - low))
 
-    def objective(x):
+    def objective(x: Any) -> Any:
         step = x[:d] - center
         return 0.5 * step @ step + cost @ x
 
-    def gradient(x):
+    def gradient(x: Any) -> Any:
         return cost + np.concatenate([x[:d] - center, np.zeros(size - d)])
 
     free = [(None, None)]

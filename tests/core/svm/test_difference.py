@@ -1,19 +1,23 @@
 """CCCP: the linearisation by finite differences, the objective by its definition, and a descent in every step."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from surrogate_oracle import hinge
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC
 from core.linear.design import Sample, fit_design
 from core.ranker import ignore
 from core.svm.solvers import DifferenceSolver, Limits, Progress
+from tests.core.svm.surrogate_oracle import hinge
 
 WINDOW = (0.1, 0.4)
 LOW, HIGH = 4, 16
 
 
-def make_solver(seed=0, m=15, n=40, d=3, shift=1.5):
+def make_solver(
+    seed: int = 0, m: int = 15, n: int = 40, d: int = 3, shift: float = 1.5
+) -> tuple[DifferenceSolver, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m + n, d))
     X[:m, 0] += shift
@@ -24,7 +28,7 @@ def make_solver(seed=0, m=15, n=40, d=3, shift=1.5):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_objective_is_the_hinge_of_the_window(seed):
+def test_the_objective_is_the_hinge_of_the_window(seed: int) -> None:
     solver, Xp, Xn = make_solver(seed)
     w, center = np.random.default_rng(seed).normal(size=(2, 3))
     value = solver.value(2.0, center, solver._planes.point(w))
@@ -33,7 +37,7 @@ def test_the_objective_is_the_hinge_of_the_window(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_linearisation_by_finite_differences(seed):
+def test_the_linearisation_by_finite_differences(seed: int) -> None:
     """The plane's gradient is that of R_α, and the constant with which it comes is j_α/(j_β - j_α)."""
     solver, Xp, Xn = make_solver(seed)
     w = np.random.default_rng(seed).normal(size=3)
@@ -47,7 +51,7 @@ def test_the_linearisation_by_finite_differences(seed):
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-def test_every_step_descends(C):
+def test_every_step_descends(C: float) -> None:
     """The surrogate that a step minimises touches the objective at its start and lies above it elsewhere."""
     solver, Xp, Xn = make_solver(3)
     point, center = solver._planes.point(np.array([1.0, -1.0, 0.5])), np.zeros(3)
@@ -68,7 +72,7 @@ def test_every_step_descends(C):
     assert again.objective >= found.objective - 1e-4 * C
 
 
-def test_from_zero_on_it_is_the_convex_machine():
+def test_from_zero_on_it_is_the_convex_machine() -> None:
     rng = np.random.default_rng(0)
     y = rng.random(500) < 0.3
     X = rng.normal(size=(500, 3))
@@ -78,7 +82,7 @@ def test_from_zero_on_it_is_the_convex_machine():
     assert same.objective_ == pytest.approx(convex.objective_, rel=1e-6)
 
 
-def test_it_is_lower_in_the_hinge_than_its_start():
+def test_it_is_lower_in_the_hinge_than_its_start() -> None:
     rng = np.random.default_rng(1)
     y = rng.random(1000) < 0.2
     X = rng.normal(size=(1000, 4))
@@ -89,7 +93,7 @@ def test_it_is_lower_in_the_hinge_than_its_start():
     n = (~y).sum()
     low, high = int(n * 0.1), int(np.ceil(n * 0.3))
 
-    def objective(fitted):
+    def objective(fitted: Any) -> Any:
         scores, w = fitted.decision_function(X), fitted.coef_ * X.std(axis=0)
         return 0.5 * (w**2).sum() + 10.0 * hinge(scores[y], scores[~y], low, high)
 

@@ -1,9 +1,9 @@
 """Feature maps held to the exact kernel and to one-hot matrices."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from generic_solver import minimum
-from mapped_tables import NAMES, mixed_table, xor
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
@@ -13,11 +13,15 @@ from core.linear.design import fit_design
 from core.svm import feature_maps
 from core.svm.estimators import SupportVectorParameters, fit_map
 from core.svm.feature_maps import fit_binned
+from tests.core.svm.generic_solver import minimum
+from tests.core.svm.mapped_tables import NAMES, mixed_table, xor
 
 N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)
 
 
-def settings(name, n_components=40, bandwidth=2.0, max_bins=5, seed=0):
+def settings(
+    name: str, n_components: int = 40, bandwidth: float = 2.0, max_bins: int = 5, seed: int = 0
+) -> SupportVectorParameters:
     return SupportVectorParameters(
         feature_map=name,
         n_components=n_components,
@@ -27,17 +31,17 @@ def settings(name, n_components=40, bandwidth=2.0, max_bins=5, seed=0):
     )
 
 
-def points(rows):
+def points(rows: Any) -> np.ndarray:
     """The rows' coordinates, each asked for by a unit vector."""
     return np.column_stack([rows.scores(unit) for unit in np.eye(rows.size)])
 
 
-def exact_kernel(X, weight, bandwidth):
+def exact_kernel(X: np.ndarray, weight: np.ndarray, bandwidth: float) -> np.ndarray:
     laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     return np.exp(-cdist(points(laid), points(laid), "sqeuclidean") / (2 * bandwidth**2))
 
 
-def test_distances_are_those_of_the_coordinates():
+def test_distances_are_those_of_the_coordinates() -> None:
     X, _, weight = mixed_table()
     laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     X[0, 0] = 1e300  # also of rows that were not there at fit
@@ -52,7 +56,7 @@ def test_distances_are_those_of_the_coordinates():
     assert not found[0, 1:].any()
 
 
-def test_missing_values_without_a_coordinate_of_their_own():
+def test_missing_values_without_a_coordinate_of_their_own() -> None:
     X, _, weight = mixed_table()
     X = np.nan_to_num(X)
     laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
@@ -64,7 +68,7 @@ def test_missing_values_without_a_coordinate_of_their_own():
     assert found == pytest.approx(np.exp(-squares / 8), abs=1e-12)
 
 
-def test_waves_come_near_the_kernel():
+def test_waves_come_near_the_kernel() -> None:
     X, positive, weight = mixed_table()
     K = exact_kernel(X, weight, 2.0)
     for n_components in (100, 1600):
@@ -79,7 +83,7 @@ def test_waves_come_near_the_kernel():
         assert np.mean(squares) < 1.05 / n_components
 
 
-def test_all_rows_as_landmarks_give_the_kernel_itself():
+def test_all_rows_as_landmarks_give_the_kernel_itself() -> None:
     X, positive, weight = mixed_table()
     K = exact_kernel(X, weight, 2.0)
     _, rows = fit_map(settings("nystroem", 60), X, positive, weight, N_CATEGORIES)
@@ -87,7 +91,7 @@ def test_all_rows_as_landmarks_give_the_kernel_itself():
     assert abs(Z @ Z.T - K).max() < 1e-6
 
 
-def test_few_landmarks_give_the_kernel_between_themselves():
+def test_few_landmarks_give_the_kernel_between_themselves() -> None:
     X, positive, weight = mixed_table()
     K = exact_kernel(X, weight, 2.0)
     found, rows = fit_map(settings("nystroem", 10), X, positive, weight, N_CATEGORIES)
@@ -100,7 +104,7 @@ def test_few_landmarks_give_the_kernel_between_themselves():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nystroem_of_all_rows_is_the_kernel_machine(seed):
+def test_nystroem_of_all_rows_is_the_kernel_machine(seed: int) -> None:
     """The objective is that of a general solver in the coordinates of the kernel's square root."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(8, 2)), np.arange(8) < 3
@@ -114,14 +118,14 @@ def test_nystroem_of_all_rows_is_the_kernel_machine(seed):
     assert ranker.objective_ == pytest.approx(best, rel=1e-6)
 
 
-def one_hot(codes, sizes):
+def one_hot(codes: np.ndarray, sizes: np.ndarray) -> Any:
     parts = [
         sparse.csr_matrix(np.eye(size)[column]) for column, size in zip(codes.T, sizes, strict=True)
     ]
     return sparse.hstack(parts).tocsr()
 
 
-def test_bins_are_a_sparse_matrix_of_ones():
+def test_bins_are_a_sparse_matrix_of_ones() -> None:
     X, _, weight = mixed_table(300)
     found, rows = fit_binned(X, weight, N_CATEGORIES, 5)
     n_bins = found.n_bins
@@ -141,7 +145,7 @@ def test_bins_are_a_sparse_matrix_of_ones():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_and_sums_are_transposes(name):
+def test_scores_and_sums_are_transposes(name: str) -> None:
     X, positive, weight = mixed_table()
     _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
     rng = np.random.default_rng(0)
@@ -151,7 +155,7 @@ def test_scores_and_sums_are_transposes(name):
 
 
 @pytest.mark.parametrize("name", ["fourier", "nystroem"])
-def test_features_kept_or_made_anew(name, monkeypatch):
+def test_features_kept_or_made_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, positive, weight = mixed_table(300)
     monkeypatch.setattr(feature_maps, "MOST_NUMBERS", 40 * 50)  # 50 rows at a time
     w, share = np.random.default_rng(0).normal(size=(2, 300))
@@ -165,7 +169,7 @@ def test_features_kept_or_made_anew(name, monkeypatch):
     assert (found[0][1] == found[1][1]).all()
 
 
-def test_the_bandwidth_is_the_median_distance():
+def test_the_bandwidth_is_the_median_distance() -> None:
     X, positive, weight = mixed_table()
     _, first = np.unique(np.nan_to_num(X, nan=-9.0), axis=0, return_index=True)
     laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
@@ -179,7 +183,7 @@ def test_the_bandwidth_is_the_median_distance():
     assert feature_maps.choose_bandwidth(one, "auto") == 1.0
 
 
-def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch):
+def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_maps, "MOST_CELLS", 99)
     X, y = xor(50)
     for name, shape in (("fourier", "2 x 60"), ("nystroem", "2 x 50")):

@@ -1,5 +1,7 @@
 """The Infinite Push is the partial AUC of a window that holds one negative, the highest."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,24 +9,24 @@ from core import PAUCSVM
 from core.metrics.window import window_counts
 
 
-def infinite_push(s, z):
+def infinite_push(s: np.ndarray, z: np.ndarray) -> float:
     """Agarwal (2011), with the hinge loss: the mean over positives, at the negative where it is greatest."""
     return max(np.maximum(1.0 - (s - score), 0.0).mean() for score in z)
 
 
-def test_a_little_less_than_one_negative_is_one():
+def test_a_little_less_than_one_negative_is_one() -> None:
     """1/13 itself is written .07692307692307693, and 13 times that is more than 1: it would hold two."""
     assert window_counts(13, 0.0, 1 / 13) == (0, 2)
     assert {window_counts(n, 0.0, 0.9 / n) for n in range(2, 2000)} == {(0, 1)}
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 20.0])
-def test_the_machine_minimises_the_infinite_push(C):
+def test_the_machine_minimises_the_infinite_push(C: float) -> None:
     rng = np.random.default_rng(1)
     X = np.vstack([rng.normal(1.5, 1, (15, 2)), rng.normal(0, 1, (25, 2))])
     y = np.repeat([1, 0], [15, 25])
 
-    def objective(w):
+    def objective(w: Any) -> Any:
         scores = X @ w
         return 0.5 * w @ w + C * infinite_push(scores[y == 1], scores[y == 0])
 

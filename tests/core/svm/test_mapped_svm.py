@@ -1,20 +1,23 @@
 """The machines over feature maps: what they can rank, say of themselves, and are stored as."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
-from mapped_tables import NAMES, frame_of, mixed_table, xor
 from scipy import sparse
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, save
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
+from tests.core.svm.mapped_tables import NAMES, frame_of, mixed_table, xor
 from tests.core.threads import on_one_thread_and_on_all
 
 
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
 @pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC])
-def test_xor_needs_a_kernel(algorithm):
+def test_xor_needs_a_kernel(algorithm: type[Any]) -> None:
     (X, y), (X_new, y_new) = xor(), xor(seed=1)
     plain = algorithm(C=100.0).fit(X, y)
     assert auc(y_new, plain.decision_function(X_new)) < 0.6
@@ -23,7 +26,7 @@ def test_xor_needs_a_kernel(algorithm):
         assert auc(y_new, ranker.decision_function(X_new)) > 0.97
 
 
-def test_bins_follow_a_function_that_is_not_monotonous():
+def test_bins_follow_a_function_that_is_not_monotonous() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 2))
     y = (abs(X[:, 0]) < 0.7).astype(int)
@@ -31,7 +34,7 @@ def test_bins_follow_a_function_that_is_not_monotonous():
     assert auc(y, AUCSVM(C=10.0, feature_map="bins").fit(X, y).decision_function(X)) > 0.98
 
 
-def test_structure_says_what_bins_add():
+def test_structure_says_what_bins_add() -> None:
     X, positive, _ = mixed_table(300)
     ranker = AUCSVM(feature_map="bins", max_bins=3, C=10.0).fit(frame_of(X), positive)
     told = ranker.structure()
@@ -53,7 +56,7 @@ def test_structure_says_what_bins_add():
     assert added == pytest.approx(ranker.decision_function(row)[0])
 
 
-def test_contributions_of_a_kernel_are_refused():
+def test_contributions_of_a_kernel_are_refused() -> None:
     X, y = xor(50)
     ranker = AUCSVM(feature_map="fourier", C=1.0).fit(X, y)
     with pytest.raises(InvalidParameter, match="feature_map None or 'bins', got 'fourier'"):
@@ -61,7 +64,7 @@ def test_contributions_of_a_kernel_are_refused():
 
 
 @pytest.mark.parametrize("name", ["fourier", "nystroem"])
-def test_sparse_rows_are_scored_as_dense_ones(name):
+def test_sparse_rows_are_scored_as_dense_ones(name: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6)) * (rng.random((200, 6)) < 0.3)
     y = X[:, 0] + X[:, 1] ** 2 > 0.1
@@ -72,7 +75,7 @@ def test_sparse_rows_are_scored_as_dense_ones(name):
     assert auc(y, own.decision_function(sparse.csc_matrix(X))) > 0.8
 
 
-def test_bins_take_no_sparse_matrix():
+def test_bins_take_no_sparse_matrix() -> None:
     X, y = xor(50)
     with pytest.raises(InvalidData, match="'bins' takes dense tables only, got a sparse matrix"):
         AUCSVM(feature_map="bins", C=1.0).fit(sparse.csr_matrix(X), y)
@@ -80,7 +83,7 @@ def test_bins_take_no_sparse_matrix():
 
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
 @pytest.mark.parametrize("name", NAMES)
-def test_same_bits_on_any_number_of_threads(name):
+def test_same_bits_on_any_number_of_threads(name: str) -> None:
     X, positive, weight = mixed_table(800)
     X = np.nan_to_num(X)
     ranker = PAUCSVM(feature_map=name, n_components=50, C=1.0, fpr_max=0.5)
@@ -89,7 +92,7 @@ def test_same_bits_on_any_number_of_threads(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_order_and_weights_as_rows(name):
+def test_any_order_and_weights_as_rows(name: str) -> None:
     X, y = xor(150)
     X = np.column_stack([X, X[:, 0], np.where(X[:, 1] > 1, np.nan, X[:, 1])])
     ranker = AUCSVM(feature_map=name, n_components=20, C=10.0, tol=1e-9)
@@ -103,7 +106,7 @@ def test_any_order_and_weights_as_rows(name):
     assert repeated == pytest.approx(scores, abs=2e-4)
 
 
-def test_another_seed_draws_others():
+def test_another_seed_draws_others() -> None:
     X, y = xor(100)
     for name in ("fourier", "nystroem"):
         one, other = (
@@ -113,7 +116,7 @@ def test_another_seed_draws_others():
         assert (one.decision_function(X) != other.decision_function(X)).any()
 
 
-EXTREMES = {
+EXTREMES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tiny": lambda B: B * 1e-300,
     "huge": lambda B: B * 1e307,
     "all scales": lambda B: B * [1e-200, 1.0, 1e200],
@@ -129,7 +132,7 @@ EXTREMES = {
 @pytest.mark.filterwarnings("ignore:.*encountered in reduce:RuntimeWarning:sklearn")
 @pytest.mark.parametrize("extreme", EXTREMES)
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_are_finite_whatever_the_numbers(name, extreme):
+def test_scores_are_finite_whatever_the_numbers(name: str, extreme: str) -> None:
     B = np.random.default_rng(0).normal(size=(40, 3))
     X, y = EXTREMES[extreme](B), B[:, 0] ** 2 > 1
     for surrogate in ("tight", "sigmoid"):

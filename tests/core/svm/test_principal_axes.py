@@ -1,9 +1,11 @@
 """The metric in which programs on words are held: the axes of the scores' variance, and what is gained by them."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
-from mapped_tables import NAMES, mixed_table
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -12,9 +14,10 @@ from core.svm import AUCSVM, PAUCSVM, cutting_planes
 from core.svm.cutting_planes import CuttingPlanes, _draw_by_mass, find_axes
 from core.svm.estimators import SupportVectorParameters, fit_map
 from core.svm.surrogates import Problem, Surrogate, window_of
+from tests.core.svm.mapped_tables import NAMES, mixed_table
 
 
-def words(n=1500, seed=0):
+def words(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
     """Columns of words that go together, common ones and rare ones, and a number."""
     rng = np.random.default_rng(seed)
     kind = (rng.exponential(size=n) * 8).astype(int)
@@ -30,7 +33,7 @@ def words(n=1500, seed=0):
     return table, effect + 0.3 * table["size"] + rng.normal(size=n) > 1.0
 
 
-def all_rows():
+def all_rows() -> Iterator[Any]:
     """Rows of every class that there is, with their weights."""
     X, positive, weight = mixed_table(n=80)
     of_words = np.array([0, 3, 0, 2])
@@ -45,7 +48,7 @@ def all_rows():
         yield name, fit_map(settings, X, positive, weight, of_words)[1]
 
 
-def test_rows_taken_are_those_rows():
+def test_rows_taken_are_those_rows() -> None:
     some = np.array([2, 3, 17, 60])
     for name, rows in all_rows():
         w = np.random.default_rng(1).normal(size=rows.size)
@@ -53,7 +56,7 @@ def test_rows_taken_are_those_rows():
 
 
 @pytest.mark.parametrize("most", [30, 5000])
-def test_a_row_of_weight_k_is_drawn_as_k_rows(most):
+def test_a_row_of_weight_k_is_drawn_as_k_rows(most: int) -> None:
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
     row = np.repeat(np.arange(400), weight.astype(int))
     taken, times = _draw_by_mass(weight, most)
@@ -62,7 +65,7 @@ def test_a_row_of_weight_k_is_drawn_as_k_rows(most):
     assert times.sum() == min(most, len(row))
 
 
-def test_axes_are_those_of_the_covariance():
+def test_axes_are_those_of_the_covariance() -> None:
     _, positive, weight = mixed_table(n=80)
     for name, rows in all_rows():
         each = np.stack([rows.scores(axis) for axis in np.eye(rows.size)], axis=1)
@@ -76,7 +79,7 @@ def test_axes_are_those_of_the_covariance():
         assert found.rotated(np.stack([w, w]))[1] == pytest.approx(turned), name
 
 
-def test_no_axes_where_products_are_beyond_numbers():
+def test_no_axes_where_products_are_beyond_numbers() -> None:
     rows = fit_design(
         np.array([[1e160], [-1e160], [3e160]]), np.ones(3), np.zeros(1, np.int64), standardize=False
     )
@@ -84,7 +87,9 @@ def test_no_axes_where_products_are_beyond_numbers():
 
 
 @pytest.mark.parametrize(("ranker", "most"), [(AUCSVM(C=1e4), 25), (PAUCSVM(C=1e3), 120)])
-def test_programs_on_words_take_few_iterations(ranker, most, monkeypatch):
+def test_programs_on_words_take_few_iterations(
+    ranker: AUCSVM | PAUCSVM, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So many are enough, to the minimum that is found without the metric."""
     table, y = words()
     found = ranker.fit(table, y)
@@ -96,12 +101,12 @@ def test_programs_on_words_take_few_iterations(ranker, most, monkeypatch):
     assert plain.objective_ - plain.gap_ <= objective
 
 
-def test_blas_has_one_thread():
+def test_blas_has_one_thread() -> None:
     """Its sums depend on how many it has."""
     table, y = words(n=300)
-    seen = set()
+    seen: set[Any] = set()
 
-    def callback(*_):
+    def callback(*_: Any) -> None:
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
 
     with threadpool_limits(2, user_api="blas"):
@@ -109,7 +114,7 @@ def test_blas_has_one_thread():
     assert seen == {1}
 
 
-def test_a_point_is_stretched_only_downhill():
+def test_a_point_is_stretched_only_downhill() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) + np.repeat([[1.0], [0.0]], 30, axis=0)
     rows = fit_design(X, np.ones(60), np.zeros(3, np.int64), standardize=False)

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,23 +16,23 @@ from core.svm.solvers import Limits, Progress, SigmoidSolver
 from core.svm.surrogates import MOST_BLOCKS, SigmoidSurrogate, Window, window_of
 
 
-def sigmoid(t):
+def sigmoid(t: float) -> float:
     return 1.0 / (1.0 + np.exp(-t))
 
 
-def by_pairs(s, z, low, high):
+def by_pairs(s: np.ndarray, z: np.ndarray, low: int, high: int) -> float:
     """The mean of 2σ(z_j - s_i) over the pairs with negatives j = low + 1 ... high from the top."""
     z = np.sort(z)[::-1]
-    return np.mean([2 * sigmoid(z[j] - one) for one in s for j in range(low, high)])
+    return float(np.mean([2 * sigmoid(z[j] - one) for one in s for j in range(low, high)]))
 
 
-def draw(seed, n=12, m=5):
+def draw(seed: int, n: int = 12, m: int = 5) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=m) + 0.5, rng.normal(size=n)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_mean_over_pairs(seed):
+def test_the_mean_over_pairs(seed: int) -> None:
     s, z = draw(seed)
     low = seed % 5
     high = low + 1 + seed % 7
@@ -41,7 +42,7 @@ def test_the_mean_over_pairs(seed):
     assert found.value == pytest.approx(by_pairs(s, z, low, high))
 
 
-def test_it_is_above_what_it_smooths_and_1_at_0():
+def test_it_is_above_what_it_smooths_and_1_at_0() -> None:
     for seed in range(20):
         s, z = draw(seed)
         surrogate = SigmoidSurrogate(np.ones(5), np.ones(12), window_of(np.ones(12), 0.0, 0.5))
@@ -51,7 +52,7 @@ def test_it_is_above_what_it_smooths_and_1_at_0():
         assert surrogate.at(0 * s, 0 * z).value == pytest.approx(1.0)
 
 
-def test_many_negatives_are_taken_in_blocks():
+def test_many_negatives_are_taken_in_blocks() -> None:
     s, z = draw(0, n=1000)
     low, high = 50, 300  # 2.5 negatives a block
     found = SigmoidSurrogate(np.ones(5), np.ones(1000), Window(low, high, 1000.0)).at(s, z)
@@ -65,7 +66,7 @@ def test_many_negatives_are_taken_in_blocks():
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_gradient_is_that_of_finite_differences(seed, weighted):
+def test_the_gradient_is_that_of_finite_differences(seed: int, weighted: bool) -> None:
     s, z = draw(seed, n=30 if seed % 2 else 400)
     rng = np.random.default_rng(seed)
     p, q = (rng.uniform(0.2, 2, len(part)) if weighted else np.ones(len(part)) for part in (s, z))
@@ -80,7 +81,7 @@ def test_the_gradient_is_that_of_finite_differences(seed, weighted):
     assert tangent == pytest.approx(found.value)
 
 
-def test_weight_k_is_k_rows():
+def test_weight_k_is_k_rows() -> None:
     s, z = draw(3, n=40)
     rng = np.random.default_rng(0)
     p, q = rng.integers(1, 4, 5).astype(float), rng.integers(1, 5, 40).astype(float)
@@ -93,7 +94,7 @@ def test_weight_k_is_k_rows():
     assert weighted.slope(s, z) == pytest.approx(repeated.slope(np.repeat(s, p.astype(int)), many))
 
 
-def test_tied_negatives_share_alike():
+def test_tied_negatives_share_alike() -> None:
     s, z = draw(1, n=30)
     z = np.round(2 * z)
     surrogate = SigmoidSurrogate(np.ones(5), np.ones(30), Window(3.0, 9.0, 30.0))
@@ -107,25 +108,27 @@ def test_tied_negatives_share_alike():
     assert shares[1] == pytest.approx(shares[0])
 
 
-def table(n=400, seed=0):
+def table(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     y = (X[:, 0] - 0.7 * X[:, 1] + rng.normal(size=n) > 1.0).astype(int)
     return X, y
 
 
-def solver_of(X, y, window=(0.0, 0.2)):
+def solver_of(
+    X: np.ndarray, y: np.ndarray, window: tuple[float, float] = (0.0, 0.2)
+) -> SigmoidSolver:
     rows = fit_design(X, np.ones(len(X)), np.zeros(X.shape[1], np.int64), standardize=True)
     sample = Sample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(len(X)))
     return SigmoidSolver(sample, window, Limits(1e-4, 1000), Progress(lambda *_: None))
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
-def test_descent_ends_low_and_never_above_its_start(C):
+def test_descent_ends_low_and_never_above_its_start(C: float) -> None:
     solver = solver_of(*table())
     rng = np.random.default_rng(0)
 
-    def objective(w):
+    def objective(w: Any) -> Any:
         return 0.5 * w @ w + C * solver.problem.at(solver.problem.scores(w)).value
 
     for start in (np.zeros(3), np.array([1.0, -1.0, 0.0]), rng.normal(size=3)):
@@ -138,7 +141,7 @@ def test_descent_ends_low_and_never_above_its_start(C):
         assert found.objective <= min(nearby) + 1e-3 * C
 
 
-def test_the_machine_tells_no_gap():
+def test_the_machine_tells_no_gap() -> None:
     X, y = table()
     seen = []
     ranker = PAUCSVM(surrogate="sigmoid", C=100.0, fpr_max=0.2)
@@ -161,7 +164,7 @@ def test_the_machine_tells_no_gap():
             PAUCSVM.from_state(one.get_params(), arrays, meta | {"gap": gap})
 
 
-def outlying(seed=0):
+def outlying(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A fifth of the positives far behind: the mean of all is below that of the highest negatives."""
     rng = np.random.default_rng(seed)
     Xp, Xn = rng.normal(size=(100, 2)) * 0.3, rng.normal(size=(1000, 2))
@@ -169,7 +172,7 @@ def outlying(seed=0):
     return np.concatenate([Xp, Xn]), np.arange(1100) < 100
 
 
-def test_it_need_not_collapse_where_the_convex_ones_do():
+def test_it_need_not_collapse_where_the_convex_ones_do() -> None:
     X, y = outlying()
     convex = PAUCSVM(C=100.0, fpr_max=0.05, anchor=None)
     with pytest.warns(SupportWarning, match="constant scores are the optimum whatever C"):
@@ -182,7 +185,7 @@ def test_it_need_not_collapse_where_the_convex_ones_do():
     assert partial_auc(y, smooth.decision_function(X), 0, 0.05) / 0.05 > 0.7
 
 
-def test_a_collapse_is_told_without_a_claim():
+def test_a_collapse_is_told_without_a_claim() -> None:
     """The positives are in the middle of the negatives: whatever w, most of those in the window are above them."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 2)), np.arange(500) < 100
@@ -196,7 +199,7 @@ def test_a_collapse_is_told_without_a_claim():
     assert load(save(ranker)).collapsed_
 
 
-def test_classes_with_the_same_mean_have_no_start():
+def test_classes_with_the_same_mean_have_no_start() -> None:
     X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
     for window in ({}, {"fpr_max": 1.0}):
         with pytest.warns(SupportWarning, match="nothing better than constant scores"):

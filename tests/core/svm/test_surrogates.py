@@ -4,24 +4,35 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surrogate_oracle import by_runs, hinge, naive, tight
 
-from core.svm.surrogates import Surrogate, Window, find_pair_violations, find_violations, window_of
+from core.svm.surrogates import (
+    Surrogate,
+    Violations,
+    Window,
+    find_pair_violations,
+    find_violations,
+    window_of,
+)
+from tests.core.svm.surrogate_oracle import by_runs, hinge, naive, tight
 
 
-def evaluate(s, z, low, high, *, is_naive=False):
+def evaluate(
+    s: np.ndarray, z: np.ndarray, low: int, high: int, *, is_naive: bool = False
+) -> Violations:
     ones = np.ones(len(s)), np.ones(len(z))
     return Surrogate(*ones, Window(low, high, len(z)), naive=is_naive).at(s, z)
 
 
-def draw_scores(rng, m, n, *, ties):
+def draw_scores(
+    rng: np.random.Generator, m: int, n: int, *, ties: bool
+) -> tuple[np.ndarray, np.ndarray]:
     if ties:
         return rng.integers(-4, 5, m) / 2.0, rng.integers(-4, 5, n) / 2.0
     return rng.normal(size=m), rng.normal(size=n)
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_equal_to_all_subsets_and_orderings(seed):
+def test_equal_to_all_subsets_and_orderings(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, n = rng.integers(1, 3), rng.integers(1, 5)
     low = int(rng.integers(0, n))
@@ -38,7 +49,9 @@ scores = st.lists(halves | st.floats(-3, 3), min_size=1, max_size=8)
 
 @settings(max_examples=300, deadline=None)
 @given(scores, scores, st.data())
-def test_equal_to_all_runs_and_bounding(s, z, data):
+def test_equal_to_all_runs_and_bounding(
+    s: list[float], z: list[float], data: st.DataObject
+) -> None:
     s, z = np.array(s), np.array(z)
     low = data.draw(st.integers(0, len(z) - 1))
     high = data.draw(st.integers(low + 1, len(z)))
@@ -59,7 +72,7 @@ def test_equal_to_all_runs_and_bounding(s, z, data):
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
-def test_planes_lie_below(seed, is_naive, ties):
+def test_planes_lie_below(seed: int, is_naive: bool, ties: bool) -> None:
     rng = np.random.default_rng(seed)
     m, n = rng.integers(1, 6), rng.integers(1, 9)
     low = int(rng.integers(0, n))
@@ -71,14 +84,14 @@ def test_planes_lie_below(seed, is_naive, ties):
     assert other.value >= plane.loss + plane.slope(other_s, other_z) - 1e-9
 
 
-def test_the_papers_third_inequality_fails():
+def test_the_papers_third_inequality_fails() -> None:
     """Fig. 3(c) says hinge <= tight on [α, β]."""
     s, z = np.array([0.5]), np.array([0.0, 0.0, -5.0])
     assert hinge(s, z, 1, 3) == 0.25
     assert evaluate(s, z, 1, 3).value == 0.0
 
 
-def test_nothing_is_lost_at_zero():
+def test_nothing_is_lost_at_zero() -> None:
     for low, high, is_naive in [(0, 1, False), (2, 5, True), (6, 7, False), (0, 7, True)]:
         found = evaluate(np.zeros(3), np.zeros(7), low, high, is_naive=is_naive)
         assert (found.value, found.loss) == pytest.approx((1.0, 1.0))
@@ -87,7 +100,7 @@ def test_nothing_is_lost_at_zero():
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_weight_k_is_k_rows(seed, is_naive):
+def test_weight_k_is_k_rows(seed: int, is_naive: bool) -> None:
     rng = np.random.default_rng(seed)
     m, n = rng.integers(1, 5), rng.integers(1, 7)
     s, z = draw_scores(rng, m, n, ties=bool(seed % 2))
@@ -111,7 +124,7 @@ def test_weight_k_is_k_rows(seed, is_naive):
     )
 
 
-def test_fractions_of_rows_are_taken_as_they_are():
+def test_fractions_of_rows_are_taken_as_they_are() -> None:
     """Where weights are not whole, the window's ends are masses, and may lie within a row."""
     q = np.array([0.5, 0.5, 0.5])
     assert window_of(q, 0.0, 0.5) == (0.0, 0.75, 1.5)
@@ -125,7 +138,9 @@ def test_fractions_of_rows_are_taken_as_they_are():
 
 @settings(max_examples=200, deadline=None)
 @given(scores, scores, st.sampled_from([1.0, 1e-250, 1e200]), st.integers(0, 2**32 - 1))
-def test_the_whole_curve_by_the_order_of_the_positives(s, z, scale, seed):
+def test_the_whole_curve_by_the_order_of_the_positives(
+    s: list[float], z: list[float], scale: float, seed: int
+) -> None:
     """The same pairs, whichever class is sorted: with ties, weights, and scores that hardly differ or are huge."""
     s, z = np.sort(scale * np.array(s)), -np.sort(-scale * np.array(z))
     rng = np.random.default_rng(seed)

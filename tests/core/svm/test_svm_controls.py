@@ -1,5 +1,8 @@
 """Logistic regression and the asymmetric SVM against scikit-learn, and against their own conditions of optimality."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from core import AsymmetricSVM, Logistic, load, save
-from core.linear.design import fit_design
+from core.linear.design import StoredRows, fit_design
 from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.metrics import partial_auc
 from core.ranker import StopFit
@@ -19,7 +22,7 @@ from core.table import to_matrix
 from tests.core.threads import on_one_thread_and_on_all
 
 
-def make_rows(n=400, seed=0):
+def make_rows(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5)) * [1.0, 10.0, 1e-3, 1.0, 5.0] + 3.0
     y = (X[:, 0] + 0.1 * X[:, 1] + 0.5 * X[:, 3] + rng.normal(size=n) > 6.0).astype(int)
@@ -27,7 +30,7 @@ def make_rows(n=400, seed=0):
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
-def test_logistic_is_scikit_learns(C):
+def test_logistic_is_scikit_learns(C: float) -> None:
     X, y, weight = make_rows()
     ranker = Logistic(C=C).fit(X, y, weight)
     scaler = StandardScaler().fit(X, sample_weight=weight)
@@ -39,7 +42,9 @@ def test_logistic_is_scikit_learns(C):
     assert (ranker.predict(X) == other.predict(scaler.transform(X))).all()
 
 
-def asymmetric_objective(line, Z, y, C, asymmetry):
+def asymmetric_objective(
+    line: np.ndarray, Z: np.ndarray, y: np.ndarray, C: float, asymmetry: float
+) -> float:
     w, b = line[:-1], line[-1]
     short = np.maximum(1.0 - np.where(y == 1, 1.0, -1.0) * (Z @ w + b), 0.0) ** 2
     loss = (short[y == 1].mean() + asymmetry * short[y == 0].mean()) / (1.0 + asymmetry)
@@ -48,7 +53,7 @@ def asymmetric_objective(line, Z, y, C, asymmetry):
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("asymmetry", [0.1, 1.0, 30.0])
-def test_no_step_away_from_the_asymmetric_machine_pays(C, asymmetry):
+def test_no_step_away_from_the_asymmetric_machine_pays(C: float, asymmetry: float) -> None:
     X, y, _ = make_rows()
     ranker = AsymmetricSVM(C=C, asymmetry=asymmetry).fit(X, y)
     Z = StandardScaler().fit_transform(X)
@@ -63,7 +68,7 @@ def test_no_step_away_from_the_asymmetric_machine_pays(C, asymmetry):
 
 
 @pytest.mark.parametrize("loss", [logistic_loss, squared_hinge_loss])
-def test_slope_and_curvature_of_a_loss(loss):
+def test_slope_and_curvature_of_a_loss(loss: Callable[..., Any]) -> None:
     for margin in (-30.0, -1.0, 0.3, 0.9, 1.1, 40.0):
         at = loss(np.array([margin]))
         slope = approx_fprime([margin], lambda m: loss(m).value[0], 1e-6)
@@ -72,7 +77,7 @@ def test_slope_and_curvature_of_a_loss(loss):
         assert at.curvature == pytest.approx(bend, abs=1e-5)
 
 
-def draw_words(n=3000, seed=0):
+def draw_words(n: int = 3000, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
     """Columns of words that go together, one of them of 600 words: more coordinates than are taken with one another."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 600, n)
@@ -89,7 +94,7 @@ def draw_words(n=3000, seed=0):
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0])
-def test_logistic_on_words_is_scikit_learns(C):
+def test_logistic_on_words_is_scikit_learns(C: float) -> None:
     table, y = draw_words()
     ranker = Logistic(C=C).fit(table, y)
     rows = fit_design(*coded(table, ranker), standardize=True)
@@ -99,31 +104,31 @@ def test_logistic_on_words_is_scikit_learns(C):
     assert ranker.n_iter_ < 30
 
 
-def coded(table, ranker):
+def coded(table: pd.DataFrame, ranker: Logistic) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     matrix, _ = to_matrix(table, ranker.categories_)
     return matrix, np.ones(len(table)), ranker._n_categories()
 
 
-def shifts(rows):
+def shifts(rows: StoredRows) -> np.ndarray:
     return np.pad(rows._shift, (0, rows.size - len(rows._shift)))
 
 
 @pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
-def test_bits_do_not_depend_on_threads(algorithm):
+def test_bits_do_not_depend_on_threads(algorithm: Logistic | AsymmetricSVM) -> None:
     table, y = draw_words()
     one, all_of_them = on_one_thread_and_on_all(lambda: save(algorithm.fit(table, y)))
     assert one == all_of_them
 
 
-def stop_at(step):
-    def callback(k, of, info):
+def stop_at(step: int) -> Callable[..., Any]:
+    def callback(k: Any, of: Any, info: Any) -> None:
         if k == step:
             raise StopFit
 
     return callback
 
 
-def test_a_logistic_regression_that_is_stopped_keeps_its_last_step():
+def test_a_logistic_regression_that_is_stopped_keeps_its_last_step() -> None:
     X, y, _ = make_rows()
     whole = Logistic().fit(X, y)
     with pytest.warns(UserWarning, match="stopped after 0 of 1 minima, at step 2 of the next"):
@@ -133,7 +138,7 @@ def test_a_logistic_regression_that_is_stopped_keeps_its_last_step():
     assert load(save(ranker)).n_iter_ == 2
 
 
-def test_a_path_that_is_stopped_has_the_values_it_came_to():
+def test_a_path_that_is_stopped_has_the_values_it_came_to() -> None:
     X, y, _ = make_rows()
     costs = [1e-3, 1e-2, 1e-1]
     ranker, seen = Logistic(), []
@@ -149,7 +154,7 @@ def test_a_path_that_is_stopped_has_the_values_it_came_to():
     assert seen[-1] > first.n_iter_ + 1
 
 
-def test_an_asymmetric_machine_that_is_stopped_takes_the_best_so_far():
+def test_an_asymmetric_machine_that_is_stopped_takes_the_best_so_far() -> None:
     X, y, _ = make_rows()
     with pytest.warns(UserWarning, match="stopped after 3 of 35 pairs of asymmetry and C"):
         ranker = AsymmetricSVM().fit(X, y, callback=stop_at(3))
@@ -157,7 +162,7 @@ def test_an_asymmetric_machine_that_is_stopped_takes_the_best_so_far():
     assert ranker.C_ in COSTS[:3]
 
 
-def test_auto_takes_the_best_of_the_grid_on_rows_held_out():
+def test_auto_takes_the_best_of_the_grid_on_rows_held_out() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 3))
     y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=300) > 1.5).astype(int)
@@ -173,14 +178,14 @@ def test_auto_takes_the_best_of_the_grid_on_rows_held_out():
     assert areas[ranker.asymmetry_, ranker.C_] == pytest.approx(max(areas.values()), abs=1e-9)
 
 
-def test_too_few_rows_to_hold_any_out():
+def test_too_few_rows_to_hold_any_out() -> None:
     ranker = AsymmetricSVM().fit([[0.0], [1.0]], [0, 1])
     assert (ranker.C_, ranker.asymmetry_) == (1.0, 1.0)
     assert np.diff(ranker.decision_function([[0.0], [1.0]])) > 0
 
 
 @pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
-def test_missing_values_categories_and_parts(algorithm):
+def test_missing_values_categories_and_parts(algorithm: Logistic | AsymmetricSVM) -> None:
     X, y, _ = make_rows()
     X[::7, 0] = np.nan
     table = pd.DataFrame(X, columns=list("abcde"))
@@ -203,7 +208,7 @@ def test_missing_values_categories_and_parts(algorithm):
 
 
 @pytest.mark.parametrize("ranker", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
-def test_sparse_rows_are_as_dense_ones(ranker):
+def test_sparse_rows_are_as_dense_ones(ranker: Logistic | AsymmetricSVM) -> None:
     X, y, _ = make_rows()
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.6, 0.0, X)
     dense = ranker.fit(X, y).decision_function(X)
@@ -213,7 +218,7 @@ def test_sparse_rows_are_as_dense_ones(ranker):
 
 @pytest.mark.parametrize("algorithm", [Logistic, AsymmetricSVM])
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
-def test_separable_rows_of_any_scale(algorithm, scale):
+def test_separable_rows_of_any_scale(algorithm: type[Any], scale: float) -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0]]) * scale
     ranker = algorithm(C=1e6).fit(X, [0, 0, 1, 1], [1e3, 1.0, 1e-3, 3.0])
     scores = ranker.decision_function(X)

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,9 @@ pytestmark = [
 SVMS = [AUCSVM, PAUCSVM, PAUCSVMDC]
 
 
-def table(seed=0, n=600, d=4, share=0.2, shift=1.5):
+def table(
+    seed: int = 0, n: int = 600, d: int = 4, share: float = 0.2, shift: float = 1.5
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = rng.random(n) < share
     X = rng.normal(size=(n, d))
@@ -35,18 +38,18 @@ def table(seed=0, n=600, d=4, share=0.2, shift=1.5):
     return X, y
 
 
-def precise(algorithm, C=1.0):
+def precise(algorithm: type[Any], C: float = 1.0) -> Any:
     """A fit to the last digits, of a window that does not collapse: no rows are drawn."""
     rates = {} if algorithm is AUCSVM else {"fpr_max": 0.5}
     return algorithm(C=C, tol=1e-7, max_iter=5000, **rates)
 
 
-def deep_table(seed=0, n=2000):
+def deep_table(seed: int = 0, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     """Positives in the midst of the negatives but for the whole AUC: a window of low rates collapses."""
     return table(seed, n=n, shift=0.7)
 
 
-def draw_frame(seed=0, n=800):
+def draw_frame(seed: int = 0, n: int = 800) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(seed)
     colour = rng.choice(["blue", "green", "red"], n)
     size = rng.normal(size=n)
@@ -61,7 +64,7 @@ def draw_frame(seed=0, n=800):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", ["numbers", "words", "zeros", "huge", "sparse"])
-def test_coordinates_are_those_written_out(kind, order):
+def test_coordinates_are_those_written_out(kind: str, order: str) -> None:
     """Scores and sums of rows, however the rows are kept: as they lie, or stored where there are words or zeros."""
     rng = np.random.default_rng(1)
     X = np.asarray(rng.normal(size=(90, 11)) * 3.0 + 5.0, order=order)
@@ -107,7 +110,7 @@ def test_coordinates_are_those_written_out(kind, order):
 
 
 @pytest.mark.parametrize("words", [True, False])
-def test_what_is_left_out_is_not_learnt_from(words):
+def test_what_is_left_out_is_not_learnt_from(words: bool) -> None:
     """The same rows, classes and weights, whether the others are dropped or only not looked at."""
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80)])
@@ -124,7 +127,7 @@ def test_what_is_left_out_is_not_learnt_from(words):
 
 
 @pytest.mark.parametrize("algorithm", SVMS)
-def test_sparse_is_dense(algorithm):
+def test_sparse_is_dense(algorithm: type[Any]) -> None:
     X, y = table()
     rng = np.random.default_rng(0)
     X[rng.random(X.shape) < 0.7] = 0.0
@@ -139,7 +142,7 @@ def test_sparse_is_dense(algorithm):
         assert of_thin == pytest.approx(of_dense, abs=0.005)
 
 
-def test_sparse_input_is_not_made_dense():
+def test_sparse_input_is_not_made_dense() -> None:
     rng = np.random.default_rng(0)
     X = sparse.random_array((300, 50_000), density=1e-3, rng=rng, format="csr")
     y = np.asarray(X[:, :200].sum(axis=1)).ravel() > 0.05
@@ -155,7 +158,7 @@ def test_sparse_input_is_not_made_dense():
 
 
 @pytest.mark.parametrize("algorithm", SVMS)
-def test_categories_and_missing_values(algorithm):
+def test_categories_and_missing_values(algorithm: type[Any]) -> None:
     frame, y = draw_frame()
     ranker = algorithm(C=10.0).fit(frame, y)
     terms = {(t["feature"], t.get("is", "")): t["weight"] for t in ranker.structure()["terms"]}
@@ -183,7 +186,7 @@ def test_categories_and_missing_values(algorithm):
         ranker.decision_function(sparse.csr_array((1, 2)))
 
 
-def test_weights_are_in_the_features_own_units():
+def test_weights_are_in_the_features_own_units() -> None:
     X, y = table()
     ranker = AUCSVM(C=1.0).fit(X * [1.0, 1000.0, 1.0, 1e-6] + 5.0, y)
     plain = AUCSVM(C=1.0).fit(X, y)
@@ -201,7 +204,7 @@ def test_weights_are_in_the_features_own_units():
 
 @pytest.mark.parametrize("algorithm", SVMS)
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
-def test_huge_and_tiny_scales(algorithm, scale):
+def test_huge_and_tiny_scales(algorithm: type[Any], scale: float) -> None:
     X, y = table()
     X[0, 0] = np.nan
     plain, ranker = precise(algorithm).fit(X, y), precise(algorithm).fit(X * scale, y)
@@ -221,7 +224,7 @@ def test_huge_and_tiny_scales(algorithm, scale):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(SVMS))
-def test_small_and_odd_tables(seed, algorithm):
+def test_small_and_odd_tables(seed: int, algorithm: type[Any]) -> None:
     """One positive, one negative, duplicates, constants, collinear columns: a finite ranker, no worse than w = 0."""
     rng = np.random.default_rng(seed)
     m, n = rng.choice([1, 1, 2, 5]), rng.choice([1, 1, 2, 7])
@@ -242,7 +245,7 @@ def test_small_and_odd_tables(seed, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", SVMS)
-def test_classes_with_the_same_mean_give_constant_scores(algorithm):
+def test_classes_with_the_same_mean_give_constant_scores(algorithm: type[Any]) -> None:
     X, y = np.array([[1.0], [1.0], [1.0], [1.0]]), np.array([0, 1, 0, 1])
     with pytest.warns(SupportWarning, match="The scores are constant"):
         ranker = algorithm(C=1.0).fit(X, y)
@@ -257,7 +260,7 @@ def test_classes_with_the_same_mean_give_constant_scores(algorithm):
 
 @pytest.mark.parametrize("surrogate", ["tight", "naive"])
 @pytest.mark.parametrize("C", [1.0, 1e4])
-def test_a_collapse_is_told_and_met(surrogate, C):
+def test_a_collapse_is_told_and_met(surrogate: str, C: float) -> None:
     X, y = deep_table()
     rates = {"fpr_min": 0.01, "fpr_max": 0.05}
     with pytest.warns(SupportWarning, match="constant scores are the optimum whatever C"):
@@ -275,14 +278,14 @@ def test_a_collapse_is_told_and_met(surrogate, C):
     assert narrower.fit(X, y).collapsed_
 
 
-def near_collapse(seed, n=120):
+def near_collapse(seed: int, n: int = 120) -> tuple[np.ndarray, np.ndarray]:
     """Return three columns and a label whose highest negatives hardly stand below the positives' mean."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, X @ [1.0, 0.5, 0.0] + rng.normal(0, 1.2, n) > 0.8
 
 
-def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all():
+def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all() -> None:
     X, y = near_collapse(4)
     free = PAUCSVM(C=1000.0, anchor=None, fpr_max=0.3).fit(X, y)
     assert free.objective_ + free.gap_ < 1000.0  # so that w = 0 is not the optimum whatever C
@@ -302,7 +305,7 @@ def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all():
 
 @pytest.mark.parametrize("surrogate", ["tight", "naive"])
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
-def test_a_choice_of_C_collapses_where_each_C_does(surrogate):
+def test_a_choice_of_C_collapses_where_each_C_does(surrogate: str) -> None:
     n_collapsed = 0
     for seed in range(6):
         X, y = near_collapse(seed)
@@ -317,7 +320,7 @@ def test_a_choice_of_C_collapses_where_each_C_does(surrogate):
     assert 1 <= n_collapsed <= 5
 
 
-def test_a_solver_that_is_stopped_has_not_collapsed():
+def test_a_solver_that_is_stopped_has_not_collapsed() -> None:
     X, y = table()
     with pytest.warns(SupportWarning, match="max_iter = 1 iterations") as told:
         ranker = PAUCSVM(C=1e4, fpr_max=0.2, max_iter=1).fit(X, y)
@@ -326,7 +329,7 @@ def test_a_solver_that_is_stopped_has_not_collapsed():
     assert not any("constant" in str(one.message) for one in told)
 
 
-def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collapse():
+def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collapse() -> None:
     X, y = near_collapse(4)
     with pytest.warns(
         SupportWarning, match="anchored objective with C = 1. The scores are constant"
@@ -337,7 +340,7 @@ def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collap
     assert not ranker.coef_.any()
 
 
-def test_what_is_not_convex_proves_no_collapse():
+def test_what_is_not_convex_proves_no_collapse() -> None:
     X, y = deep_table()
     with pytest.warns(SupportWarning, match="nothing better than constant scores was found"):
         ranker = PAUCSVMDC(C=1.0, fpr_min=0.001, fpr_max=0.02, anchor=None).fit(X, y)
@@ -345,7 +348,7 @@ def test_what_is_not_convex_proves_no_collapse():
     assert ranker.critical_fpr_ is None
 
 
-def test_without_an_anchor_a_collapse_is_constant():
+def test_without_an_anchor_a_collapse_is_constant() -> None:
     X, y = deep_table()
     with pytest.warns(SupportWarning, match="The scores are constant"):
         ranker = PAUCSVM(C=1.0, fpr_max=0.05, anchor=None).fit(X, y)
@@ -354,7 +357,7 @@ def test_without_an_anchor_a_collapse_is_constant():
     assert ranker.predict(X).sum() == 0
 
 
-def test_an_anchor_pulls_to_the_whole_auc():
+def test_an_anchor_pulls_to_the_whole_auc() -> None:
     X, y = table()
     of_auc = AUCSVM(C=0.01, tol=1e-8).fit(X, y)
     near = PAUCSVM(C=0.01, fpr_max=0.1, anchor=100.0, tol=1e-8).fit(X, y)
@@ -366,7 +369,7 @@ def test_an_anchor_pulls_to_the_whole_auc():
     assert zero.objective_ == pytest.approx(free.objective_, rel=1e-7)
 
 
-def test_small_costs_are_no_collapse():
+def test_small_costs_are_no_collapse() -> None:
     X, y = table()
     for C in (1e-6, 1e-3):
         ranker = PAUCSVM(C=C, fpr_max=0.3).fit(X, y)
@@ -378,7 +381,7 @@ def test_small_costs_are_no_collapse():
 # --- the choice of C --------------------------------------------------------------------------------
 
 
-def test_cost_is_chosen_by_the_window_asked_for():
+def test_cost_is_chosen_by_the_window_asked_for() -> None:
     X, y = table(n=3000)
     narrow = PAUCSVM(fpr_max=0.3).fit(X, y)
     assert narrow.C_ in [10.0**k for k in range(-5, 5)]
@@ -387,23 +390,23 @@ def test_cost_is_chosen_by_the_window_asked_for():
     assert PAUCSVM(fpr_max=0.3, random_state=0).fit(X, y).C_ == narrow.C_
 
 
-def test_few_rows_leave_the_cost_at_one():
+def test_few_rows_leave_the_cost_at_one() -> None:
     assert AUCSVM().fit([[0.0], [1.0]], [0, 1]).C_ == 1.0
 
 
-def test_predict_cuts_at_the_youden_point():
+def test_predict_cuts_at_the_youden_point() -> None:
     X, y = table()
     ranker = AUCSVM(C=1.0).fit(X, y)
     scores, flagged = ranker.decision_function(X), ranker.predict(X)
 
-    def youden(cut):
+    def youden(cut: Any) -> Any:
         return (scores[y] > cut).mean() - (scores[~y] > cut).mean()
 
     assert flagged[y].mean() - flagged[~y].mean() == pytest.approx(max(map(youden, scores)))
     assert abs(scores).min() > 0
 
 
-def test_a_solver_that_is_cut_off_says_so():
+def test_a_solver_that_is_cut_off_says_so() -> None:
     X, y = table(shift=2.0)
     with pytest.warns(SupportWarning, match="stopped after max_iter = 2 iterations") as told:
         ranker = AUCSVM(C=100.0, tol=1e-9, max_iter=2).fit(X, y)
@@ -420,7 +423,7 @@ class Timid(PAUCSVM):
     path = (1e-5,)
 
 
-def test_where_no_anchored_program_beats_constant_scores_the_anchor_itself_is_served():
+def test_where_no_anchored_program_beats_constant_scores_the_anchor_itself_is_served() -> None:
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.3).astype(int)
     X = rng.normal(size=(400, 3)) * np.where(y == 1, 0.5, 3.0)[:, None] + 0.2 * y[:, None]

@@ -1,21 +1,29 @@
 """The solver held to scipy's, to values worked out elsewhere, and to its own certificate."""
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
-from generic_solver import minimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from long_form import LONG_FORM
 
 from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
-from core.svm.cutting_planes import CuttingPlanes, Line, find_descent_direction, solve_simplex_qp
+from core.svm.cutting_planes import (
+    CuttingPlanes,
+    Line,
+    Point,
+    Solution,
+    find_descent_direction,
+    solve_simplex_qp,
+)
 from core.svm.surrogates import Problem, Surrogate, Window, window_of
+from tests.core.svm.generic_solver import minimum
+from tests.long_form import LONG_FORM
 
 
-def problem(Xp, Xn, masses, *, naive=False):
+def problem(Xp: np.ndarray, Xn: np.ndarray, masses: Window, *, naive: bool = False) -> Problem:
     m, n = len(Xp), len(Xn)
     X = np.concatenate([Xp, Xn])
     rows = fit_design(X, np.ones(m + n), np.zeros(X.shape[1], np.int64), standardize=False)
@@ -23,7 +31,15 @@ def problem(Xp, Xn, masses, *, naive=False):
     return Problem(rows, np.arange(m), np.arange(m, m + n), surrogate)
 
 
-def solve(task, C, *, center=None, rtol=1e-9, planes=None, start=None):
+def solve(
+    task: Problem,
+    C: float,
+    *,
+    center: np.ndarray | None = None,
+    rtol: float = 1e-9,
+    planes: CuttingPlanes | None = None,
+    start: Point | None = None,
+) -> Solution:
     planes = planes or CuttingPlanes(task)
     center = np.zeros(task.size) if center is None else center
     return planes.solve(
@@ -35,7 +51,7 @@ def solve(task, C, *, center=None, rtol=1e-9, planes=None, start=None):
     )
 
 
-def draw_problem(seed):
+def draw_problem(seed: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray, int, int]:
     rng = np.random.default_rng(seed)
     m, n, d = rng.integers(1, 4), rng.integers(1, 5), rng.integers(1, 4)
     X = rng.normal(size=(m + n, d))
@@ -50,7 +66,7 @@ def draw_problem(seed):
 
 
 @pytest.mark.parametrize("seed", range(200 if LONG_FORM else 70))
-def test_equal_to_a_general_solver(seed):
+def test_equal_to_a_general_solver(seed: int) -> None:
     rng, Xp, Xn, low, high = draw_problem(seed)
     C, naive = float(10 ** rng.uniform(-2, 2)), bool(seed % 2)
     center = rng.normal(size=Xp.shape[1]) if seed % 3 == 0 else None
@@ -71,19 +87,21 @@ NEGATIVES = np.array(
 @pytest.mark.parametrize(
     ("rates", "best"), [((0, 1), 0.4117188), ((0, 0.3), 0.6770833), ((0.2, 0.5), 0.4359153)]
 )
-def test_known_optima(rates, best):
+def test_known_optima(rates: Any, best: float) -> None:
     task = problem(POSITIVES, NEGATIVES, window_of(np.ones(10), *rates))
     assert solve(task, 1.0).objective == pytest.approx(best, abs=1e-7)
 
 
-def table(seed=0, m=60, n=400, d=6, shift=2.5):
+def table(
+    seed: int = 0, m: int = 60, n: int = 400, d: int = 6, shift: float = 2.5
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     Xp, Xn = rng.normal(size=(m, d)), rng.normal(size=(n, d))
     Xp[:, 0] += shift
     return Xp, Xn
 
 
-def test_planes_serve_every_cost():
+def test_planes_serve_every_cost() -> None:
     """A path on one pool of planes ends where fresh solvers do, in fewer iterations."""
     Xp, Xn = table()
     task = problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1))
@@ -96,7 +114,7 @@ def test_planes_serve_every_cost():
     assert together < apart
 
 
-def test_the_gap_is_told_and_never_grows_beyond_the_bound():
+def test_the_gap_is_told_and_never_grows_beyond_the_bound() -> None:
     Xp, Xn = table()
     task = problem(Xp, Xn, window_of(np.ones(400), 0.0, 0.1))
     best = solve(task, 10.0, rtol=1e-10).objective
@@ -118,7 +136,7 @@ def test_the_gap_is_told_and_never_grows_beyond_the_bound():
     assert told[-1][2] <= 1e-6 < told[0][2]
 
 
-def test_few_iterations_are_cut_off_with_the_best_point():
+def test_few_iterations_are_cut_off_with_the_best_point() -> None:
     Xp, Xn = table()
     planes = CuttingPlanes(problem(Xp, Xn, window_of(np.ones(400), 0.0, 0.1)))
     start = planes.point(np.zeros(6))
@@ -130,7 +148,7 @@ def test_few_iterations_are_cut_off_with_the_best_point():
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_small_programs(seed):
+def test_small_programs(seed: int) -> None:
     """Any Gram matrix, singular ones too: no vertex of the simplex descends further."""
     rng = np.random.default_rng(seed)
     k, d = rng.integers(1, 30), rng.integers(1, 8)
@@ -148,7 +166,7 @@ def test_small_programs(seed):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_collapse_is_what_a_linear_program_says(seed):
+def test_collapse_is_what_a_linear_program_says(seed: int) -> None:
     """w = 0 is optimal on [0, β] exactly if the positives' mean is a mean of negatives, none above 1/j_β of it."""
     from scipy.optimize import linprog
 
@@ -167,7 +185,7 @@ def test_collapse_is_what_a_linear_program_says(seed):
 
 
 @pytest.mark.parametrize("t", [0.0, 0.1, 0.45, 0.55, 0.9])
-def test_slopes_along_a_line_by_differences(t):
+def test_slopes_along_a_line_by_differences(t: float) -> None:
     """The objective is piecewise quadratic in t: over a short step its change is the slope's."""
     Xp, Xn = table()
     planes = CuttingPlanes(problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1)))
@@ -178,7 +196,7 @@ def test_slopes_along_a_line_by_differences(t):
 
 
 @pytest.mark.parametrize("ranker", [AUCSVM(C=10.0), PAUCSVM(fpr_max=0.05, C=10.0), PAUCSVM()])
-def test_memory_beside_the_table(ranker):
+def test_memory_beside_the_table(ranker: AUCSVM | PAUCSVM) -> None:
     """No copy of the table, and of vectors as long as it no more than half of it."""
     rng = np.random.default_rng(0)
     y = rng.random(30_000) < 0.02
@@ -195,7 +213,9 @@ def test_memory_beside_the_table(ranker):
 
 
 @pytest.mark.parametrize("most", [12, 25])
-def test_planes_are_capped_and_the_minimum_is_found_all_the_same(most, monkeypatch):
+def test_planes_are_capped_and_the_minimum_is_found_all_the_same(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of the least share are put together in one, which loses iterations and not the bound."""
     Xp, Xn = table(d=20)
     task = problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1))
@@ -204,7 +224,7 @@ def test_planes_are_capped_and_the_minimum_is_found_all_the_same(most, monkeypat
     planes = CuttingPlanes(task)
     counts, add = [], planes.add
 
-    def counting(plane):
+    def counting(plane: Any) -> None:
         add(plane)
         counts.append(len(planes._planes.losses))
 

@@ -1,5 +1,7 @@
 """Splits by classifiers: the node's own cost, any estimator, and rules that are arrays."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -16,11 +18,11 @@ from core.treerank.classifiers import (
     EstimatorSplitter,
     cost_weights,
 )
-from core.treerank.growth import Cell, Sample
+from core.treerank.growth import Cell, Sample, Split
 from core.treerank.tree import Tree
 
 
-def oblique(n=500, seed=0, share=0.2):
+def oblique(n: int = 500, seed: int = 0, share: float = 0.2) -> Sample:
     """Few positives, most of them beyond a slanted line."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
@@ -29,14 +31,14 @@ def oblique(n=500, seed=0, share=0.2):
     return Sample(X, positive, rng.integers(1, 4, n).astype(float), np.zeros(3, dtype=np.int64))
 
 
-def cell_of(sample, rows=None):
+def cell_of(sample: Sample, rows: np.ndarray | None = None) -> Cell:
     rows = np.arange(len(sample.X)) if rows is None else rows
     mass = sample.weight[rows]
     positive = sample.positive[rows]
     return Cell(rows, mass[positive].sum(), mass[~positive].sum())
 
 
-def gain(sample, split):
+def gain(sample: Sample, split: Split) -> float:
     weight = sample.weight
     tops = (
         weight[split.top & some].sum() / weight[some].sum()
@@ -46,7 +48,7 @@ def gain(sample, split):
     return beta - alpha
 
 
-def test_the_cost_is_the_cells_own_share_of_positives():
+def test_the_cost_is_the_cells_own_share_of_positives() -> None:
     sample = Sample(np.zeros((4, 1)), np.array([1, 0, 0, 0], bool), np.array([2.0, 1, 2, 3]), None)
     assert cost_weights(sample, Cell(np.arange(4), 2.0, 6.0)) == pytest.approx(
         [1.5, 0.25, 0.5, 0.75]  # ω = ¼: the classes weigh the same
@@ -54,7 +56,7 @@ def test_the_cost_is_the_cells_own_share_of_positives():
     assert cost_weights(sample, Cell(np.array([0, 2]), 2.0, 2.0)).tolist() == [1.0, 1.0]
 
 
-def test_the_least_weighted_error_is_the_greatest_auc():
+def test_the_least_weighted_error_is_the_greatest_auc() -> None:
     """Eq. 9 on all splits of a few rows."""
     rng = np.random.default_rng(1)
     sample = Sample(
@@ -71,7 +73,7 @@ def test_the_least_weighted_error_is_the_greatest_auc():
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_a_slanted_line_is_one_split(name):
+def test_a_slanted_line_is_one_split(name: str) -> None:
     sample = oblique()
     splitter = ClassifierSplitter(name, sample, 0)
     split = splitter.split(cell_of(sample))
@@ -82,7 +84,7 @@ def test_a_slanted_line_is_one_split(name):
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_the_same_split_whatever_came_before(name):
+def test_the_same_split_whatever_came_before(name: str) -> None:
     sample = oblique()
     rows = np.flatnonzero(sample.X[:, 0] > 0)
     splitter = ClassifierSplitter(name, sample, 3)
@@ -93,7 +95,9 @@ def test_the_same_split_whatever_came_before(name):
         assert array.tobytes() == later.rule.arrays()[part].tobytes()
 
 
-def two_levels(splitter, sample):
+def two_levels(
+    splitter: ClassifierSplitter | EstimatorSplitter, sample: Sample
+) -> tuple[Tree, np.ndarray]:
     """A tree of two splits: the root's, and one of its bottom child."""
     root = splitter.split(cell_of(sample))
     rows = np.flatnonzero(~root.top)
@@ -105,11 +109,11 @@ def two_levels(splitter, sample):
         for some in (sample.positive, ~sample.positive)
     ]
     rules = splitter.collect([root.rule, second.rule])
-    return Tree(np.array([False, True, False, True, True]), *masses, rules), leaf
+    return Tree(np.array([False, True, False, True, True]), masses[0], masses[1], rules), leaf
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_the_state_makes_the_same_rules(name):
+def test_the_state_makes_the_same_rules(name: str) -> None:
     sample = oblique()
     tree, leaf = two_levels(ClassifierSplitter(name, sample, 0), sample)
     assert np.array_equal(tree.find_leaves(sample.X), leaf)
@@ -117,7 +121,7 @@ def test_the_state_makes_the_same_rules(name):
         tree.arrays(),
         {
             "rules": ClassifierRules,
-            "stack": STACKS[name],
+            "stack": dict[str, Any](STACKS)[name],
             "n_categories": sample.n_categories,
             "n_columns": sample.X.shape[1],
         },
@@ -130,7 +134,7 @@ def test_the_state_makes_the_same_rules(name):
     assert "a" in described["words"]
 
 
-def test_categories_are_named():
+def test_categories_are_named() -> None:
     rng = np.random.default_rng(0)
     colour = rng.integers(0, 3, 200).astype(float)
     sample = Sample(
@@ -143,7 +147,7 @@ def test_categories_are_named():
 
 
 @pytest.mark.parametrize("template", [DecisionTreeClassifier(max_depth=3), LogisticRegression()])
-def test_any_estimator_splits(template):
+def test_any_estimator_splits(template: Any) -> None:
     sample = oblique()
     splitter = EstimatorSplitter(template, sample)
     tree, leaf = two_levels(splitter, sample)
@@ -155,7 +159,7 @@ def test_any_estimator_splits(template):
     assert len(tree.collapse(np.array([False, False, True, False, False])).rules) == 1
 
 
-def test_an_estimator_is_fitted_to_the_weighted_error():
+def test_an_estimator_is_fitted_to_the_weighted_error() -> None:
     sample = oblique()
     cell = cell_of(sample)
     split = EstimatorSplitter(LogisticRegression(), sample).split(cell)
@@ -166,7 +170,7 @@ def test_an_estimator_is_fitted_to_the_weighted_error():
     assert np.array_equal(split.top, expected.predict(sample.X))
 
 
-def test_foreign_estimators_cannot_be_saved():
+def test_foreign_estimators_cannot_be_saved() -> None:
     sample = oblique()
     tree, _ = two_levels(EstimatorSplitter(LogisticRegression(), sample), sample)
     with pytest.raises(ArtifactError, match="object of class LogisticRegression"):
@@ -175,7 +179,7 @@ def test_foreign_estimators_cannot_be_saved():
         type(tree.rules).from_arrays({}, {"n_rules": 2, "n_categories": sample.n_categories})
 
 
-def test_what_cannot_split_is_refused():
+def test_what_cannot_split_is_refused() -> None:
     sample = oblique()
     with pytest.raises(InvalidParameter, match="KNeighborsClassifier has not"):
         EstimatorSplitter(KNeighborsClassifier(), sample)

@@ -1,6 +1,7 @@
 """A forest fitted in shares is the forest fitted at once, bit for bit; anything else is refused."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from core.errors import ArtifactError, InvalidParameter
 
 
 @pytest.fixture(scope="module")
-def table():
+def table() -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
     X.loc[rng.random(300) < 0.1, "b"] = np.nan
@@ -21,18 +22,22 @@ def table():
     return X, y, rng.integers(0, 3, 300).astype(float)
 
 
-def divide(forest, table, *bounds):
+def divide(
+    forest: TreeRankForest, table: tuple[pd.DataFrame, pd.Series, np.ndarray], *bounds: Any
+) -> list[bytes]:
     return [forest.fit_share(*table, first=first, last=last) for first, last in pairwise(bounds)]
 
 
 @pytest.fixture(scope="module")
-def shares(table):
+def shares(table: tuple[pd.DataFrame, pd.Series, np.ndarray]) -> list[bytes]:
     return divide(TreeRankForest(n_trees=5), table, 0, 2, 5)
 
 
 @pytest.mark.parametrize("bounds", [(0, 5), (0, 1, 4, 5), (0, 1, 2, 3, 4, 5)])
 @pytest.mark.parametrize("order", ["tree", "concave"])
-def test_any_division_gives_the_bits_of_one_fit(table, bounds, order):
+def test_any_division_gives_the_bits_of_one_fit(
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], bounds: Any, order: str
+) -> None:
     forest = TreeRankForest(n_trees=5, order=order, random_state=3)
     shares = divide(forest, table, *bounds)
     assert not hasattr(forest, "classes_")  # a share leaves the ranker as it was
@@ -47,7 +52,7 @@ def test_any_division_gives_the_bits_of_one_fit(table, bounds, order):
     ).all()
 
 
-def test_it_offers_the_protocol(table):
+def test_it_offers_the_protocol(table: tuple[pd.DataFrame, pd.Series, np.ndarray]) -> None:
     forest = TreeRankForest(n_trees=7)
     assert isinstance(forest, SharedRanker)
     assert forest.n_pieces == 7
@@ -57,12 +62,16 @@ def test_it_offers_the_protocol(table):
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 2), (2, 2), (3, 2), (0, 6)])
-def test_a_range_that_is_none_is_refused(table, first, last):
+def test_a_range_that_is_none_is_refused(
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], first: int, last: int
+) -> None:
     with pytest.raises(InvalidParameter, match=rf"n_trees \(5\), got {first} and {last}"):
         TreeRankForest(n_trees=5).fit_share(*table, first=first, last=last)
 
 
-def test_the_shares_must_be_all_pieces_once(table, shares):
+def test_the_shares_must_be_all_pieces_once(
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes]
+) -> None:
     forest = TreeRankForest(n_trees=5)
     for given, message in (
         ([], "must hold 5 pieces, got 0"),
@@ -76,7 +85,9 @@ def test_the_shares_must_be_all_pieces_once(table, shares):
     assert not hasattr(forest, "trees_")
 
 
-def test_shares_of_another_fit_are_refused(table, shares):
+def test_shares_of_another_fit_are_refused(
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes]
+) -> None:
     X, y, weight = table
     forest = TreeRankForest(n_trees=5)
     other = X.assign(a=np.where(X["a"] == X["a"].max(), 0.0, X["a"]))
@@ -91,7 +102,9 @@ def test_shares_of_another_fit_are_refused(table, shares):
             ranker.join_shares(shares, *rows)
 
 
-def test_damaged_shares_are_refused(table, shares):
+def test_damaged_shares_are_refused(
+    table: tuple[pd.DataFrame, pd.Series, np.ndarray], shares: list[bytes]
+) -> None:
     first, second = shares
     flipped = bytearray(first)
     flipped[-1] ^= 1

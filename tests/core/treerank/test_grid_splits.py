@@ -1,6 +1,8 @@
 """The partition-based splitting rule against every union there is, and the grid that it is used on."""
 
+from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from core.treerank.growth import Cell, Sample
 from core.treerank.tree import Tree
 
 
-def test_the_check_value():
+def test_the_check_value() -> None:
     masses = np.array([(3, 1), (0, 2), (0, 0), (2, 0), (2, 3), (1, 4)], dtype=float)
     union = best_union(*masses.T)
     assert union.order.tolist() == [3, 0, 4, 5, 1, 2]
@@ -18,7 +20,7 @@ def test_the_check_value():
     assert union.gain == pytest.approx(0.525)
 
 
-def gains_of_all_unions(positive, negative):
+def gains_of_all_unions(positive: np.ndarray, negative: np.ndarray) -> Iterator[tuple[int, float]]:
     """The Youden index of each union of cells."""
     n = len(positive)
     for size in range(n + 1):
@@ -29,7 +31,7 @@ def gains_of_all_unions(positive, negative):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_no_union_is_better(seed):
+def test_no_union_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
     positive, negative = rng.integers(0, 5, (2, 7)).astype(float)
     positive[0] += 1
@@ -42,24 +44,29 @@ def test_no_union_is_better(seed):
     assert reached == pytest.approx(best, abs=1e-12)
 
 
-def test_cells_without_negatives_lead_and_empty_ones_come_last():
+def test_cells_without_negatives_lead_and_empty_ones_come_last() -> None:
     union = best_union(np.array([0.0, 1, 0, 9, 1]), np.array([0.0, 0, 5, 9, 0]))
     assert union.order.tolist() == [1, 4, 3, 2, 0]
 
 
-def test_of_several_best_the_least():
+def test_of_several_best_the_least() -> None:
     # The second cell has β = α: with it and without it Λ is the same.
     union = best_union(np.array([2.0, 1, 0]), np.array([0.0, 1, 2]))
     assert union.n_top == 1
     assert union.gain == pytest.approx(2 / 3)
 
 
-def test_cells_all_alike_gain_nothing():
+def test_cells_all_alike_gain_nothing() -> None:
     union = best_union(np.array([1.0, 2, 0]), np.array([3.0, 6, 0]))
     assert (union.n_top, union.gain) == (0, 0.0)
 
 
-def sample_of(X, positive, weight=None, n_categories=None):
+def sample_of(
+    X: Any,
+    positive: list[int] | np.ndarray,
+    weight: np.ndarray | None = None,
+    n_categories: list[int] | None = None,
+) -> Sample:
     X = np.asarray(X, dtype=float)
     return Sample(
         X,
@@ -69,7 +76,7 @@ def sample_of(X, positive, weight=None, n_categories=None):
     )
 
 
-def whole(sample):
+def whole(sample: Sample) -> Cell:
     return Cell(
         np.arange(len(sample.X)),
         sample.weight[sample.positive].sum(),
@@ -77,34 +84,34 @@ def whole(sample):
     )
 
 
-def test_slices_hold_their_lower_end():
+def test_slices_hold_their_lower_end() -> None:
     X = np.array([[0.0], [0.24], [0.25], [0.5], [0.99], [1.0], [-7.0], [8.0], [np.nan]])
     grid = Grid(np.array([2]), np.zeros(1), np.ones(1), np.zeros(1, dtype=np.int64))
     assert grid.locate(X).ravel().tolist() == [0, 0, 1, 2, 3, 3, 0, 3, MISSING_SLICE]
 
 
-def test_the_grid_spans_the_rows_whatever_their_scale():
+def test_the_grid_spans_the_rows_whatever_their_scale() -> None:
     X = np.array([[-1.7e308, 3.0, np.nan], [1.7e308, 3.0, np.nan]])
     grid = Grid.of(sample_of(X, [0, 1]), 3)
     assert np.isfinite(grid.edges(0)).all()
     assert grid.locate(X).tolist() == [[0, 7, MISSING_SLICE], [7, 7, MISSING_SLICE]]
 
 
-def checkerboard(n=600, seed=0):
+def checkerboard(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     X[0], X[1] = 0, 1  # so that the grid is that of the unit square
     return X, ((X > 0.5).sum(axis=1) == 1) ^ (rng.random(n) < 0.1)
 
 
-def test_xor_is_one_split():
+def test_xor_is_one_split() -> None:
     X, positive = checkerboard()
     sample = sample_of(X, positive)
     split = GridSplitter(sample, 1).split(whole(sample))
     assert np.array_equal(split.top, (X >= 0.5).sum(axis=1) == 1)
 
 
-def test_a_cell_splits_by_its_own_rows():
+def test_a_cell_splits_by_its_own_rows() -> None:
     X, positive = checkerboard()
     sample = sample_of(X, positive)
     rows = np.flatnonzero(X[:, 0] < 0.5)
@@ -113,7 +120,7 @@ def test_a_cell_splits_by_its_own_rows():
     assert np.array_equal(split.top, X[rows, 1] >= 0.5)
 
 
-def test_weights_count_as_repeated_rows():
+def test_weights_count_as_repeated_rows() -> None:
     X, positive = checkerboard(80)
     weight = np.random.default_rng(1).integers(1, 5, 80)
     weighted = sample_of(X, positive, weight)
@@ -123,19 +130,19 @@ def test_weights_count_as_repeated_rows():
     assert np.array_equal(one.top.repeat(weight), other.top)
 
 
-def test_what_cannot_be_split_is_not():
+def test_what_cannot_be_split_is_not() -> None:
     sample = sample_of(np.zeros((4, 2)), [0, 1, 0, 1])
     assert GridSplitter(sample, 4).split(whole(sample)) is None
 
 
-def test_missing_values_and_categories_are_slices():
+def test_missing_values_and_categories_are_slices() -> None:
     X = [[0.0, 0], [0.0, 1], [0.0, 2], [np.nan, 0], [np.nan, 1], [np.nan, np.nan]]
     sample = sample_of(X, [0, 1, 0, 1, 0, 1], n_categories=[0, 3])
     split = GridSplitter(sample, 2).split(whole(sample))
     assert split.top.tolist() == [False, True, False, True, False, True]
 
 
-def grown():
+def grown() -> tuple[Tree, np.ndarray, np.ndarray]:
     """A tree of two splits: the root's, and one of its bottom child."""
     X, positive = checkerboard()
     X = np.column_stack([X, np.random.default_rng(2).integers(0, 3, len(X))])
@@ -148,11 +155,11 @@ def grown():
     rules = splitter.collect([root.rule, second.rule])
     leaf = np.where(root.top, 0, 2)
     leaf[rows[second.top]] = 1
-    masses = (np.bincount(leaf, weights=some.astype(float)) for some in (positive, ~positive))
-    return Tree(np.array([False, True, False, True, True]), *masses, rules), X, leaf
+    masses = [np.bincount(leaf, weights=some.astype(float)) for some in (positive, ~positive)]
+    return Tree(np.array([False, True, False, True, True]), masses[0], masses[1], rules), X, leaf
 
 
-def test_rows_end_where_training_put_them():
+def test_rows_end_where_training_put_them() -> None:
     tree, X, leaf = grown()
     assert np.array_equal(tree.find_leaves(X), leaf)
     one_by_one = [tree.find_leaves(X[i : i + 1])[0] for i in range(0, 600, 7)]
@@ -162,7 +169,7 @@ def test_rows_end_where_training_put_them():
     assert tree.find_leaves(X[:0]).shape == (0,)
 
 
-def test_a_cube_without_training_rows_goes_to_the_bottom():
+def test_a_cube_without_training_rows_goes_to_the_bottom() -> None:
     sample = sample_of([[0.0], [0.1], [0.9], [1.0]], [0, 1, 1, 1])
     splitter = GridSplitter(sample, 2)
     rules = splitter.collect([splitter.split(whole(sample)).rule])
@@ -174,7 +181,7 @@ def test_a_cube_without_training_rows_goes_to_the_bottom():
     ]
 
 
-def test_the_words_name_the_cubes():
+def test_the_words_name_the_cubes() -> None:
     sample = sample_of([[0.0, 0], [4.0, 1], [np.nan, 1]], [0, 1, 1], n_categories=[0, 2])
     splitter = GridSplitter(sample, 1)
     rules = splitter.collect([splitter.split(whole(sample)).rule])

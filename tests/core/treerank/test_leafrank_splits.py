@@ -1,17 +1,29 @@
 """LeafRank and axis splits against brute force."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from treerank_oracle import goes_top, is_above_cut, make_rows, masses, treerank
 
 from core.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
 from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code
+from core.treerank.tree import Tree
 from core.trees.coding import Kind
 from tests.core.threads import on_one_thread_and_on_all
+from tests.core.treerank.treerank_oracle import (
+    Rows,
+    goes_top,
+    is_above_cut,
+    make_rows,
+    masses,
+    treerank,
+)
 
 
-def grow_cuts(rows, limits, shape, taken=None, count=np.inf):
+def grow_cuts(
+    rows: Rows, limits: Limits, shape: Shape, taken: np.ndarray | None = None, count: float = np.inf
+) -> Tree:
     sample = Sample(*rows)
     table = code(sample, 255)
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
@@ -23,7 +35,7 @@ def grow_cuts(rows, limits, shape, taken=None, count=np.inf):
     return grow(division, limits, ignore)
 
 
-def leaf_masks(tree, rows):
+def leaf_masks(tree: Tree, rows: Rows) -> list[np.ndarray]:
     leaf = tree.find_leaves(np.ascontiguousarray(rows.X))
     return [leaf == k for k in range(tree.n_leaves)]
 
@@ -32,7 +44,7 @@ def leaf_masks(tree, rows):
 @pytest.mark.parametrize(
     ("max_depth", "max_leaves"), [(1, 2), (2, 4), (3, 8), (3, 3), (4, 5)], ids=str
 )
-def test_equals_brute_force(seed, max_depth, max_leaves):
+def test_equals_brute_force(seed: int, max_depth: int, max_leaves: int) -> None:
     rows = make_rows(60, seed=seed)
     tree = grow_cuts(rows, Limits(3, None, 2.0), Shape(max_depth, max_leaves, 2.0))
     leaves, gain = treerank(rows, 3, max_depth, max_leaves, 2.0)
@@ -42,7 +54,7 @@ def test_equals_brute_force(seed, max_depth, max_leaves):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_categories_equal_brute_force_over_all_sets(seed):
+def test_categories_equal_brute_force_over_all_sets(seed: int) -> None:
     rows = make_rows(50, seed=seed, n_categories=5)
     tree = grow_cuts(rows, Limits(2, None, 2.0), Shape(1, 2, 2.0))
     leaves, gain = treerank(rows, 2, 1, 2, 2.0)
@@ -50,7 +62,7 @@ def test_categories_equal_brute_force_over_all_sets(seed):
     assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
 
 
-def shrunk_gains(rows, least):
+def shrunk_gains(rows: Rows, least: float) -> dict[tuple[bool, ...], float]:
     """Of every set of categories the gain of its shrunk masses; none where chance explains the shares."""
     mass = np.array([rows.positive, ~rows.positive]) * 1.0
     mass /= mass.sum(axis=1, keepdims=True)
@@ -72,7 +84,7 @@ def shrunk_gains(rows, least):
     }
 
 
-def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alike():
+def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alike() -> None:
     chosen = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -92,7 +104,7 @@ def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alik
     assert 20 < sum(chosen) < 80
 
 
-def test_an_identifier_never_splits():
+def test_an_identifier_never_splits() -> None:
     for n, seed in ((60, 0), (200, 1)):
         rng = np.random.default_rng(seed)
         rows = make_rows(n)._replace(
@@ -105,7 +117,7 @@ def test_an_identifier_never_splits():
             assert grow_cuts(rows, Limits(6, None, 1.0), shape, count=1.0).n_leaves == 1
 
 
-def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart():
+def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart() -> None:
     rng = np.random.default_rng(0)
     town = np.arange(200.0)
     positive = rng.random(200) < 0.5
@@ -119,7 +131,7 @@ def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart():
     assert known.tolist() == (~np.isnan(town)).tolist()
 
 
-def test_kernel_and_rules_one_by_one_agree():
+def test_kernel_and_rules_one_by_one_agree() -> None:
     rows = make_rows(400, d=5, n_categories=70, values=50)
     tree = grow_cuts(rows, Limits(5, None, 3.0), Shape(3, 8, 3.0))
     new = make_rows(300, d=5, seed=1, n_categories=70, values=50)
@@ -129,7 +141,7 @@ def test_kernel_and_rules_one_by_one_agree():
     assert (tree.find_leaves(X) == by_hand).all()
 
 
-def test_rows_of_a_part_are_those_grown_on():
+def test_rows_of_a_part_are_those_grown_on() -> None:
     rows = make_rows(300, d=4)
     taken = np.random.default_rng(0).random(300) < 0.6
     tree = grow_cuts(rows, Limits(4, None, 3.0), Shape(2, 4, 3.0), taken)
@@ -137,7 +149,7 @@ def test_rows_of_a_part_are_those_grown_on():
     assert tree.leaf_negative == pytest.approx([masses(rows, leaf & taken)[1] for leaf in leaves])
 
 
-def test_more_columns_than_a_block_and_the_best_one_far_out():
+def test_more_columns_than_a_block_and_the_best_one_far_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 70))
     positive = X[:, 69] > 0.3
@@ -152,7 +164,9 @@ def test_more_columns_than_a_block_and_the_best_one_far_out():
 
 
 @pytest.mark.parametrize("n_drawn", [None, 10])
-def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(n_drawn, monkeypatch):
+def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(
+    n_drawn: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     n = 3000
     rng = np.random.default_rng(0)
     kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
@@ -161,7 +175,7 @@ def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(n_drawn, mon
     positive = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n) > 0.5
     sample = Sample(X, positive, rng.uniform(0.5, 1.5, n), np.zeros(32, np.int64))
 
-    def grow_coded():
+    def grow_coded() -> Any:
         coded = code(sample, 255)
         draw = n_drawn and FeatureDraw(32, n_drawn, np.random.default_rng(1))
         weight = sample.weight[coded.order]
@@ -182,7 +196,7 @@ XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=float)
 
 
 @pytest.mark.parametrize("n", [1, 25])
-def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n):
+def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n: int) -> None:
     X = np.repeat(XOR, n, axis=0)
     positive = X[:, 0] != X[:, 1]
     rows = make_rows(4 * n)._replace(
@@ -192,7 +206,7 @@ def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n):
     assert grow_cuts(rows, Limits(5, None, 1.0), Shape(2, 4, 1.0)).auc == 1.0
 
 
-def test_cuts_that_decide_nothing_are_left_out():
+def test_cuts_that_decide_nothing_are_left_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)).round(1)
     rows = make_rows(500)._replace(
@@ -204,7 +218,7 @@ def test_cuts_that_decide_nothing_are_left_out():
 
 
 @pytest.mark.parametrize("max_leaves", [None, 40])
-def test_same_bits_whatever_the_threads(max_leaves):
+def test_same_bits_whatever_the_threads(max_leaves: int | None) -> None:
     rng = np.random.default_rng(0)
     n = 80_000  # several runs of rows, and enough for threads
     X = rng.normal(size=(n, 8))
@@ -220,7 +234,7 @@ def test_same_bits_whatever_the_threads(max_leaves):
         assert array.tobytes() == many.arrays()[name].tobytes(), name
 
 
-def test_limits_hold():
+def test_limits_hold() -> None:
     rows = make_rows(500, d=4, values=30)
     tree = grow_cuts(rows, Limits(9, 8, 12.0), Shape(2, 4, 12.0))
     assert tree.n_leaves == 8
@@ -228,7 +242,7 @@ def test_limits_hold():
     assert grow_cuts(rows, Limits(3, None, 1.0), Shape(2, 4, 1.0)).depth.max() == 3
 
 
-def test_columns_without_a_cut():
+def test_columns_without_a_cut() -> None:
     rows = make_rows(40)
     constant = np.full((40, 1), 3.0)
     nothing = np.full((40, 1), np.nan)

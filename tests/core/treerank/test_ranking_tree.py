@@ -1,5 +1,8 @@
 """The arithmetic of ranking trees: places, masses, Λ, curve, scores, pruning."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,7 @@ from core.treerank.cuts import CutRules
 from core.treerank.tree import Tree, are_trees
 
 
-def make_tree(shape, seed=0, whole=True):
+def make_tree(shape: str, seed: int = 0, whole: bool = True) -> Tree:
     """A tree of a shape in preorder ("i" inside, "l" leaf), each rule a cut of one feature."""
     rng = np.random.default_rng(seed)
     is_leaf = np.array([flag == "l" for flag in shape])
@@ -42,7 +45,7 @@ def make_tree(shape, seed=0, whole=True):
     return Tree(is_leaf, positive, negative, rules)
 
 
-def random_shape(n_inside, seed):
+def random_shape(n_inside: Any, seed: Any) -> Any:
     rng = np.random.default_rng(seed)
     shape = "l"
     for _ in range(n_inside):
@@ -57,7 +60,7 @@ KNOWN = {"rules": CutRules, "n_features": 1, "n_categories": np.zeros(1, np.int6
 SHAPES = ["l", "ill", "iilll", "ilill", "iillill"] + [random_shape(n, n) for n in (5, 9, 14)]
 
 
-def test_places_by_hand():
+def test_places_by_hand() -> None:
     tree = make_tree("iilllll"[:5])  # the root's top child is inside
     assert tree.parent.tolist() == [-1, 0, 1, 1, 0]
     assert tree.top.tolist() == [1, 2, -1, -1, -1]
@@ -71,7 +74,7 @@ def test_places_by_hand():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_gains_add_up_to_the_area(shape):
+def test_gains_add_up_to_the_area(shape: str) -> None:
     tree = make_tree(shape)
     leaf = np.concatenate([np.arange(tree.n_leaves)] * 2)
     label = np.repeat([1, 0], tree.n_leaves)
@@ -88,7 +91,7 @@ def test_gains_add_up_to_the_area(shape):
     assert (p[:-1] * n[1:] >= p[1:] * n[:-1]).all()
 
 
-def test_the_paper_sums_the_last_level_only():
+def test_the_paper_sums_the_last_level_only() -> None:
     """Fig. 2's output, ½ + ½ Σ of the last level, leaves out what the levels above have gained."""
     tree = make_tree("iillill", seed=3)
     last_level = tree.gain[tree.depth == 1].sum()
@@ -96,7 +99,7 @@ def test_the_paper_sums_the_last_level_only():
     assert abs(tree.gain[0]) > 0.01
 
 
-def subtrees(tree, node=0):
+def subtrees(tree: Tree, node: int = 0) -> Iterator[frozenset[Any]]:
     """Every way to collapse what hangs below a node: sets of inside nodes that stay."""
     yield frozenset()
     if tree.rule[node] >= 0:
@@ -105,7 +108,7 @@ def subtrees(tree, node=0):
                 yield top | bottom | {node}
 
 
-def rising(tree):
+def rising(tree: Tree) -> Tree:
     """The same tree with what growth guarantees: each split gains."""
     share = np.linspace(0.95, 0.05, tree.n_leaves)
     mass = tree.leaf_positive + tree.leaf_negative + 1.0
@@ -114,7 +117,7 @@ def rising(tree):
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_weakest_links_equal_dynamic_programming(shape, seed):
+def test_weakest_links_equal_dynamic_programming(shape: str, seed: int) -> None:
     tree = rising(make_tree(shape, seed, whole=False))
     critical = pruning.critical_penalties(tree)
     path = pruning.trace_path(tree, critical)
@@ -138,7 +141,7 @@ def test_weakest_links_equal_dynamic_programming(shape, seed):
 
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])
-def test_best_subtree_on_other_rows_equals_trying_all(shape):
+def test_best_subtree_on_other_rows_equals_trying_all(shape: str) -> None:
     tree = make_tree(shape)
     gain = np.random.default_rng(1).normal(size=tree.n_nodes) * (tree.rule >= 0)
     kept = tree.collapse(pruning.best_subtree(tree, gain))
@@ -152,7 +155,7 @@ def test_best_subtree_on_other_rows_equals_trying_all(shape):
     assert kept.n_leaves == inside.sum() + 1
 
 
-def test_collapse_keeps_rules_and_masses():
+def test_collapse_keeps_rules_and_masses() -> None:
     tree = make_tree("iillill")
     gone = np.zeros(7, bool)
     gone[1] = True
@@ -164,7 +167,7 @@ def test_collapse_keeps_rules_and_masses():
 
 
 @pytest.mark.parametrize("flags", ["", "i", "li", "il", "ll", "illl", "iill"])
-def test_flags_that_are_no_tree(flags):
+def test_flags_that_are_no_tree(flags: str) -> None:
     tree = make_tree("ill")
     is_leaf = np.array([flag == "l" for flag in flags], dtype=bool)
     masses = np.ones(int(is_leaf.sum()))
@@ -173,19 +176,19 @@ def test_flags_that_are_no_tree(flags):
         Tree.from_arrays(arrays | {"is_leaf": is_leaf}, KNOWN)
 
 
-def test_several_trees_follow_one_another():
+def test_several_trees_follow_one_another() -> None:
     assert are_trees(np.array([False, True, True, True]))
     assert not are_trees(np.array([False, True, True, False, True]))
 
 
-def test_a_tree_too_deep_is_refused():
+def test_a_tree_too_deep_is_refused() -> None:
     shape = "i" * 63 + "l" * 64
     tree = make_tree(shape)
     with pytest.raises(ArtifactError, match="at most 62 deep, got 63"):
         Tree.from_arrays(tree.arrays(), KNOWN)
 
 
-def test_sets_must_be_where_features_are_categorical():
+def test_sets_must_be_where_features_are_categorical() -> None:
     arrays = make_tree("iillill").arrays()
     known = KNOWN | {"n_categories": np.array([70])}
     with pytest.raises(ArtifactError, match="cut_n_words must be what each feature's"):

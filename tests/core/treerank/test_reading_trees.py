@@ -15,7 +15,7 @@ from core.treerank.description import subtree_curves
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def people(n=800, seed=0):
+def people(n: int = 800, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -29,7 +29,7 @@ def people(n=800, seed=0):
     return table, (worth + rng.logistic(size=n) > 1).to_numpy()
 
 
-def holds(condition, table):
+def holds(condition: str, table: pd.DataFrame) -> np.ndarray:
     """Whether a condition in words holds, row by row."""
     missing = condition.endswith("?")
     condition = condition.rstrip("?")
@@ -50,7 +50,7 @@ def holds(condition, table):
     return (table[name].isna() == (state == "missing")).to_numpy()
 
 
-def obeys(words, table):
+def obeys(words: str, table: pd.DataFrame) -> np.ndarray:
     """Read "a or (b and c)" as a person does."""
     ways = words.replace(" (or missing)", "?").split(" or ")
     return np.logical_or.reduce(
@@ -62,7 +62,7 @@ def obeys(words, table):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_words_say_what_the_tree_does(depth):
+def test_the_words_say_what_the_tree_does(depth: int) -> None:
     table, y = people()
     ranker = TreeRank(max_depth=4, leafrank_depth=depth, min_samples_leaf=10).fit(table, y)
     other, _ = people(500, seed=1)
@@ -79,7 +79,7 @@ def test_the_words_say_what_the_tree_does(depth):
 
 
 @pytest.mark.parametrize("order", ["tree", "concave"])
-def test_rules_per_leaf_have_the_counts_and_rates_of_the_training_rows(order):
+def test_rules_per_leaf_have_the_counts_and_rates_of_the_training_rows(order: str) -> None:
     table, y = people()
     weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
     ranker = TreeRank(max_depth=4, order=order).fit(table, y, weight)
@@ -101,7 +101,7 @@ def test_rules_per_leaf_have_the_counts_and_rates_of_the_training_rows(order):
     assert ranker._named().auc == pytest.approx(auc(y, scores, weight))
 
 
-def test_what_a_cut_below_has_said_is_not_said_again():
+def test_what_a_cut_below_has_said_is_not_said_again() -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = (X[:, 0] > 80) & (X[:, 0] <= 140)
     ranker = TreeRank(max_depth=1, leafrank_depth=3).fit(X, y)
@@ -110,7 +110,7 @@ def test_what_a_cut_below_has_said_is_not_said_again():
     assert rule["otherwise"] in ("x0 > 140 or x0 <= 80", "x0 <= 80 or x0 > 140")
 
 
-def test_the_text_has_a_line_per_node():
+def test_the_text_has_a_line_per_node() -> None:
     table, y = people()
     ranker = TreeRank(max_depth=3, splitter="axis").fit(table, y)
     lines = ranker.to_text().splitlines()
@@ -127,7 +127,7 @@ def test_the_text_has_a_line_per_node():
     assert all(any(f"├─ {text}: " in line for line in lines) for text in words)
 
 
-def test_a_tree_of_one_leaf_can_be_read():
+def test_a_tree_of_one_leaf_can_be_read() -> None:
     ranker = TreeRank().fit(np.zeros((10, 2)), np.arange(10) % 2)
     assert (
         ranker.to_text()
@@ -138,7 +138,7 @@ def test_a_tree_of_one_leaf_can_be_read():
     ET.fromstring(ranker.to_svg())
 
 
-def test_the_curve_of_a_deeper_tree_is_above_and_keeps_the_knots():
+def test_the_curve_of_a_deeper_tree_is_above_and_keeps_the_knots() -> None:
     table, y = people()
     curves = subtree_curves(TreeRank(max_depth=4).fit(table, y).tree_)
     assert len(curves) == 5
@@ -153,7 +153,7 @@ def test_the_curve_of_a_deeper_tree_is_above_and_keeps_the_knots():
 
 @pytest.mark.parametrize("splitter", ["leafrank", "axis", "grid", "logistic", "random_forest"])
 @pytest.mark.parametrize("order", ["tree", "concave"])
-def test_the_picture_has_every_leaf_and_refers_to_nothing(splitter, order):
+def test_the_picture_has_every_leaf_and_refers_to_nothing(splitter: str, order: str) -> None:
     table, y = people(300)
     ranker = TreeRank(splitter=splitter, max_depth=3, order=order).fit(table, y)
     text = ranker.to_svg("Who leaves?")
@@ -168,7 +168,7 @@ def test_the_picture_has_every_leaf_and_refers_to_nothing(splitter, order):
     assert "nan" not in text
 
 
-def test_a_large_tree_is_drawn_without_its_weakest_splits():
+def test_a_large_tree_is_drawn_without_its_weakest_splits() -> None:
     table, y = people(3000)
     ranker = TreeRank(max_depth=8, min_samples_leaf=5).fit(table, y)
     assert ranker.tree_.n_leaves > description.MOST_LEAVES
@@ -180,7 +180,7 @@ def test_a_large_tree_is_drawn_without_its_weakest_splits():
     assert f"drawn with the {shown.tree.n_leaves} leaves" in ranker.to_svg()
 
 
-def test_odd_names_make_no_odd_picture():
+def test_odd_names_make_no_odd_picture() -> None:
     names = ["<script>alert(1)</script>", "a\x00b\x1f&\"'", "a\ufffe\u2028b", "é" * 300]
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(200, 4)), columns=names)

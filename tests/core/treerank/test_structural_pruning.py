@@ -1,6 +1,8 @@
 """Structural AUC maximisation: the printed penalties, and the choice against every subtree."""
 
+from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,20 +16,20 @@ from core.treerank.tree import Tree
 FOUR = np.array([4])
 
 
-def test_the_printed_penalty_is_vacuous():
+def test_the_printed_penalty_is_vacuous() -> None:
     half = pruning.penalty_of_cuts(FOUR, 1e6, 0.5, n_features=30, n_cuts=7)
     rare = pruning.penalty_of_cuts(FOUR, 1e6, 0.01, n_features=30, n_cuts=7)
     assert half[0] == pytest.approx(0.705, abs=5e-4)
     assert rare[0] == pytest.approx(17.8, abs=0.05)
 
 
-def test_the_penalty_of_cubes_by_hand():
+def test_the_penalty_of_cubes_by_hand() -> None:
     # log(4 · 4^8) + 4 over 200, times 4.
     expected = 4 * np.sqrt((np.log(4.0**9) + 4) / 200)
     assert pruning.penalty_of_cubes(FOUR, 100.0, 0.5, n_cubes=8)[0] == pytest.approx(expected)
 
 
-def test_the_penalty_of_hyperplanes_by_hand():
+def test_the_penalty_of_hyperplanes_by_hand() -> None:
     expected = 4 * np.sqrt(32 * (np.log(16) + 2 * 4 * 3 * np.log(101) + 4) / 100)
     found = pruning.penalty_of_hyperplanes(FOUR, 100.0, 0.5, n_columns=2)
     assert found[0] == pytest.approx(expected)
@@ -42,13 +44,13 @@ def test_the_penalty_of_hyperplanes_by_hand():
     ],
     ids=["cuts", "hyperplanes", "cubes"],
 )
-def test_penalties_rise_less_and_less(penalty):
+def test_penalties_rise_less_and_less(penalty: Callable[..., Any]) -> None:
     values = penalty(np.arange(1, 200))
     assert (np.diff(values) > 0).all()
     assert (np.diff(values, 2) < 1e-15).all()
 
 
-def random_tree(n_inside, seed):
+def random_tree(n_inside: int, seed: int) -> Tree:
     """A tree in preorder with masses alone: rules are never asked."""
     rng = np.random.default_rng(seed)
     shape = [False]
@@ -61,7 +63,7 @@ def random_tree(n_inside, seed):
     return Tree(~inside, mass * share, mass * (1 - share), rules=None)
 
 
-def all_subtrees(tree):
+def all_subtrees(tree: Tree) -> Iterator[tuple[float, int]]:
     """The AUC and the leaves of every subtree with the same root."""
     inside = np.flatnonzero(tree.rule >= 0)
     for flags in product([False, True], repeat=len(inside)):
@@ -73,7 +75,7 @@ def all_subtrees(tree):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_subtree_at_all_is_better(seed):
+def test_no_subtree_at_all_is_better(seed: int) -> None:
     tree = random_tree(8, seed)
     path = trace_path(tree, critical_penalties(tree))
     subtrees = list(all_subtrees(tree))
@@ -92,14 +94,14 @@ def test_no_subtree_at_all_is_better(seed):
         assert {1, 9} <= seen  # from the whole tree to its root
 
 
-def table(n=600, seed=0):
+def table(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, X[:, 0] + X[:, 1] + rng.normal(size=n) > 0
 
 
 @pytest.mark.parametrize("splitter", pruning.PENALISED)
-def test_the_scale_goes_from_the_whole_tree_to_none(splitter):
+def test_the_scale_goes_from_the_whole_tree_to_none(splitter: str) -> None:
     X, y = table(300)
     leaves = [
         TreeRank(splitter=splitter, max_depth=4, pruning="structural", penalty_scale=scale)
@@ -112,14 +114,14 @@ def test_the_scale_goes_from_the_whole_tree_to_none(splitter):
     assert leaves[2] == 1
 
 
-def test_the_printed_penalty_leaves_no_split_standing():
+def test_the_printed_penalty_leaves_no_split_standing() -> None:
     X, y = table(2000)
     ranker = TreeRank(splitter="axis", pruning="structural", penalty_scale=1.0).fit(X, y)
     assert ranker.tree_.n_leaves == 1
     assert (np.diff(ranker.pruning_path_.n_leaves) < 0).all()
 
 
-def test_weights_count_as_repeated_rows():
+def test_weights_count_as_repeated_rows() -> None:
     X, y = table(200)
     weight = np.random.default_rng(1).integers(1, 4, 200)
     one = TreeRank(pruning="structural").fit(X, y, weight)
@@ -131,7 +133,7 @@ def test_weights_count_as_repeated_rows():
     ("splitter", "shown"),
     [("random_forest", "'random_forest'"), (DecisionTreeClassifier(), "DecisionTreeClassifier")],
 )
-def test_what_has_no_penalty_is_refused(splitter, shown):
+def test_what_has_no_penalty_is_refused(splitter: Any, shown: str) -> None:
     X, y = table(50)
     with pytest.raises(InvalidParameter, match=f"got {shown}$"):
         TreeRank(splitter=splitter, pruning="structural").fit(X, y)

@@ -8,7 +8,7 @@ from core.errors import InvalidParameter
 from core.treerank import TreeRank
 
 
-def table(n=600, seed=0):
+def table(n: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
     frame["colour"] = rng.choice(["red", "blue", "green"], n)
@@ -17,7 +17,7 @@ def table(n=600, seed=0):
     return frame, y.to_numpy(), rng.integers(1, 4, n).astype(float)
 
 
-def test_each_cut_gives_its_feature_what_it_changes():
+def test_each_cut_gives_its_feature_what_it_changes() -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
     y = np.array([0, 0, 0, 1] * 10)
     ranker = TreeRank(splitter="axis", max_depth=2, min_samples_leaf=1).fit(X, y)
@@ -30,7 +30,7 @@ def test_each_cut_gives_its_feature_what_it_changes():
     )
 
 
-def test_cuts_in_a_node_are_told_apart():
+def test_cuts_in_a_node_are_told_apart() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((800, 3))
     X[:, 1] = 7.0
@@ -41,13 +41,13 @@ def test_cuts_in_a_node_are_told_apart():
     assert len(np.unique(parts.round(9), axis=0)) > 2  # both features, not the node as a whole
 
 
-def test_a_tree_of_one_leaf():
+def test_a_tree_of_one_leaf() -> None:
     ranker = TreeRank().fit(np.zeros((10, 2)), np.arange(10) % 2)
     assert ranker.contributions(np.ones((3, 2))).tolist() == [[0.0, 0.0]] * 3
     assert ranker.offset_ == ranker.decision_function([[0.0, 0.0]])[0]
 
 
-def test_what_makes_no_cuts_has_none():
+def test_what_makes_no_cuts_has_none() -> None:
     X, y, _ = table(200)
     ranker = TreeRank(splitter="grid", max_depth=2).fit(X[["a", "b"]], y)
     with pytest.raises(InvalidParameter, match="nodes are split by 'grid'"):

@@ -2,28 +2,30 @@
 
 import numpy as np
 import pytest
-from treerank_oracle import cuts_of, goes_top, make_rows, masses
 
 from core import load, save
 from core.metrics import auc
 from core.treerank import TreeRank, TreeRankForest
 from core.treerank.cuts import sum_gains
+from tests.core.treerank.treerank_oracle import Rows, cuts_of, goes_top, make_rows, masses
 
 
-def table(n=600, seed=0):
+def table(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = X[:, 1] + 0.5 * X[:, 3] * (X[:, 1] > 0) + 0.5 * rng.normal(size=n) > 0
     return X, y, rng.integers(1, 4, n).astype(float)
 
 
-def gains_by_hand(ranker, X, y, weight):
+def gains_by_hand(
+    ranker: TreeRank, X: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Walk the rows down an axis tree; count each split's ΔAUC on the whole sample, twice over."""
     tree = ranker.tree_
     cells = {0: np.ones(len(y), dtype=bool)}
     squared, linear = np.zeros((2, X.shape[1]))
     score = np.zeros(len(y))
-    for node in np.flatnonzero(tree.rule >= 0):
+    for node in np.flatnonzero(tree.rule >= 0).tolist():
         rule = int(tree.rule[node])
         top = np.zeros(len(y), dtype=bool)
         rows = np.flatnonzero(cells[node])
@@ -39,7 +41,7 @@ def gains_by_hand(ranker, X, y, weight):
     return squared, linear
 
 
-def test_each_cut_adds_what_it_adds_to_the_auc():
+def test_each_cut_adds_what_it_adds_to_the_auc() -> None:
     X, y, weight = table()
     ranker = TreeRank(splitter="axis", max_depth=4).fit(X, y, weight)
     squared, linear = gains_by_hand(ranker, X, y, weight)
@@ -48,7 +50,7 @@ def test_each_cut_adds_what_it_adds_to_the_auc():
     assert ranker.auc_gains_.sum() == pytest.approx(ranker.tree_.auc - 0.5)
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
     y = np.array([0, 0, 0, 1] * 10)
     ranker = TreeRank(splitter="axis", max_depth=2, min_samples_leaf=1).fit(X, y)
@@ -57,7 +59,7 @@ def test_by_hand():
     assert ranker.auc_gains_ == pytest.approx([1 / 3, 1 / 6])
 
 
-def test_leafrank_counts_the_cuts_in_its_nodes():
+def test_leafrank_counts_the_cuts_in_its_nodes() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((800, 3))
     X[:, 1] = 7.0
@@ -73,7 +75,7 @@ def test_leafrank_counts_the_cuts_in_its_nodes():
     assert gains.sum() == pytest.approx(total / y.sum() / (~y).sum())
 
 
-def cuts_by_hand(rows, depth, least):
+def cuts_by_hand(rows: Rows, depth: int, least: float) -> tuple[np.ndarray, np.ndarray]:
     """Grow one node's cut tree by brute force: what each feature's cuts gain, Σ ΔAUC and Σ ΔAUC²."""
     total_p, total_n = masses(rows, np.ones(len(rows.positive), bool))
     linear, squared = np.zeros((2, rows.X.shape[1]))
@@ -101,7 +103,7 @@ def cuts_by_hand(rows, depth, least):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_cut_of_a_node_counts_also_one_whose_leaves_go_the_same_way(seed):
+def test_every_cut_of_a_node_counts_also_one_whose_leaves_go_the_same_way(seed: int) -> None:
     rows = make_rows(80, seed=seed)
     ranker = TreeRank(max_depth=1, leafrank_depth=3, min_samples_leaf=3.0)
     ranker.fit(rows.X, rows.positive, rows.weight)
@@ -113,7 +115,7 @@ def test_every_cut_of_a_node_counts_also_one_whose_leaves_go_the_same_way(seed):
     assert again.auc_gains_.tolist() == ranker.auc_gains_.tolist()
 
 
-def test_merged_cuts_go_with_their_rules():
+def test_merged_cuts_go_with_their_rules() -> None:
     X, y, weight = table()
     ranker = TreeRank(max_depth=4).fit(X, y, weight)
     tree = ranker.tree_
@@ -137,7 +139,7 @@ def test_merged_cuts_go_with_their_rules():
 
 
 @pytest.mark.parametrize("splitter", ["grid", "logistic"])
-def test_splits_that_are_no_cuts_have_none(splitter):
+def test_splits_that_are_no_cuts_have_none(splitter: str) -> None:
     X, y, _ = table(200)
     ranker = TreeRank(splitter=splitter, max_depth=2).fit(X, y)
     assert not hasattr(ranker, "feature_importances_")
@@ -145,7 +147,7 @@ def test_splits_that_are_no_cuts_have_none(splitter):
         _ = ranker.auc_gains_
 
 
-def test_a_forest_has_the_mean_of_its_trees():
+def test_a_forest_has_the_mean_of_its_trees() -> None:
     X, y, weight = table()
     forest = TreeRankForest(n_trees=5).fit(X, y, weight)
     each = [sum_gains([tree], 4) for tree in forest.trees_]
@@ -154,7 +156,7 @@ def test_a_forest_has_the_mean_of_its_trees():
     assert np.argsort(-forest.feature_importances_)[0] == 1
 
 
-def test_partial_dependence_of_a_tree():
+def test_partial_dependence_of_a_tree() -> None:
     X, y, weight = table()
     ranker = TreeRank(max_depth=4).fit(X, y)
     found = ranker.partial_dependence(X, [1, 3], sample_weight=weight, n_points=5)

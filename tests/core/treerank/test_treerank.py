@@ -1,5 +1,7 @@
 """The estimator: its order, cut, pruning and parameters."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -13,7 +15,7 @@ from core.treerank import pruning
 from core.treerank.growth import Sample
 
 
-def make_quarters(n, seed):
+def make_quarters(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """§6.1: the optimal AUC is .735, its order X2, X1, X3, X4."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.5
@@ -29,7 +31,7 @@ CENTRES = np.array([[0.25, 0.25], [0.75, 0.25], [0.75, 0.75], [0.25, 0.75]])
 
 
 @pytest.mark.parametrize(("n", "mean"), [(500, 0.7125), (2000, 0.727)])
-def test_quarters_by_cross_validation(n, mean):
+def test_quarters_by_cross_validation(n: int, mean: float) -> None:
     """Figures of design/algorithms.md; of 10 samples, within three standard errors."""
     X_test, y_test = make_quarters(20_000, 99)
     found = []
@@ -42,18 +44,18 @@ def test_quarters_by_cross_validation(n, mean):
     assert abs(np.mean(found) - mean) < 3 * np.hypot(error, 0.0015)
 
 
-def test_quarters_in_their_order():
+def test_quarters_in_their_order() -> None:
     scores = TreeRank(max_depth=2).fit(*make_quarters(20_000, 0)).decision_function(CENTRES)
     assert np.argsort(-scores).tolist() == [1, 0, 2, 3]
 
 
-def make_gaussians(n, seed, d=4):
+def make_gaussians(n: int, seed: int, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.4
     return rng.normal(size=(n, d)) + 0.7 * y[:, None] * (np.arange(d) < 2), y
 
 
-def test_scores_are_whole_and_cut_at_the_youden_point():
+def test_scores_are_whole_and_cut_at_the_youden_point() -> None:
     X, y = make_gaussians(1000, 0)
     ranker = TreeRank().fit(X, y)
     scores = ranker.decision_function(X)
@@ -71,7 +73,7 @@ def test_scores_are_whole_and_cut_at_the_youden_point():
     assert auc(y, paper) == auc(y, scores)
 
 
-def test_concave_order_has_the_greatest_training_area():
+def test_concave_order_has_the_greatest_training_area() -> None:
     X, y = make_gaussians(1000, 0)
     tree, concave = (TreeRank(order=order).fit(X, y) for order in ("tree", "concave"))
     assert concave.order_ == "concave"
@@ -82,7 +84,7 @@ def test_concave_order_has_the_greatest_training_area():
 
 
 @pytest.mark.parametrize("way", ["cv", "holdout"])
-def test_pruning_on_rows_held_out_leaves_little_and_loses_little(way):
+def test_pruning_on_rows_held_out_leaves_little_and_loses_little(way: str) -> None:
     X, y = make_gaussians(600, 0, d=8)
     X_new, y_new = make_gaussians(5000, 1, d=8)
     few = {"min_samples_leaf": 2.0, "n_folds": 5}
@@ -100,7 +102,7 @@ def test_pruning_on_rows_held_out_leaves_little_and_loses_little(way):
         assert pruned.pruning_path_.n_leaves[0] == whole.tree_.n_leaves
 
 
-def test_folds_by_hand():
+def test_folds_by_hand() -> None:
     """The mean AUC along the path is that of fold trees pruned and scored one by one."""
     X, y = make_gaussians(300, 0)
     ranker = TreeRank(pruning="cv", n_folds=3, min_samples_leaf=5.0).fit(X, y)
@@ -115,7 +117,7 @@ def test_folds_by_hand():
         assert path.validation_auc[k] == pytest.approx(np.mean(aucs), abs=1e-12)
 
 
-def test_a_pruning_sample_of_ones_own():
+def test_a_pruning_sample_of_ones_own() -> None:
     X, y = make_gaussians(600, 0, d=8)
     X_own, y_own = make_gaussians(600, 1, d=8)
     ranker = TreeRank(min_samples_leaf=2.0).fit(X, y)
@@ -128,7 +130,7 @@ def test_a_pruning_sample_of_ones_own():
         ranker.prune(X_own[:, :5], y_own)
 
 
-def test_validation_chooses_the_order():
+def test_validation_chooses_the_order() -> None:
     X, y = make_gaussians(3000, 0)
     chosen = TreeRank(pruning="cv", order="validation", n_folds=5).fit(X, y)
     assert chosen.order_ in ("tree", "concave")
@@ -139,7 +141,7 @@ def test_validation_chooses_the_order():
             TreeRank(order="validation", pruning=bad).fit(X, y)
 
 
-def test_better_order_by_hand():
+def test_better_order_by_hand() -> None:
     """Leaves that the tree holds in the wrong order: the held-out rows say so."""
     X, y = make_gaussians(500, 0)
     tree = TreeRank(max_depth=2).fit(X, y).tree_
@@ -152,14 +154,14 @@ def test_better_order_by_hand():
 
 
 @pytest.mark.parametrize("pruning_way", ["cv", "holdout"])
-def test_one_row_of_a_class_cannot_be_held_out(pruning_way):
+def test_one_row_of_a_class_cannot_be_held_out(pruning_way: str) -> None:
     X, y = np.arange(12.0)[:, None], np.arange(12) == 3
     with pytest.raises(InvalidData, match="at least 2 rows of positive weight in each class"):
         TreeRank(pruning=pruning_way).fit(X, y)
     assert TreeRank().fit(X, y).tree_.n_leaves == 1
 
 
-def test_weights_of_any_size():
+def test_weights_of_any_size() -> None:
     X, y = make_gaussians(400, 0)
     plain, tiny = TreeRank().fit(X, y), TreeRank().fit(X, y, np.full(400, 2.0**-300))
     assert (tiny.decision_function(X) == plain.decision_function(X)).all()
@@ -168,7 +170,7 @@ def test_weights_of_any_size():
     assert auc(y, huge.decision_function(X)) == pytest.approx(huge.tree_.auc)
 
 
-def test_one_leaf_predicts_the_class_with_more_weight():
+def test_one_leaf_predicts_the_class_with_more_weight() -> None:
     X = np.ones((10, 1))
     y = np.arange(10) < 4
     ranker = TreeRank().fit(X, y)
@@ -178,7 +180,7 @@ def test_one_leaf_predicts_the_class_with_more_weight():
     assert ranker.roc_knots_[0].tolist() == [0.0, 1.0]
 
 
-def test_an_estimator_of_ones_own_splits_but_is_not_stored():
+def test_an_estimator_of_ones_own_splits_but_is_not_stored() -> None:
     X, y = make_gaussians(300, 0)
     ranker = TreeRank(splitter=DecisionTreeClassifier(max_depth=2), max_depth=3).fit(X, y)
     assert auc(y, ranker.decision_function(X)) > 0.7
@@ -186,7 +188,7 @@ def test_an_estimator_of_ones_own_splits_but_is_not_stored():
         save(ranker)
 
 
-def test_progress_counts_the_steps_of_all_folds():
+def test_progress_counts_the_steps_of_all_folds() -> None:
     X, y = make_gaussians(400, 0)
     seen = []
     TreeRank(pruning="cv", n_folds=3, max_depth=4).fit(
@@ -198,10 +200,12 @@ def test_progress_counts_the_steps_of_all_folds():
 
 
 @pytest.mark.parametrize(("stop_at", "n_levels"), [(2, 2), (5, 4), (9, 4)])
-def test_a_fit_that_is_stopped_before_all_folds_are_known_keeps_the_whole_tree(stop_at, n_levels):
+def test_a_fit_that_is_stopped_before_all_folds_are_known_keeps_the_whole_tree(
+    stop_at: int, n_levels: int
+) -> None:
     X, y = make_quarters(400, 0)
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         assert of == 12
         if step >= stop_at:
             raise StopFit

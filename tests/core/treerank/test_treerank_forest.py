@@ -1,5 +1,7 @@
 """The forest: what it draws, how it ranks, what it says of itself."""
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from core.treerank.leafrank import FeatureDraw
 from core.treerank.tree import Tree
 
 
-def make_table(n, seed, d=8):
+def make_table(n: int, seed: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = X[:, 0] - 0.5 * X[:, 1] * X[:, 2] + rng.normal(size=n) > 0.5
@@ -19,7 +21,7 @@ def make_table(n, seed, d=8):
     return X, y
 
 
-def test_beats_its_trees_and_knows_how_good_it_is():
+def test_beats_its_trees_and_knows_how_good_it_is() -> None:
     (X, y), (X_new, y_new) = make_table(2000, 0), make_table(4000, 1)
     forest = TreeRankForest(n_trees=30).fit(X, y)
     found = auc(y_new, forest.decision_function(X_new))
@@ -34,7 +36,7 @@ def test_beats_its_trees_and_knows_how_good_it_is():
 
 
 @pytest.mark.parametrize("order", ["tree", "concave"])
-def test_scores_are_mean_ranks_of_the_leaves(order):
+def test_scores_are_mean_ranks_of_the_leaves(order: str) -> None:
     X, y = make_table(500, 0)
     forest = TreeRankForest(n_trees=7, min_samples_leaf=20.0, order=order).fit(X, y)
     expected = np.zeros(len(X))
@@ -50,7 +52,7 @@ def test_scores_are_mean_ranks_of_the_leaves(order):
     assert forest.decision_function(X) == pytest.approx(expected + forest.intercept_, abs=1e-12)
 
 
-def test_a_longer_forest_begins_as_a_shorter_one():
+def test_a_longer_forest_begins_as_a_shorter_one() -> None:
     X, y = make_table(400, 0)
     short, long = (TreeRankForest(n_trees=n).fit(X, y) for n in (3, 6))
     for one, other in zip(short.trees_, long.trees_, strict=False):
@@ -60,7 +62,7 @@ def test_a_longer_forest_begins_as_a_shorter_one():
     assert (other.decision_function(X) != short.decision_function(X)).any()
 
 
-def test_features_are_drawn_for_each_cell():
+def test_features_are_drawn_for_each_cell() -> None:
     generator = np.random.Generator(np.random.Philox(0))
     drawn = FeatureDraw(40, 10, generator).draw(200)
     assert (drawn.sum(axis=1) == 10).all()
@@ -68,7 +70,7 @@ def test_features_are_drawn_for_each_cell():
     assert (drawn[0] != drawn[1]).any()
 
 
-def test_one_feature_at_a_time_still_finds_the_one_that_tells():
+def test_one_feature_at_a_time_still_finds_the_one_that_tells() -> None:
     X, y = make_table(1000, 0)
     forest = TreeRankForest(n_trees=20, max_features=0.01).fit(X, y)  # at least one
     for tree in forest.trees_:
@@ -78,7 +80,7 @@ def test_one_feature_at_a_time_still_finds_the_one_that_tells():
     assert auc(y, forest.decision_function(X)) > 0.75
 
 
-def test_few_rows_and_no_cut():
+def test_few_rows_and_no_cut() -> None:
     X, y = np.ones((6, 2)), np.arange(6) < 2
     forest = TreeRankForest(n_trees=3).fit(X, y)
     assert [tree.n_leaves for tree in forest.trees_] == [1, 1, 1]
@@ -92,13 +94,13 @@ def test_few_rows_and_no_cut():
     assert single.structure()["oob_auc"] is None
 
 
-def test_a_callback_stops_the_fit_and_the_threads():
+def test_a_callback_stops_the_fit_and_the_threads() -> None:
     X, y = make_table(9000, 0)
 
     class Cancelled(Exception):
         pass
 
-    def cancel(step, of, info):
+    def cancel(step: Any, of: Any, info: Any) -> None:
         assert (of, set(info)) == (50, {"oob_auc"})
         if step == 2:
             raise Cancelled
@@ -108,14 +110,16 @@ def test_a_callback_stops_the_fit_and_the_threads():
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_threads_that_grow_trees_share_those_of_the_fit(monkeypatch, most):
+def test_threads_that_grow_trees_share_those_of_the_fit(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     """A thread of numba's default would start as many again in each tree, also where a caller allows one alone."""
     most = min(most, numba.config.NUMBA_NUM_THREADS)
     monkeypatch.setattr(forests, "PARALLEL_CELLS", 0)
     seen = []
     find_leaves = Tree.find_leaves
 
-    def watched(tree, X):
+    def watched(tree: Any, X: Any) -> Any:
         seen.append((numba.get_num_threads(), len(X)))
         return find_leaves(tree, X)
 

@@ -8,19 +8,19 @@ from core import TreeRank
 from core.metrics import auc
 
 
-def test_the_best_possible_areas():
+def test_the_best_possible_areas() -> None:
     X, y = draw_quarters(100_000, np.random.default_rng(0))
     assert auc(y, best_of_quarters(X)) == pytest.approx(0.735, abs=0.005)
     assert GAUSSIANS.best_auc(side=400) == pytest.approx(0.7391, abs=2e-4)
 
 
-def test_pruning_leaf_trees_too_mends_what_pruning_the_tree_alone_cannot():
+def test_pruning_leaf_trees_too_mends_what_pruning_the_tree_alone_cannot() -> None:
     regimes = {
         "neither": {"pruning": None},
         "tree": {"pruning": "cv"},
         "both": {"pruning": "cv", "leafrank_pruning": "cv"},
     }
-    areas = {name: [] for name in regimes}
+    areas: dict[str, list[float]] = {name: [] for name in regimes}
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, y = GAUSSIANS.draw(500, rng)

@@ -1,11 +1,12 @@
 """TreeRank and LeafRank by brute force: slow, and plainly what the paper says."""
 
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from core.coding.categories import unpack
+from core.treerank.cuts import CutRules
 from core.trees.category_sets import is_above
 
 
@@ -16,7 +17,7 @@ class Rows(NamedTuple):
     n_categories: np.ndarray
 
 
-def is_above_cut(rules, node, X):
+def is_above_cut(rules: CutRules, node: int, X: np.ndarray) -> np.ndarray:
     """Which rows of X are above a cut."""
     feature = rules.feature[node]
     members = None
@@ -25,10 +26,10 @@ def is_above_cut(rules, node, X):
     return is_above(X, feature, rules.threshold[node], rules.missing_above[node], members)
 
 
-def goes_top(rules, rule, X):
+def goes_top(rules: CutRules, rule: int, X: np.ndarray) -> np.ndarray:
     """Which rows of X a rule sends to the top child, row by row."""
 
-    def to_top(node, row):
+    def to_top(node: Any, row: Any) -> Any:
         while rules.feature[node] >= 0:
             above = is_above_cut(rules, node, row[None])[0]
             node = node + 1 if above else rules.below[node]
@@ -37,12 +38,14 @@ def goes_top(rules, rule, X):
     return np.array([to_top(rules.start[rule], row) for row in X], dtype=bool)
 
 
-def masses(rows, taken):
+def masses(rows: Rows, taken: np.ndarray) -> tuple[float, float]:
     weight = rows.weight * taken
     return (weight * rows.positive).sum(), (weight * ~rows.positive).sum()
 
 
-def cuts_of(column, n_categories, mass, least):
+def cuts_of(
+    column: np.ndarray, n_categories: int, mass: np.ndarray, least: float
+) -> list[np.ndarray]:
     """Every way to cut a column: each a mask of the rows above.
 
     A category with less than the mass of a leaf goes with the missing.
@@ -59,7 +62,9 @@ def cuts_of(column, n_categories, mass, least):
     return above + [mask | missing for mask in above]
 
 
-def best_cut(rows, cell, least):
+def best_cut(
+    rows: Rows, cell: np.ndarray, least: float
+) -> tuple[float, np.ndarray] | tuple[float, None]:
     """The greatest |p N - n P| of all cuts with enough mass on both sides, and its mask."""
     total_p, total_n = masses(rows, cell)
     best, mask = -1.0, None
@@ -74,7 +79,9 @@ def best_cut(rows, cell, least):
     return best, mask
 
 
-def leafrank(rows, cell, max_depth, max_leaves, least):
+def leafrank(
+    rows: Rows, cell: np.ndarray, max_depth: int, max_leaves: int, least: float
+) -> tuple[float, np.ndarray] | tuple[float, None]:
     """Fig. 5: the mask of the rows that go to the top, and its Λ in masses; None where none gains."""
     leaves = [(cell, 0)]
     while len(leaves) < max_leaves:
@@ -94,11 +101,13 @@ def leafrank(rows, cell, max_depth, max_leaves, least):
     return partition_rule(rows, cell, [leaf for leaf, _ in leaves])
 
 
-def partition_rule(rows, cell, leaves):
+def partition_rule(
+    rows: Rows, cell: np.ndarray, leaves: list[np.ndarray]
+) -> tuple[float, np.ndarray] | tuple[float, None]:
     """Fig. 4."""
     total_p, total_n = masses(rows, cell)
 
-    def ratio(leaf):
+    def ratio(leaf: Any) -> Any:
         p, n = masses(rows, leaf)
         return p / n if n > 0 else np.inf
 
@@ -112,10 +121,12 @@ def partition_rule(rows, cell, leaves):
     return best, top
 
 
-def treerank(rows, depth, max_depth, max_leaves, least):
+def treerank(
+    rows: Rows, depth: int, max_depth: int, max_leaves: int, least: float
+) -> tuple[list[np.ndarray], float]:
     """Fig. 2: the leaves from the top of the tree to its bottom, as masks, and Σ Λ."""
 
-    def grow(cell, left):
+    def grow(cell: Any, left: Any) -> Any:
         p, n = masses(rows, cell)
         if left == 0 or min(p, n) == 0 or p + n < 2 * least:
             return [cell], 0.0
@@ -132,7 +143,9 @@ def treerank(rows, depth, max_depth, max_leaves, least):
     return leaves, gain / (p * n)
 
 
-def make_rows(n, d=3, seed=0, missing=0.15, n_categories=0, values=6):
+def make_rows(
+    n: int, d: int = 3, seed: int = 0, missing: float = 0.15, n_categories: int = 0, values: int = 6
+) -> Rows:
     """Few values, so that ties within a column are many; odd weights, so that ties of gains are none."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, values, (n, d)).astype(float)

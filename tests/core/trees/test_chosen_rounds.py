@@ -1,5 +1,8 @@
 """Trees without a number of rounds: the table says how many."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +18,7 @@ BOOSTERS = {
 boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
 
 
-def make_table(n=1200, d=9, seed=0):
+def make_table(n: int = 1200, d: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=n) > 0.5
@@ -23,7 +26,9 @@ def make_table(n=1200, d=9, seed=0):
 
 @boosters
 @pytest.mark.parametrize("d", [3, 9])
-def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(make, d):
+def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(
+    make: Callable[..., Any] | type[Any], d: int
+) -> None:
     X, y = make_table(d=d)
     ranker = make(early_stopping_rounds=10).fit(X, y)
     chosen = {"learning_rate": 0.05, "max_features": 0.5 if d >= 8 else 1.0}
@@ -41,7 +46,9 @@ def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(make, 
 
 @boosters
 @pytest.mark.parametrize("max_leaves", [7, None])
-def test_a_table_that_asks_for_many_rounds_gets_larger_trees(make, max_leaves, monkeypatch):
+def test_a_table_that_asks_for_many_rounds_gets_larger_trees(
+    make: Callable[..., Any] | type[Any], max_leaves: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(booster, "MOST_ROUNDS", 20)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
     X, y = make_table()
@@ -60,7 +67,7 @@ def test_a_table_that_asks_for_many_rounds_gets_larger_trees(make, max_leaves, m
 
 
 @boosters
-def test_what_is_asked_for_is_not_chosen(make):
+def test_what_is_asked_for_is_not_chosen(make: Callable[..., Any] | type[Any]) -> None:
     X, y = make_table()
     asked = {"learning_rate": 0.3, "max_features": 1.0, "early_stopping_rounds": 5}
     ranker = make(**asked).fit(X, y)
@@ -70,7 +77,7 @@ def test_what_is_asked_for_is_not_chosen(make):
     assert (ranker.decision_function(X) == whole.decision_function(X)).all()
 
 
-def test_few_rows_of_a_class_and_stumps_take_a_hundred_rounds():
+def test_few_rows_of_a_class_and_stumps_take_a_hundred_rounds() -> None:
     X, y = make_table()
     rare = np.zeros(len(y), dtype=bool)
     rare[np.flatnonzero(y)[:249]] = True
@@ -83,7 +90,7 @@ def test_few_rows_of_a_class_and_stumps_take_a_hundred_rounds():
 
 
 @boosters
-def test_steps_are_told_of_both_fits_and_rise(make):
+def test_steps_are_told_of_both_fits_and_rise(make: Callable[..., Any] | type[Any]) -> None:
     X, y = make_table()
     told = []
     ranker = make(early_stopping_rounds=5).fit(X, y, callback=lambda *step: told.append(step[:2]))
@@ -97,13 +104,15 @@ def test_steps_are_told_of_both_fits_and_rise(make):
 
 @boosters
 @pytest.mark.parametrize("when", ["first", "second"])
-def test_a_fit_that_is_stopped_keeps_what_was_validated(make, when, monkeypatch):
+def test_a_fit_that_is_stopped_keeps_what_was_validated(
+    make: Callable[..., Any] | type[Any], when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(booster, "MOST_ROUNDS", 40)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 40)
     X, y = make_table()
     n_rounds = 12
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step >= (n_rounds if when == "first" else 60):
             raise StopFit
 
@@ -120,14 +129,19 @@ def test_a_fit_that_is_stopped_keeps_what_was_validated(make, when, monkeypatch)
 
 @boosters
 @pytest.mark.parametrize(("at", "first_rounds"), [(15, 30), (50, 30), (3, 5), (15, 5), (50, 5)])
-def test_a_fit_goes_on_from_a_checkpoint_of_any_part(make, at, first_rounds, monkeypatch):
+def test_a_fit_goes_on_from_a_checkpoint_of_any_part(
+    make: Callable[..., Any] | type[Any],
+    at: int,
+    first_rounds: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(booster, "MOST_ROUNDS", 30)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", first_rounds)
     X, y = make_table()
     whole = make().fit(X, y)
     first, kept = Checkpoints(), []
 
-    def stop(step, of, info):
+    def stop(step: Any, of: Any, info: Any) -> None:
         if step >= at:
             kept.append(first.take())
             raise InterruptedError
@@ -140,11 +154,11 @@ def test_a_fit_goes_on_from_a_checkpoint_of_any_part(make, at, first_rounds, mon
     assert (ranker.decision_function(X) == whole.decision_function(X)).all()
 
 
-def test_rows_that_are_given_to_be_watched_take_the_place_of_those_held_out():
+def test_rows_that_are_given_to_be_watched_take_the_place_of_those_held_out() -> None:
     X, y = make_table()
     X_valid, y_valid = make_table(seed=1)
 
-    def metric(scores):
+    def metric(scores: Any) -> Any:
         return float(scores[y_valid].mean() - scores[~y_valid].mean() > 0.0)
 
     ranker = LogitBoost()

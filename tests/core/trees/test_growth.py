@@ -1,20 +1,23 @@
 """The kernels of growth against plain sums."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from core.coding import fit_bins
 from core.errors import InvalidParameter
-from core.trees.coding import CELL, LANES, Kind, code_table
-from core.trees.grower import Grower
+from core.trees.coding import CELL, LANES, Kind, Table, code_table
+from core.trees.grower import Grower, Splits
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, Rule
 from tests.core.threads import on_one_thread_and_on_all
 
 
-def make_rows(n, d, n_positives, n_categories=0, seed=0):
+def make_rows(
+    n: int, d: int, n_positives: int, n_categories: int = 0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """The last column has categories, if any."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
@@ -27,14 +30,16 @@ def make_rows(n, d, n_positives, n_categories=0, seed=0):
     return X, categories
 
 
-def make_table(n, d, n_positives, max_bins=255, n_categories=0):
+def make_table(
+    n: int, d: int, n_positives: int, max_bins: int = 255, n_categories: int = 0
+) -> tuple[Table, np.ndarray]:
     X, categories = make_rows(n, d, n_positives, n_categories)
     rows = np.arange(n, dtype=np.uint32)
     _, table = code_table(X, rows, n_positives, np.ones(n), (max_bins, max_bins), categories)
     return table, np.random.default_rng(1).random(n)
 
 
-def group_codes(table, g):
+def group_codes(table: Table, g: int) -> np.ndarray:
     """The codes of a group, (n_rows, 8)."""
     group = table.groups[g]
     first, words = group["first_word"], group["row_words"]
@@ -42,7 +47,7 @@ def group_codes(table, g):
     return rows.view(np.uint8 if words == 1 else np.uint16).reshape(-1, LANES)
 
 
-def codes_of(table, feature):
+def codes_of(table: Table, feature: int) -> np.ndarray:
     """The codes of a feature, in the order of the rows; the missing one's is -1."""
     place = table.places[feature]
     group = table.groups[place["group"]]
@@ -54,7 +59,7 @@ def codes_of(table, feature):
 
 
 @pytest.mark.parametrize("max_bins", [2, 40, 255, 256, 5000])
-def test_rows_are_coded_as_columns_are(max_bins):
+def test_rows_are_coded_as_columns_are(max_bins: int) -> None:
     n = 3001
     X, categories = make_rows(n, 35, 1000, n_categories=12)
     X[:, 3] = 7.0
@@ -78,7 +83,7 @@ def test_rows_are_coded_as_columns_are(max_bins):
         assert group_codes(table, g).max() < group["n_codes"]
 
 
-def test_columns_that_exclude_each_other_are_one():
+def test_columns_that_exclude_each_other_are_one() -> None:
     n = 5000
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 300, n)
@@ -93,7 +98,7 @@ def test_columns_that_exclude_each_other_are_one():
         assert (codes_of(table, j) == X[:, j]).all()
 
 
-def leaves_by_the_book(table, splits):
+def leaves_by_the_book(table: Table, splits: Splits) -> np.ndarray:
     """Ask each row each split in turn."""
     leaves = np.zeros(table.n_rows, dtype=int)
     for s, (leaf, feature, cut, missing_above) in enumerate(zip(*splits[:4], strict=True)):
@@ -105,7 +110,13 @@ def leaves_by_the_book(table, splits):
     return leaves
 
 
-def grow(table, weights, share=1.0, max_leaves=8, objective=None):
+def grow(
+    table: Table,
+    weights: np.ndarray,
+    share: float = 1.0,
+    max_leaves: int = 8,
+    objective: Objective | None = None,
+) -> tuple[Grower, Splits]:
     """Grow a tree of few leaves, none of them of almost no mass."""
     n, n_weights = weights.shape
     grower = Grower(table, np.ones(n), n_weights, 12, max_leaves, subsample=share)
@@ -131,7 +142,9 @@ def grow(table, weights, share=1.0, max_leaves=8, objective=None):
 )
 @pytest.mark.parametrize("n_weights", [1, 2])
 @pytest.mark.parametrize("share", [1.0, 0.6])
-def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories, n_weights, share):
+def test_subtracted_histograms_are_the_direct_ones(
+    d: int, n: int, max_bins: int, n_categories: int, n_weights: int, share: float
+) -> None:
     table, weight = make_table(n, d, n // 3, max_bins, n_categories)
     signs = np.where(np.arange(n) < n // 3, 1.0, -1.0)
     weights = weight[:, None] if n_weights == 1 else np.stack([signs * weight, weight], axis=1)
@@ -174,7 +187,9 @@ def test_subtracted_histograms_are_the_direct_ones(d, n, max_bins, n_categories,
 
 @pytest.mark.parametrize("n_weights", [1, 2])
 @pytest.mark.parametrize("objective", [one for one in Objective if one != Objective.YOUDEN])
-def test_bundled_columns_are_cut_as_they_are_alone(n_weights, objective, monkeypatch):
+def test_bundled_columns_are_cut_as_they_are_alone(
+    n_weights: int, objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
     n = 4000
     rng = np.random.default_rng(n_weights)
     kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
@@ -206,10 +221,10 @@ def test_bundled_columns_are_cut_as_they_are_alone(n_weights, objective, monkeyp
     assert found.sums == pytest.approx(expected.sums)
 
 
-def test_a_tree_is_the_same_by_any_number_of_threads():
+def test_a_tree_is_the_same_by_any_number_of_threads() -> None:
     table, weight = make_table(60_000, 30, 20_000, n_categories=50)
 
-    def grown():
+    def grown() -> Any:
         grower, splits = grow(table, weight[:, None], share=0.9, max_leaves=60)
         return (*splits, grower.leaves.copy())
 
@@ -218,14 +233,14 @@ def test_a_tree_is_the_same_by_any_number_of_threads():
             assert (found[0] == found[1]).all()
 
 
-def test_histograms_that_do_not_fit_are_refused():
+def test_histograms_that_do_not_fit_are_refused() -> None:
     table, _ = make_table(3000, 40, 1000)
     huge = replace(table, cell_feature=np.broadcast_to(np.int32(0), 2**25))
     with pytest.raises(InvalidParameter, match=r"histograms of 31 leaves .* take .* GB, at most"):
         Grower(huge, np.ones(3000), 1, 12, 31)
 
 
-def test_draws_are_right_on_average():
+def test_draws_are_right_on_average() -> None:
     n = 40_000
     weights = np.random.default_rng(0).gamma(0.3, size=n)
     rows = np.arange(n, dtype=np.uint32)

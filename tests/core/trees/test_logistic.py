@@ -1,5 +1,7 @@
 """Exponentials and logarithms of our own beside those of numpy."""
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
@@ -12,33 +14,33 @@ MARGINS = np.concatenate(
 
 
 @numba.njit
-def both(x, y):
+def both(x: Any, y: Any) -> Any:
     exponentials, logarithms = np.empty(len(x)), np.empty(len(y))
     for i in range(len(x)):
         exponentials[i], logarithms[i] = exp_of_negative(x[i]), log_of_one_and(y[i])
     return exponentials, logarithms
 
 
-def test_exponentials_and_logarithms_are_exact_to_some_last_places():
+def test_exponentials_and_logarithms_are_exact_to_some_last_places() -> None:
     x = -np.abs(MARGINS)
     exponentials, logarithms = both(x, np.exp(x))
     assert exponentials == pytest.approx(np.exp(x), rel=1e-15, abs=0)
     assert logarithms == pytest.approx(np.log1p(np.exp(x)), rel=1e-15, abs=0)
 
 
-def test_the_exponential_of_what_is_too_low_is_almost_nothing():
+def test_the_exponential_of_what_is_too_low_is_almost_nothing() -> None:
     x = np.array([-709.0, -800.0, -1e300])
     assert (both(x, np.zeros(3))[0] < 1e-300).all()
 
 
 @numba.njit
-def write(margins, sign, counts, weights, losses):
+def write(margins: Any, sign: Any, counts: Any, weights: Any, losses: Any) -> None:
     write_derivatives(margins, sign, counts, weights, losses)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_derivatives_are_those_of_the_loss(sign, weighted):
+def test_derivatives_are_those_of_the_loss(sign: float, weighted: bool) -> None:
     n = len(MARGINS)
     counts = np.random.default_rng(1).uniform(0.5, 3.0, n if weighted else 0)
     weights, losses = np.empty(2 * n), np.empty(n)

@@ -1,5 +1,8 @@
 """What boosted trees keep, whatever the data: bits, artifacts, explanations, refusals."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -22,7 +25,9 @@ boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
 SAMPLED = {"subsample": 0.3, "max_features": 0.6}
 
 
-def make_table(n=500, d=5, seed=0, missing=0.05):
+def make_table(
+    n: int = 500, d: int = 5, seed: int = 0, missing: float = 0.05
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * rng.normal(size=n) > 0.8
@@ -40,7 +45,7 @@ def make_table(n=500, d=5, seed=0, missing=0.05):
     ],
     ids=["levels", "best first, sampled", "logistic, best first", "logistic, levels, sampled"],
 )
-def test_one_thread_or_two_same_bits(leaf, options):
+def test_one_thread_or_two_same_bits(leaf: str, options: dict[str, Any]) -> None:
     X, y = make_table(n=120_000, d=34)
     one, all_of_them = on_one_thread_and_on_all(
         lambda: save(BOOSTERS[leaf](n_rounds=2, **options).fit(X, y))
@@ -50,7 +55,9 @@ def test_one_thread_or_two_same_bits(leaf, options):
 
 @boosters
 @pytest.mark.parametrize("scale", [1e-96, 0.01])
-def test_the_scale_of_weights_below_one_row_does_not_matter(make, scale):
+def test_the_scale_of_weights_below_one_row_does_not_matter(
+    make: Callable[..., Any] | type[Any], scale: float
+) -> None:
     X, y = make_table()
     weight = np.random.default_rng(1).random(len(X))  # of mean 1/2: no numbers of rows
     one, other = (
@@ -64,7 +71,9 @@ def test_the_scale_of_weights_below_one_row_does_not_matter(make, scale):
 
 @boosters
 @pytest.mark.parametrize("scale", [1e-99, 1e99])
-def test_no_scale_of_weights_matters_where_nothing_is_measured_in_rows(make, scale):
+def test_no_scale_of_weights_matters_where_nothing_is_measured_in_rows(
+    make: Callable[..., Any] | type[Any], scale: float
+) -> None:
     X, y = make_table()
     weight = np.random.default_rng(1).random(len(X)) + 1.0
     options = {"n_rounds": 8, "smoothing": 0.0, "min_samples_leaf": 0.0, "max_leaves": 6}
@@ -72,14 +81,14 @@ def test_no_scale_of_weights_matters_where_nothing_is_measured_in_rows(make, sca
     assert other.decision_function(X) == pytest.approx(one.decision_function(X), abs=1e-9)
 
 
-def test_the_logistic_loss_grows_with_the_weights():
+def test_the_logistic_loss_grows_with_the_weights() -> None:
     X, y = make_table()
     weight = np.random.default_rng(1).random(len(X))
     one, other = (LogitBoost(n_rounds=3).fit(X, y, weight * factor) for factor in (1.0, 1e-6))
     assert other.loss_ == pytest.approx(1e-6 * one.loss_, rel=1e-9)
 
 
-def test_a_contribution_follows_the_path():
+def test_a_contribution_follows_the_path() -> None:
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4)
     y = (X == 1).all(axis=1)
     y[:4] = [False, True, False, True]
@@ -92,7 +101,9 @@ def test_a_contribution_follows_the_path():
 
 
 @boosters
-def test_sampling_all_rows_is_no_sampling_and_seeds_tell(make):
+def test_sampling_all_rows_is_no_sampling_and_seeds_tell(
+    make: Callable[..., Any] | type[Any],
+) -> None:
     X, y = make_table()
     plain = make(n_rounds=5).fit(X, y).decision_function(X)
     assert (make(n_rounds=5, random_state=7).fit(X, y).decision_function(X) == plain).all()
@@ -105,7 +116,7 @@ def test_sampling_all_rows_is_no_sampling_and_seeds_tell(make):
 
 
 @boosters
-def test_ranks_unseen_rows(make):
+def test_ranks_unseen_rows(make: Callable[..., Any] | type[Any]) -> None:
     X, y = make_table(3000)
     X_new, y_new = make_table(3000, seed=1)
     for options in ({}, SAMPLED):
@@ -114,7 +125,7 @@ def test_ranks_unseen_rows(make):
 
 
 @boosters
-def test_early_stopping_keeps_the_best_rounds(make):
+def test_early_stopping_keeps_the_best_rounds(make: Callable[..., Any] | type[Any]) -> None:
     X, y = make_table(1500)
     y ^= np.random.default_rng(0).random(len(y)) < 0.2
     ranker = make(n_rounds=400, learning_rate=0.5, early_stopping_rounds=10).fit(X, y)
@@ -122,7 +133,7 @@ def test_early_stopping_keeps_the_best_rounds(make):
     assert len(ranker.rounds_) == np.nanargmax(ranker.validation_auc_) + 1 < 400
 
 
-def test_rules_are_sentences():
+def test_rules_are_sentences() -> None:
     X = np.array([[1.0], [2.0], [np.nan], [4.0]] * 6)
     ranker = RankBoost(n_rounds=1, weak_ranker="tree", min_samples_leaf=0.0, smoothing=1.0)
     leaves = ranker.fit(X, [0, 0, 1, 1] * 6).structure()["trees"][0]["leaves"]
@@ -134,8 +145,8 @@ def test_rules_are_sentences():
     assert [leaf["adds"] for leaf in leaves] == pytest.approx([added, -added])
 
 
-def test_the_questions_about_a_feature_become_one():
-    def describe(splits):
+def test_the_questions_about_a_feature_become_one() -> None:
+    def describe(splits: Any) -> Any:
         return describe_leaves(splits, np.empty(0, np.uint64), "ab".__getitem__, (None, None))
 
     splits = np.array(
@@ -162,7 +173,7 @@ def test_the_questions_about_a_feature_become_one():
 @pytest.mark.parametrize(
     ("share", "weights"), [(0.25, [1, 1, 1, 1]), (0.5, [8, 1, 1, 1, 1, 0]), (0.9, [1, 2, 3])]
 )
-def test_the_threshold_draws_the_wanted_share(share, weights):
+def test_the_threshold_draws_the_wanted_share(share: float, weights: list[int]) -> None:
     weights = np.array(weights, dtype=float)
     threshold = find_threshold(weights, share)
     assert np.minimum(1, weights / threshold).sum() == pytest.approx(share * len(weights))
@@ -170,7 +181,9 @@ def test_the_threshold_draws_the_wanted_share(share, weights):
 
 @boosters
 @pytest.mark.parametrize("max_bins", [255, 2000])
-def test_trees_of_a_thousand_leaves_score_as_they_were_trained(make, max_bins):
+def test_trees_of_a_thousand_leaves_score_as_they_were_trained(
+    make: Callable[..., Any] | type[Any], max_bins: int
+) -> None:
     X, y = make_table(n=6000)
     X[:, 4] = np.floor(8 * np.nan_to_num(X[:, 4], nan=0.0)) + 40  # many categories
     names = [f"{k:03d}" for k in range(100)]
@@ -191,7 +204,7 @@ def test_trees_of_a_thousand_leaves_score_as_they_were_trained(make, max_bins):
     assert (again.decision_function(table) == many).all()
 
 
-def test_extreme_separation_stays_finite():
+def test_extreme_separation_stays_finite() -> None:
     X = np.arange(40.0)[:, None]
     for make in BOOSTERS.values():
         for smoothing in (0.0, 1.0):

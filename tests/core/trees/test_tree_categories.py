@@ -1,6 +1,8 @@
 """Trees that cut categorical columns, and codes of 16 bits."""
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
@@ -34,7 +36,7 @@ boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
 COLOURS = ["blue", "green", "grey", "pink", "red"]
 
 
-def make_table(n=600, seed=0):
+def make_table(n: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     """Colours and a number matter, towns do not; some are missing."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -50,7 +52,9 @@ def make_table(n=600, seed=0):
     return table, (score > 1.5).to_numpy()
 
 
-def make_histogram(rng, objective, n_codes, n_empty):
+def make_histogram(
+    rng: np.random.Generator, objective: Objective, n_codes: int, n_empty: int
+) -> tuple[np.ndarray, np.ndarray]:
     """A categorical column in lane 3, beside others like it; its last code is the missing one's."""
     mass = rng.random((2, n_codes))
     if objective == Objective.GRADIENT:
@@ -62,7 +66,9 @@ def make_histogram(rng, objective, n_codes, n_empty):
 
 
 @numba.njit
-def find(histogram, group, columns, members, rule, found, above):
+def find(
+    histogram: Any, group: Any, columns: Any, members: Any, rule: Any, found: Any, above: Any
+) -> None:
     """Find the best split of a group, and the codes above it."""
     scratch = make_scratch(group.n_codes)
     cells = histogram.reshape(-1)
@@ -76,7 +82,9 @@ def find(histogram, group, columns, members, rule, found, above):
 @pytest.mark.parametrize("objective", [one for one in Objective if one != Objective.YOUDEN])
 @pytest.mark.parametrize("n_empty", [0, 2])
 @pytest.mark.parametrize("missing", [False, True])
-def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
+def test_the_best_of_all_divisions_is_found(
+    objective: Objective, n_empty: int, missing: bool
+) -> None:
     name = {Objective.PUSH: "closed", Objective.GRADIENT: "gradient"}
     name = name.get(objective, objective.name.lower())
     push = 2.5 if objective in (Objective.PUSH, Objective.NEWTON) else 1.0
@@ -91,11 +99,11 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
         if not missing:
             histogram[6] = mass[6] = 0.0
 
-        def of(codes, mass=mass):
+        def of(codes: Any, mass: Any = mass) -> Any:
             p, q = mass[codes].sum(axis=0)
             return worth(name, p, q, push, 1e-300) if len(codes) else 0.0
 
-        def size(codes, mass=mass):
+        def size(codes: Any, mass: Any = mass) -> Any:
             p, q = mass[codes].sum(axis=0)
             return q if name == "gradient" else p + q
 
@@ -125,7 +133,7 @@ def test_the_best_of_all_divisions_is_found(objective, n_empty, missing):
 
 
 @boosters
-def test_colours_are_found_and_names_are_not(make):
+def test_colours_are_found_and_names_are_not(make: Callable[..., Any] | type[Any]) -> None:
     table, y = make_table(1000)
     table["name"] = [f"n{k}" for k in range(1000)]
     ranker = make(n_rounds=10, max_bins=1000, category_penalty=1.0, target_encoding=None).fit(
@@ -140,7 +148,9 @@ def test_colours_are_found_and_names_are_not(make):
 
 
 @boosters
-def test_an_order_of_categories_that_mean_nothing_has_no_gain(make):
+def test_an_order_of_categories_that_mean_nothing_has_no_gain(
+    make: Callable[..., Any] | type[Any],
+) -> None:
     found = {1.0: 0, 0.0: 0}
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -154,7 +164,9 @@ def test_an_order_of_categories_that_mean_nothing_has_no_gain(make):
 
 
 @boosters
-def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
+def test_more_words_than_bins_are_told_apart_where_they_have_rows(
+    make: Callable[..., Any] | type[Any],
+) -> None:
     rng = np.random.default_rng(0)
     share = np.where(rng.random(500) < 0.5, 0.1, 0.6)
     word = np.concatenate([np.repeat(np.arange(400), 20), np.arange(400, 500)])
@@ -174,7 +186,9 @@ def test_more_words_than_bins_are_told_apart_where_they_have_rows(make):
 
 
 @pytest.mark.parametrize(("leaf", "max_bins"), [("closed", 40), ("logistic", 2000)])
-def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(leaf, max_bins):
+def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(
+    leaf: str, max_bins: int
+) -> None:
     rng = np.random.default_rng(0)
     table, y = make_table(60_000)
     table = table.assign(**{f"x{k}": rng.normal(size=len(y)).round(3) for k in range(10)})
@@ -184,7 +198,7 @@ def test_one_thread_or_two_same_bits_with_categories_and_wide_codes(leaf, max_bi
     assert one == all_of_them
 
 
-def test_bins_of_16_bits_are_exact():
+def test_bins_of_16_bits_are_exact() -> None:
     rng = np.random.default_rng(0)
     X = rng.permutation(4000).astype(float)[:, None]
     y = (X[:, 0] > 1234) ^ (rng.random(4000) < 0.01)
@@ -194,7 +208,7 @@ def test_bins_of_16_bits_are_exact():
     assert RankBoost(**options, max_bins=64).fit(X, y).get_state()[0]["split_threshold"] != 1234.0
 
 
-def test_the_questions_about_a_categorical_feature_become_one():
+def test_the_questions_about_a_categorical_feature_become_one() -> None:
     sets = np.array([0b00011, 0b00001, 0b11111], dtype=np.uint64)
     splits = np.array(
         [

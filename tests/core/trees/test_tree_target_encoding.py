@@ -1,5 +1,8 @@
 """Features of many categories, asked by shares of positives and by numbers of rows."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +22,7 @@ BOOSTERS = {
 boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
 
 
-def draw_names(n=4000, n_names=800, seed=0):
+def draw_names(n: int = 4000, n_names: int = 800, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     """A name tells something by its own level and by how common it is; some are missing."""
     rng = np.random.default_rng(seed)
     share = rng.dirichlet(np.full(n_names, 0.5))
@@ -34,7 +37,7 @@ def draw_names(n=4000, n_names=800, seed=0):
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
+def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_names = int(rng.integers(2, 40)), 6
     X = np.column_stack([rng.normal(size=n), rng.integers(0, n_names, n)])
@@ -46,7 +49,7 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
     assert np.array_equal(encoded.X[:, 0], X[:, 0])
     mean = weight[positive].sum() / weight.sum()
 
-    def share(rows):
+    def share(rows: Any) -> Any:
         return (weight[rows & positive].sum() + PRIOR_ROWS * mean) / (
             weight[rows].sum() + PRIOR_ROWS
         )
@@ -74,7 +77,9 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed):
 
 
 @boosters
-def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(make):
+def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(
+    make: Callable[..., Any] | type[Any],
+) -> None:
     table, y = draw_names(n=8000, n_names=2000)
     train, test = slice(0, 5000), slice(5000, None)
     found = {}
@@ -86,7 +91,7 @@ def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(make):
 
 
 @boosters
-def test_few_categories_are_asked_by_sets_as_before(make):
+def test_few_categories_are_asked_by_sets_as_before(make: Callable[..., Any] | type[Any]) -> None:
     table, y = draw_names(n_names=100)
     by_sets = make(n_rounds=10, target_encoding=None).fit(table, y)
     default = make(n_rounds=10).fit(table, y)
@@ -94,7 +99,7 @@ def test_few_categories_are_asked_by_sets_as_before(make):
 
 
 @boosters
-def test_an_identifier_is_never_asked(make):
+def test_an_identifier_is_never_asked(make: Callable[..., Any] | type[Any]) -> None:
     table, y = draw_names()
     table["id"] = [f"r{k:04}" for k in range(len(table))]
     ranker = make(n_rounds=20).fit(table[["x", "id"]], y)
@@ -102,7 +107,9 @@ def test_an_identifier_is_never_asked(make):
 
 
 @boosters
-def test_an_unknown_name_is_ranked_as_a_missing_one_where_some_were_missing(make):
+def test_an_unknown_name_is_ranked_as_a_missing_one_where_some_were_missing(
+    make: Callable[..., Any] | type[Any],
+) -> None:
     table, y = draw_names()
     ranker = make(n_rounds=20).fit(table, y)
     rows = pd.DataFrame({"x": 0.3, "name": pd.Series(["never seen", None], dtype=object)})
@@ -111,7 +118,9 @@ def test_an_unknown_name_is_ranked_as_a_missing_one_where_some_were_missing(make
 
 
 @boosters
-def test_an_unknown_name_counts_as_rare_where_none_was_missing(make):
+def test_an_unknown_name_counts_as_rare_where_none_was_missing(
+    make: Callable[..., Any] | type[Any],
+) -> None:
     rng = np.random.default_rng(0)
     # 300 names of one row each, seldom positive; 10 of 300 rows each, often so
     names = [f"a{k:03}" for k in range(300)] + [f"b{k % 10}" for k in range(3000)]

@@ -1,20 +1,23 @@
 """Trees against trees by the book, over explicit rows and pairs."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from long_form import LONG_FORM
 from scipy.optimize import minimize
 
 from core import RankBoost
 from core.boosting import LogitBoost
 from tests.core.trees.tree_oracle import TreeOracle, groups, pair_loss
+from tests.long_form import LONG_FORM
 
 
-def make_rows(seed, n=60, d=3, missing=True, ties=False):
+def make_rows(
+    seed: int, n: int = 60, d: int = 3, missing: bool = True, ties: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     if ties:
@@ -26,7 +29,7 @@ def make_rows(seed, n=60, d=3, missing=True, ties=False):
     return X, positive, rng.uniform(0.5, 2.0, n)
 
 
-def normalised(positive, weight):
+def normalised(positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
     """Masses (p, q) of each row, each class summing to 1, and the mean mass of a row."""
     mass = np.stack([weight * positive, weight * ~positive], axis=1)
     mass /= mass.sum(axis=0)
@@ -34,7 +37,7 @@ def normalised(positive, weight):
     return mass, 0.5 * squares.sum()
 
 
-def leaves_of(ranker, X):
+def leaves_of(ranker: RankBoost | LogitBoost, X: np.ndarray) -> set[Any]:
     """The rows of each leaf of the first tree, by the scores that it gives."""
     scores = ranker.decision_function(X)
     return groups([np.flatnonzero(scores == score) for score in np.unique(scores)])
@@ -52,7 +55,9 @@ SHAPES = [
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("push", [1.0, 3.0])
 @pytest.mark.parametrize(("missing", "ties"), list(itertools.product([False, True], repeat=2)))
-def test_a_tree_divides_rows_as_brute_force_does(shape, leaf, push, missing, ties):
+def test_a_tree_divides_rows_as_brute_force_does(
+    shape: dict[str, Any], leaf: str, push: float, missing: bool, ties: bool
+) -> None:
     for seed in range(40 if LONG_FORM else 2):
         X, positive, weight = make_rows(seed, missing=missing, ties=ties)
         ranker = RankBoost(
@@ -71,7 +76,9 @@ def test_a_tree_divides_rows_as_brute_force_does(shape, leaf, push, missing, tie
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("missing", [False, True])
-def test_a_logistic_tree_divides_rows_as_brute_force_does(shape, missing):
+def test_a_logistic_tree_divides_rows_as_brute_force_does(
+    shape: dict[str, Any], missing: bool
+) -> None:
     for seed in range(4):
         X, positive, weight = make_rows(seed, missing=missing)
         ranker = LogitBoost(n_rounds=1, smoothing=0.7, min_samples_leaf=2.0, **shape)
@@ -90,7 +97,7 @@ def test_a_logistic_tree_divides_rows_as_brute_force_does(shape, missing):
 
 
 @pytest.mark.parametrize("push", [1.0, 2.0])
-def test_closed_leaves_minimise_the_loss_over_all_pairs(push):
+def test_closed_leaves_minimise_the_loss_over_all_pairs(push: float) -> None:
     X, positive, weight = make_rows(1, n=150)
     ranker = RankBoost(
         n_rounds=1,
@@ -105,7 +112,7 @@ def test_closed_leaves_minimise_the_loss_over_all_pairs(push):
     values, leaf = np.unique(scores, return_inverse=True)
     assert len(values) == 4
 
-    def log_loss(steps):
+    def log_loss(steps: Any) -> Any:
         return np.log(pair_loss(steps[leaf], positive, weight, push))
 
     best = minimize(log_loss, np.zeros(4), tol=1e-10)
@@ -117,7 +124,9 @@ def test_closed_leaves_minimise_the_loss_over_all_pairs(push):
 @pytest.mark.parametrize("push", [1.0, 2.5])
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("subsample", [1.0, 0.5])
-def test_the_loss_is_the_sum_over_pairs_after_each_round(push, leaf, subsample):
+def test_the_loss_is_the_sum_over_pairs_after_each_round(
+    push: float, leaf: str, subsample: float
+) -> None:
     X, positive, weight = make_rows(3)
     ranker = RankBoost(
         n_rounds=12,
@@ -136,7 +145,7 @@ def test_the_loss_is_the_sum_over_pairs_after_each_round(push, leaf, subsample):
 
 
 @pytest.mark.parametrize("subsample", [1.0, 0.5])
-def test_the_logistic_loss_is_the_sum_over_rows_after_each_round(subsample):
+def test_the_logistic_loss_is_the_sum_over_rows_after_each_round(subsample: float) -> None:
     X, positive, weight = make_rows(4)
     ranker = LogitBoost(n_rounds=12, subsample=subsample, learning_rate=0.5)
     ranker.fit(X, positive, weight)
@@ -145,7 +154,7 @@ def test_the_logistic_loss_is_the_sum_over_rows_after_each_round(subsample):
         assert loss == pytest.approx((weight * np.log1p(np.exp(-margin))).sum(), rel=1e-9)
 
 
-def test_a_push_shares_the_classes_at_its_intercept():
+def test_a_push_shares_the_classes_at_its_intercept() -> None:
     X, positive, weight = make_rows(5)
     ranker = RankBoost(n_rounds=5, weak_ranker="tree", push=3.0).fit(X, positive, weight)
     scores = ranker.decision_function(X)
@@ -159,7 +168,7 @@ columns = st.sampled_from([[0.0], [0.0, 1.0], [0.0, 1.0, 2.0, np.nan], [np.nan]]
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_ties_constants_and_empty_columns(data):
+def test_ties_constants_and_empty_columns(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 12))
     n_columns = data.draw(st.integers(1, 3))
     X = np.array(
@@ -187,7 +196,7 @@ def test_ties_constants_and_empty_columns(data):
         assert ranker.stop_reason_ == "no_edge"
 
 
-def test_a_planted_cut_is_found():
+def test_a_planted_cut_is_found() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 40))  # two blocks of columns
     positive = (X[:, 37] > 0.25) & (X[:, 3] <= 0.5) ^ (rng.random(4000) < 0.02)
@@ -204,7 +213,7 @@ def test_a_planted_cut_is_found():
     assert found == pytest.approx({37: 0.25, 3: 0.5}, abs=0.05)
 
 
-def test_a_missing_value_that_fit_never_saw_follows_the_greater_mass():
+def test_a_missing_value_that_fit_never_saw_follows_the_greater_mass() -> None:
     x = np.arange(10.0)
     ranker = RankBoost(n_rounds=1, weak_ranker="tree", min_samples_leaf=0.0)
     low, high, unknown = ranker.fit(x[:, None], x > 6).decision_function([[0.0], [9.0], [np.nan]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus import (
+from tests.app.ingest.corpus import (
     csv_text,
     csv_values,
     damaged,
@@ -13,7 +13,7 @@ from corpus import (
     role_cases,
     typed,
 )
-from corpus.case import Case
+from tests.app.ingest.corpus.case import Case
 
 FAMILIES: dict[str, list[Case]] = {
     "text": csv_text.CASES,

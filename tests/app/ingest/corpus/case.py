@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from uploads import LIMITS, read
 
 from app.ingest.errors import BadTable
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
 from app.ingest.pairs import ingest_pairs
+from tests.app.uploads import LIMITS, read
 
 TYPED = (PARQUET, ARROW, ARROW_FILE)
 SHORT = {CSV: "csv", NDJSON: "ndjson", PARQUET: "parquet", ARROW: "stream", ARROW_FILE: "file"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from corpus.case import Case, Refused, Table, column_of
+from tests.app.ingest.corpus.case import Case, Refused, Table, column_of
 
 A = [1.0, 2.0]
 Y = [0, 1]
@@ -185,9 +185,9 @@ def broken_bytes() -> Iterator[Case]:
     yield Case("a bad byte in a number", "UTF-8", bad, Refused("byte 0xFF is not", 4, "a"))
     bad = b"a,y\n1,0\n2,n\xe9\n3,0\n"
     yield Case("a bad byte in a label", "UTF-8", bad, Refused("byte 0xE9 is not", 3, "y"))
-    name = b"gr\xf6\xdfe,y\n1,0\n2,1\n"
+    head = b"gr\xf6\xdfe,y\n1,0\n2,1\n"
     detail = "the name of column 1 must be at most 255 printable UTF-8 characters"
-    yield Case("a bad byte in a name", "UTF-8", name, Refused(detail, 1))
+    yield Case("a bad byte in a name", "UTF-8", head, Refused(detail, 1))
     rule = "bytes of an encoding"
     for name, end in (("LF", "\n"), ("CRLF", "\r\n"), ("CR", "\r")):
         body = end.join(["a,y", "u,0", "w\x81,1", "x,0"]).encode("latin-1")

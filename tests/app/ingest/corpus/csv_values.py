@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from corpus.case import Case, Refused, Table, column_of
-from corpus.values import NO_NUMBERS, NUMBERS, SPACED, TOKENS
+from tests.app.ingest.corpus.case import Case, Refused, Table, column_of
+from tests.app.ingest.corpus.values import NO_NUMBERS, NUMBERS, SPACED, TOKENS
 
 MEANT: list[tuple[str, str]] = [
     ("inf", "'inf' is not a finite number"), ("-inf", "'-inf' is not a finite"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
-from corpus.case import SHORT, TYPED, Case, Refused, Table, column_of, typed_body
+from tests.app.ingest.corpus.case import SHORT, TYPED, Case, Refused, Table, column_of, typed_body
 
 TABLE = pa.table({"a": [1.0, 2.0, 3.0], "t": ["u", "w", "u"], "y": [0, 1, 1]})
 WHOLE = Table({"a": [1.0, 2.0, 3.0], "t": ["u", "w", "u"], "y": [0, 1, 1]})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corpus.case import Case, Refused, Table, column_of
-from corpus.values import DATES, NO_DATES, NO_DAYS
+from tests.app.ingest.corpus.case import Case, Refused, Table, column_of
+from tests.app.ingest.corpus.values import DATES, NO_DATES, NO_DAYS
 
 
 def cases() -> Iterator[Case]:

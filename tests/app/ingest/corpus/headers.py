@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from app.ingest.formats import ARROW, CSV, NDJSON
-from corpus.case import SHORT, TYPED, Case, Refused, Table, column_of, typed_body
+from tests.app.ingest.corpus.case import SHORT, TYPED, Case, Refused, Table, column_of, typed_body
 
 NAMES = [
     "../../etc/passwd", "a/b", "a\\b", ".", "..", "a.b", "[0]", ".a", "C:", "__proto__", "$where", "=1+1",
@@ -127,7 +128,7 @@ def limits() -> Iterator[Case]:
         yield Case("a column too many", rule, body, refusal, content_type, {"columns": 2})
         for codec in ("gzip", "zstd"):
             packed = pa.compress(body, codec=codec, asbytes=True)
-            given = {"encoding": codec, "bytes": len(body)}
+            given: dict[str, Any] = {"encoding": codec, "bytes": len(body)}
             title = f"as many bytes in {codec} as may be"
             yield Case(title, "as many bytes as may be", packed, whole, content_type, given)
             given = {"encoding": codec, "bytes": len(body) - 1}

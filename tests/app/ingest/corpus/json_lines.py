@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from app.ingest.formats import NDJSON
-from corpus.case import Case, Refused, Table
+from tests.app.ingest.corpus.case import Case, Refused, Table
 
 
 def json_case(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from app.ingest.formats import CSV, NDJSON
-from corpus.case import TYPED, Case, Refused, Table, typed_body
+from tests.app.ingest.corpus.case import TYPED, Case, Refused, Table, typed_body
 
 
 def pairs(body: str, rule: str, name: str, expected: Table | Refused) -> Case:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from corpus.case import Case, Refused, Table
+from tests.app.ingest.corpus.case import Case, Refused, Table
 
 
 def table(header: str, *rows: str) -> bytes:
@@ -145,7 +145,7 @@ def roles() -> Iterator[Case]:
     for role, called in (("drop", "dropped"), ("categorical", "categorical"), ("labels", "label")):
         detail = f"the {called} column 'z' is not in the table"
         refusal = Refused(detail, None, "z", "unknown_column")
-        given: dict[str, Any] = {role: ["z"]} | ({"kind": "multilabel"} if role == "labels" else {})
+        given = {role: ["z"]} | ({"kind": "multilabel"} if role == "labels" else {})
         yield Case(f"unknown {role}", "roles are of the table", body, refusal, said=given)
     for one, other in (("label", "weight"), ("label", "group"), ("weight", "group")):
         detail = f"each role needs a column of its own, got 'a' as {one} and as {other}"
@@ -158,26 +158,28 @@ def roles() -> Iterator[Case]:
         refusal = Refused(detail, None, "a", "column_in_two_roles")
         given = {role: "a", "drop": ["a"]}
         yield Case(f"a dropped {role}", "roles are apart", body, refusal, said=given)
-    for name, given in {
+    asked: dict[str, dict[str, Any]] = {
         "the label": {"categorical": ["y"]},
         "the weight": {"categorical": ["a"], "weight": "a"},
         "what is dropped": {"categorical": ["a"], "drop": ["a"]},
-    }.items():
+    }
+    for name, given in asked.items():
         column = given["categorical"][0]
         detail = f"a categorical column must be a feature, '{column}' has another role"
         refusal = Refused(detail, None, column, "column_in_two_roles")
         rule = "only features are declared"
         yield Case(f"categorical is {name}", rule, body, refusal, said=given)
-    for name, given in {
+    asked = {
         "all dropped": {"drop": ["a", "b"]},
         "all in roles": {"weight": "a", "group": "b"},
         "everything dropped": {"drop": ["a", "b", "y"]},
-    }.items():
+    }
+    for name, given in asked.items():
         detail = "a table needs a label and at least one feature column, got only 'a', 'b', 'y'"
         refusal = Refused(detail, code="no_features")
         yield Case(f"no feature: {name}", "there are features", body, refusal, said=given)
     broken = b"n,a,y\n1,x\xff,0\n2,1,1\n3,1e999,0\n4,inf,1\n"
-    expected = Table({"n": [1.0, 2.0, 3.0, 4.0]}, {"a": None}, {"a": "dropped"})  # type: ignore[dict-item]
+    expected = Table({"n": [1.0, 2.0, 3.0, 4.0]}, {"a": None}, {"a": "dropped"})
     given = {"drop": ["a"]}
     rule = "dropped columns are not read"
     yield Case("broken values dropped", rule, broken, expected, said=given)

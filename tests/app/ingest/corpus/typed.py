@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
-from corpus.case import TYPED, Case, Refused, Table, typed_body, typed_column
+from tests.app.ingest.corpus.case import TYPED, Case, Refused, Table, typed_body, typed_column
 
 DAY = datetime.date(1970, 1, 2)
 AT = datetime.datetime(1970, 1, 2, 0, 0, 0, 500_000)
@@ -124,7 +124,7 @@ def texts() -> Iterator[tuple[str, str, pa.Array, list[Any], str]]:
     yield "coded large text", "dictionaries", large, ["u", None, "u"], "categorical"
     formulas = pa.array(["=1+1", "../x", "é", "e\u0301"])
     yield "any text", "text is kept", formulas, ["=1+1", "../x", "é", "e\u0301"], "categorical"
-    declared = {
+    declared: dict[str, tuple[pa.Array, list[Any]]] = {
         "integers": (pa.array([7, 2**53 + 1]), ["7", str(2**53 + 1)]),
         "floats": (pa.array([1.0, 0.1]), ["1", "0.1"]),
         "decimals": (pa.array([Decimal("0.30"), Decimal("7.00")]), ["0.3", "7"]),
