@@ -21,20 +21,27 @@ from starlette.responses import Response
 
 from app.access import repository as rows
 from app.access.service import OPERATOR, administers_all
-from app.http.dependencies import Caller, Context, context_of
+from app.http.dependencies import Caller, Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
 from app.http.server import client_address
 from app.platform.audit import Actor, acting
 from app.platform.background import TtlCache
 from app.platform.database import Database
-from app.platform.errors import Forbidden, Unauthenticated, Unavailable, UnsupportedMedia
+from app.platform.errors import (
+    Forbidden,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedMedia,
+)
 from app.platform.ids import new_id
 from app.platform.preload import preload
 
 NOTED_EVERY = 60.0
 MOST_NOTED = 10_000
 REFUSED_FOR = 60.0
+MAX_COMMAS = 30_000
 LOOKUPS_AT_ONCE = 4
 """So many keys that this process has not met are looked up at once: threads are left for those that it has."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
@@ -251,6 +258,7 @@ class GuardedRoute(APIRoute):
         scope = scope_of(self.endpoint)
         takes_json = self.body_field is not None
         offers = self._offers()
+        parameters = self._parameters()
 
         async def guarded(request: Request) -> Response:
             if scope is not None:
@@ -264,11 +272,27 @@ class GuardedRoute(APIRoute):
                     acting.set(self._actor(request, caller))
             if offers and "accept" in request.headers:
                 choose_media_type(request, offers)
+            if parameters is not None and request.scope["query_string"]:
+                refuse_unknown(request.query_params, parameters)
             if takes_json:
                 require_json(request)
+                check_count(await request.body())
             return await handle(request)
 
         return guarded
+
+    def _parameters(self) -> list[str] | None:
+        """The query parameters of its signature; None where it looks at all by itself, or is open to all."""
+        described = (self.openapi_extra or {}).get("parameters", ())
+        if scope_of(self.endpoint) is None or any(each["in"] == "query" for each in described):
+            return None
+        names: list[str] = []
+        dependants = [self.dependant]
+        while dependants:
+            dependant = dependants.pop()
+            names += [field.alias for field in dependant.query_params]
+            dependants += dependant.dependencies
+        return list(dict.fromkeys(names))
 
     def _offers(self) -> list[str]:
         """The media types that the route can answer with, by its description."""
@@ -295,6 +319,16 @@ class GuardedRoute(APIRoute):
             request_id=request.scope.get("request_id"),
             client=client_address(request.scope),
             make_id=partial(new_id, "aud"),
+        )
+
+
+def check_count(body: bytes) -> None:
+    """Raise TooLarge for JSON of more values than anybody has to say, before they are read: what is wrong with a value
+    takes a hundred times its bytes.
+    """
+    if (count := body.count(b",")) > MAX_COMMAS:
+        raise TooLarge(
+            f"a body that asks for something may have at most {MAX_COMMAS} commas, got {count}"
         )
 
 

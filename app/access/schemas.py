@@ -15,7 +15,8 @@ class NewKey(Body):
 
     name: Text
     scopes: Annotated[
-        list[Literal["read", "train", "score", "admin", "operator"]], Field(min_length=1)
+        list[Literal["read", "train", "score", "admin", "operator"]],
+        Field(min_length=1, max_length=20),
     ]
     expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
 

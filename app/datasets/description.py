@@ -6,8 +6,8 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, encoding_of
-from app.platform.errors import Invalid, UnsupportedMedia
+from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, check_length, encoding_of
+from app.platform.errors import MOST_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
 from app.platform.tables import DatasetKind, VersionMode
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
@@ -73,10 +73,13 @@ class Format:
 
 def describe(given: Mapping[str, str]) -> Description:
     """Check what the caller says about a table; every error is named."""
-    errors = []
+    errors: list[dict[str, str]] = []
     for field, value in given.items():
+        if len(errors) >= MOST_ERRORS:
+            break
         if field not in FIELDS:
-            detail = f"{field} is not known here; known are {', '.join(FIELDS)}"
+            hint = nearest(field, FIELDS) or f"known are {', '.join(FIELDS)}"
+            detail = f"{field[:LONGEST_TEXT]} is not known here; {hint}"
         elif not 0 < len(value) <= longest(field) or "\0" in value:
             detail = f"{field} must have 1 to {longest(field)} characters and no NUL"
         else:
@@ -155,8 +158,7 @@ def _read_lists(
         elif field == "labels" and len(names) > MOST_LABELS:
             detail = f"labels must be at most {MOST_LABELS} columns, got {len(names)}"
             wrong.append((field, detail))
-        elif len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+        elif (twice := first_doubled(names)) is not None:
             wrong.append((field, f"{field} must name each once, {twice!r} comes again"))
     return lists, [{"parameter": field, "detail": detail} for field, detail in wrong]
 
@@ -177,13 +179,14 @@ class NewVersion:
 
 def describe_version(given: Mapping[str, str]) -> NewVersion:
     """Check what the caller says about a version; every error is named."""
-    errors = []
+    errors: list[dict[str, str]] = []
     known = {"mode": MODES, **CHOICES}
     for field, value in given.items():
+        if len(errors) >= MOST_ERRORS:
+            break
         if field not in known:
-            detail = (
-                f"{field[:100]} is not known here: a version has its parent's roles; "
-                f"known are {', '.join(VERSION_FIELDS)}"
+            detail = f"{field[:100]} is not known here: a version has its parent's roles; " + (
+                nearest(field, VERSION_FIELDS) or f"known are {', '.join(VERSION_FIELDS)}"
             )
         elif value not in known[field]:
             detail = f"{field} must be one of {', '.join(known[field])}, got {value[:100]!r}"
@@ -198,6 +201,7 @@ def describe_version(given: Mapping[str, str]) -> NewVersion:
 
 def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
     """The media type without parameters and the encoding, if both can be read. `also` is what else may be sent."""
+    check_length(content_type)
     media_type = content_type.partition(";")[0].strip().lower()
     charset = None
     if media_type == CSV:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import BoundedSemaphore
@@ -18,7 +18,7 @@ from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
-from app.platform.errors import TooMany
+from app.platform.errors import TooMany, nearest, refuse_all, shown
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 
@@ -125,6 +125,23 @@ def preferences(request: Request) -> dict[str, str]:
             name, _, value = part.partition(";")[0].partition("=")
             found.setdefault(name.strip().lower(), value.strip().strip('"'))
     return found
+
+
+MAX_UNKNOWN = 20
+
+
+def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise Invalid for query parameters that a route does not know: one that is misspelt would count as absent.
+
+    The first `MAX_UNKNOWN` are named, each with the one that is nearest.
+    """
+    unknown = [name for name in given if name not in known]
+    errors = []
+    for name in unknown[:MAX_UNKNOWN]:
+        takes = f"known are {', '.join(known)}" if known else "this address takes none"
+        detail = f"{shown(name)} is no parameter here: {nearest(name, known) or takes}"
+        errors.append({"parameter": name[:100], "detail": detail})
+    refuse_all(errors, "unknown_parameter")
 
 
 ContextDep = Annotated[Context, Depends(context_of)]

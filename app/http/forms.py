@@ -12,6 +12,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
+from app.ingest.formats import check_length
 from app.platform.errors import Malformed, TooLarge, UnsupportedMedia
 
 FORM, URLENCODED = "multipart/form-data", "application/x-www-form-urlencoded"
@@ -69,6 +70,7 @@ class FormReader:
     """Reads one form with one part named `file`, yielding the file's bytes as they come."""
 
     def __init__(self, content_type: str) -> None:
+        check_length(content_type)
         _, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if not boundary:

@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 
 from app.http.responses import choose_media_type
 from app.platform import resources
-from app.platform.errors import Malformed, NotAcceptable, ServiceError, shown
+from app.platform.errors import MOST_ERRORS, Malformed, NotAcceptable, ServiceError, shown
 from core.errors import CoreError
 
 log = logging.getLogger(__name__)
@@ -131,10 +131,10 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
             f"the body is not JSON: {reason} at character {at}", code="malformed_json"
         )
         return of_service_error(request, malformed)
-    errors = [_error(each, error.body) for each in found]
+    errors = [_error(each, error.body) for each in found[:MOST_ERRORS]]
     detail = errors[0]["detail"] if errors else "the request does not fit its schema"
-    if len(errors) > 1:
-        detail = f"{len(errors)} errors, the first: {detail}"
+    if len(found) > 1:
+        detail = f"{len(found)} errors, the first: {detail}"
     return problem(
         request, status=422, code="invalid", title="Invalid request", detail=detail, errors=errors
     )
@@ -149,7 +149,7 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         key, place = "header", str(path[0]) if path else ""
     else:
         key, place = "pointer", _pointer(path, body)
-    name = str(path[-1]) if path else "the body"
+    place, name = place[:1000], str(path[-1])[:100] if path else "the body"
     kind, message = found["type"], str(found["msg"])
     if kind in _RULES:
         rule = _RULES[kind]

@@ -60,7 +60,8 @@ class ParquetTable(Source):
     ) -> Iterator[Rows]:
         """Yield the rows in batches of a bounded number of cells."""
         wanted = self.names if columns is None else columns
-        stored = [self.schema.names[self.names.index(name)] for name in wanted]
+        called = self.schema.names
+        stored = [called[place] for place in _places_of(wanted, self.names)]
         first = 0
         try:
             for batch in self._file.iter_batches(_batch_rows(len(wanted)), columns=stored):
@@ -99,7 +100,7 @@ class ArrowTable(Source):
     ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
-        places = [self.names.index(name) for name in wanted]
+        places = _places_of(wanted, self.names)
         first = 0
         try:
             with _opened(self._upload) as (file, position):
@@ -180,7 +181,7 @@ class ArrowFile(Source):
     ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
-        places = [self.names.index(name) for name in wanted]
+        places = _places_of(wanted, self.names)
         first = 0
         try:
             for number in range(self._reader.num_record_batches):
@@ -191,6 +192,11 @@ class ArrowFile(Source):
                 self._done = number + 1
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+
+
+def _places_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in wanted]
 
 
 def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:

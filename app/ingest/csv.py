@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from app.ingest.errors import BadTable, Errors, RowError, show
+from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show
 from app.ingest.formats import DELIMITERS, Dialect
 from app.ingest.rows import MAX_NAME, Numbers, Rows, Source
 from app.ingest.stream import Stream
@@ -34,6 +34,8 @@ from app.ingest.value_columns import MissingTokens, with_point
 
 MAX_RECORD = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
+MAX_HEADER_LINES = 100
+"""Lines of a header, in which a quoted name may hold line ends: no such name is taken, but it is to be named."""
 _EXACT_CELLS = 400_000
 _BLOCK_BYTES = 1 << 21
 _COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
@@ -141,17 +143,21 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
         if head.startswith(BOM):
             stream.skip(len(BOM))
         lines = _Recorder(stream)
+        up_to_end = itertools.islice(lines, MAX_HEADER_LINES)
         start = next((line for line in lines if line.strip("\r\n")), None)
         if start is None:
             raise BadTable("the file has only blank lines: a header and rows are needed", line=1)
         line = lines.number
         delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
         try:
-            names = next(csv.reader(itertools.chain([start], lines), delimiter=delimiter))
+            names = next(csv.reader(itertools.chain([start], up_to_end), delimiter=delimiter))
         except csv.Error:
             raise _overlong(line) from None
         if lines.ended:
             raise BadTable("the header opens a quote that is never closed", line=line)
+        if lines.number > line + MAX_HEADER_LINES - 1:
+            rule = f"the header must end within {MAX_HEADER_LINES} lines"
+            raise BadTable(f"{rule}; is a quote unclosed?", line=line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
         return Layout(
@@ -176,37 +182,52 @@ def _sniff(header: str) -> str:
     return max(marks, key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
 
 
+class ColumnNames:
+    """The names of a table's columns, checked as they come: `checked` has them without spaces around."""
+
+    def __init__(self, max_columns: int) -> None:
+        self._max_columns = max_columns
+        self._seen: dict[str, int] = {}
+        self.checked: list[str] = []
+
+    def add(self, names: Sequence[str], line: int | None) -> None:
+        """Take more names in. Raises BadTable for empty, doubled, overlong or too many ones."""
+        count = len(self.checked) + len(names)
+        if count > self._max_columns:
+            raise BadTable(
+                f"a table must have at most {self._max_columns} columns, got {count}",
+                line=line,
+                code="too_many_columns",
+            )
+        for number, raw in enumerate(names, start=len(self.checked) + 1):
+            name = raw.strip()
+            if not name:
+                raise BadTable(f"column {number} has no name", line=line)
+            if not name.isprintable() or len(name) > MAX_NAME:
+                raise BadTable(
+                    f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
+                    f"got {show(name)}",
+                    line=line,
+                )
+            alike = unicodedata.normalize(
+                "NFC", name
+            )  # é may be written as one character or as two
+            if alike in self._seen:
+                raise BadTable(
+                    f"column names must differ: {show(name)} is column {self._seen[alike]} and column {number}",
+                    line=line,
+                    column=name,
+                    code="duplicate_column",
+                )
+            self._seen[alike] = number
+            self.checked.append(name)
+
+
 def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
-    """Return the names without spaces around. Raises BadTable for empty, doubled, overlong or too many ones."""
-    if len(names) > max_columns:
-        raise BadTable(
-            f"a table must have at most {max_columns} columns, got {len(names)}",
-            line=line,
-            code="too_many_columns",
-        )
-    seen: dict[str, int] = {}
-    checked = []
-    for number, raw in enumerate(names, start=1):
-        name = raw.strip()
-        if not name:
-            raise BadTable(f"column {number} has no name", line=line)
-        if not name.isprintable() or len(name) > MAX_NAME:
-            raise BadTable(
-                f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
-                f"got {show(name)}",
-                line=line,
-            )
-        alike = unicodedata.normalize("NFC", name)  # é may be written as one character or as two
-        if alike in seen:
-            raise BadTable(
-                f"column names must differ: {show(name)} is column {seen[alike]} and column {number}",
-                line=line,
-                column=name,
-                code="duplicate_column",
-            )
-        seen[alike] = number
-        checked.append(name)
-    return checked
+    """Return the names without spaces around. Raises BadTable as `ColumnNames`."""
+    columns = ColumnNames(max_columns)
+    columns.add(names, line)
+    return columns.checked
 
 
 @dataclass(frozen=True)
@@ -410,6 +431,8 @@ class CsvTable(Source):
             elif record:
                 values = "1 value" if len(record) == 1 else f"{len(record)} values"
                 errors.add(RowError(f"{values} where the header has {width}", line))
+                if errors.total >= ENOUGH:
+                    return
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
@@ -424,7 +447,8 @@ class CsvTable(Source):
         try:
             return self._build(chunk, wanted)
         except UnicodeEncodeError:
-            sound = [row for row in chunk if not self._report_bytes(*row, wanted, errors)]
+            looked_at = frozenset(wanted)
+            sound = [row for row in chunk if not self._report_bytes(*row, looked_at, errors)]
             return self._build(sound, wanted)
 
     def _build(

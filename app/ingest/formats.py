@@ -34,6 +34,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 }
 """What a caller may say of a CSV, in these words."""
 
+LONGEST_CONTENT_TYPE = 1000
 _CHARSETS = {"us-ascii": "utf-8", "iso-8859-1": "latin-1", "cp1252": "windows-1252"}
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -62,6 +63,14 @@ class Dialect:
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):
             return "utf-16-be" if head[::2].count(0) > head[1::2].count(0) else "utf-16-le"
         return None if codec == "utf-8" else codec
+
+
+def check_length(content_type: str) -> None:
+    """Raise UnsupportedMedia for a Content-Type that is overlong: libraries take quadratic time for its parameters."""
+    if len(content_type) > LONGEST_CONTENT_TYPE:
+        raise UnsupportedMedia(
+            f"Content-Type may have at most {LONGEST_CONTENT_TYPE} characters, got {len(content_type)}"
+        )
 
 
 def encoding_of(content_type: str) -> str | None:
@@ -126,29 +135,31 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
         )
         return ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
     dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
-    return streamed_source(upload, content_type, dialect, columns, limits["rows"], missing)
+    bounds = (columns, limits["rows"], limits.get("cells"))
+    return streamed_source(upload, content_type, dialect, bounds, missing)
 
 
 def streamed_source(
     upload: Upload,
     content_type: str,
     dialect: Dialect,
-    max_columns: int,
-    max_rows: int,
+    bounds: tuple[int, int, int | None],
     missing: MissingTokens,
 ) -> Source:
-    """Return the same for a format that is read from its first byte to its last."""
+    """Return the same for a format that is read from its first byte to its last; `bounds` are most columns, rows, and
+    cells where those without bytes are to be bounded.
+    """
     from app.ingest.arrow import ArrowTable
     from app.ingest.csv import CsvTable, find_codec, read_layout
     from app.ingest.ndjson import NdjsonTable
 
     if content_type == CSV:
         upload = find_codec(upload, dialect)
-        return CsvTable(upload, read_layout(upload, dialect, max_columns), missing)
+        return CsvTable(upload, read_layout(upload, dialect, bounds[0]), missing)
     if content_type == ARROW:
-        return ArrowTable(upload, max_columns)
+        return ArrowTable(upload, bounds[0])
     if content_type == NDJSON:
-        return NdjsonTable(upload, max_columns, max_rows)
+        return NdjsonTable(upload, *bounds)
     raise BadTable(
         f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
     )
@@ -192,5 +203,5 @@ def bounded(
         "path": str(upload),
         "content_type": content_type,
         "content_encoding": content_encoding,
-        "limits": {**limits, "bytes": most_bytes},
+        "limits": {**limits, "bytes": most_bytes, "cells": most_bytes // _CELL_BYTES},
     }

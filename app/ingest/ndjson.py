@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from app.ingest.csv import MAX_RECORD, Upload, check_names
+from app.ingest.csv import MAX_RECORD, ColumnNames, Upload
 from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
 from app.ingest.rows import Rows, Source
 from app.ingest.stream import Stream
@@ -43,12 +43,14 @@ class NdjsonTable(Source):
 
     decimal = "."
 
-    def __init__(self, upload: Upload, max_columns: int, max_rows: int) -> None:
+    def __init__(
+        self, upload: Upload, max_columns: int, max_rows: int, max_cells: int | None = None
+    ) -> None:
         self._upload = upload
         self._stream: Stream | None = None
         self._keys: list[str] = []
-        self.names: list[str] = []
         self._kept: list[Line] | None = []
+        names = ColumnNames(max_columns)
         errors = Errors()
         known: set[str] = set()
         cells = size = 0
@@ -58,15 +60,23 @@ class NdjsonTable(Source):
             record = line.record
             _check_doubled(line)
             if not record.keys() <= known:
-                self._keys += [key for key in record if key not in known]
-                known.update(record)
-                self.names = check_names(self._keys, max_columns, line.number)
+                new = [key for key in record if key not in known]
+                names.add(new, line.number)
+                self._keys += new
+                known.update(new)
+            if max_cells is not None and (row + 1) * len(self._keys) > max_cells:
+                raise BadTable(
+                    f"rows × columns may be at most {max_cells} here, and more from line {line.number} on",
+                    line=line.number,
+                    code="too_large",
+                )
             cells += 1 + len(record)
             size += len(line.text)
             if cells > _CELLS or size > _KEPT_BYTES:
                 self._kept = None
             elif self._kept is not None:
                 self._kept.append(line)
+        self.names: list[str] = names.checked
         if errors.total >= ENOUGH or not self.names:
             raise errors.summarise() if errors.total else _nothing()
         if errors.total:  # which the second reading is to tell
@@ -81,7 +91,8 @@ class NdjsonTable(Source):
     ) -> Iterator[Rows]:
         """Yield the rows as text, but numbers of `numeric` columns; lines that are no flat JSON object are errors."""
         wanted = self.names if columns is None else columns
-        keys = [self._keys[self.names.index(name)] for name in wanted]
+        key_of = dict(zip(self.names, self._keys, strict=True))
+        keys = [key_of[name] for name in wanted]
         lines = self._flat_lines(errors, set(keys))
         first = 0
         while chunk := list(itertools.islice(lines, max(1, _CELLS // max(1, len(self.names))))):

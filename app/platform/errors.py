@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from app.platform.ids import Prefix, is_id
 
 MOST_ERRORS = 100
+"""Single errors of one refusal. Whoever collects them stops there: a refusal costs no more than what is refused."""
 _MOST_SHOWN = 100
+_LONGEST_MISSPELT = 60
 
 
 def shown(value: object) -> str:
@@ -42,7 +45,7 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.code = code or type(self).code
-        self.errors = [dict(error) for error in errors]
+        self.errors = [dict(error) for error in errors[:MOST_ERRORS]]
         self.headers = dict(headers or {})
 
 
@@ -163,12 +166,29 @@ def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
     return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
 
 
-def refuse_all(errors: Sequence[Mapping[str, Any]]) -> None:
-    """Raise Invalid if there are errors, with the detail and the code of the first; it lists at most `MOST_ERRORS`."""
+def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> None:
+    """Raise Invalid if there are errors, with the detail of the first, and its code unless another is given."""
     if errors:
         first = errors[0]["detail"]
-        detail = first if len(errors) == 1 else f"{len(errors)} errors, the first: {first}"
-        raise Invalid(detail, code=errors[0]["code"], errors=errors[:MOST_ERRORS])
+        count = str(len(errors)) if len(errors) < MOST_ERRORS else f"{MOST_ERRORS} or more"
+        detail = first if len(errors) == 1 else f"{count} errors, the first: {first}"
+        raise Invalid(detail, code=code or errors[0].get("code"), errors=errors)
+
+
+def first_doubled(names: Iterable[str]) -> str | None:
+    """Return the first name that stands there a second time; None where all differ."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Ask whether the known name that is nearest was meant; return nothing where none is near."""
+    near = get_close_matches(name, list(known), 1) if len(name) <= _LONGEST_MISSPELT else []
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def escape(name: str) -> str:

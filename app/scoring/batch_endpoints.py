@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, check_count, needs
 from app.datasets.description import LONGEST_LIST
 from app.datasets.service import Upload
 from app.datasets.uploads import (
@@ -25,13 +25,20 @@ from app.datasets.uploads import (
     body_docs,
     take_in,
 )
-from app.http.dependencies import Caller, CallerDep, ContextDep, PagingDep, SubjectDep
+from app.http.dependencies import (
+    Caller,
+    CallerDep,
+    ContextDep,
+    PagingDep,
+    SubjectDep,
+    refuse_unknown,
+)
 from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
-from app.platform.errors import Forbidden, Invalid, Malformed, TooLarge
+from app.platform.errors import MOST_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -136,13 +143,13 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     """What the fields say; every unknown one is named."""
     unknown = [name for name in given if name not in _FIELDS]
     if unknown:
-        known = ", ".join(_FIELDS)
+        known = f"known are {', '.join(_FIELDS)}"
         errors = [
             {
                 "parameter": name[:LONGEST_LIST],
-                "detail": f"{name[:100]} is not known here; known are {known}",
+                "detail": f"{name[:100]} is not known here; {nearest(name, _FIELDS) or known}",
             }
-            for name in unknown
+            for name in unknown[:MOST_ERRORS]
         ]
         raise Invalid(errors[0]["detail"], errors=errors)
     if not given.get(_MODEL):
@@ -154,6 +161,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     """The form that names a dataset."""
+    refuse_unknown(sending.request.query_params, ["validate"])
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
     if asked.keep:
@@ -203,6 +211,7 @@ async def _small_body(sending: TableRequest) -> bytes:
 
 
 def _parse(body: bytes) -> NewBatchScore:
+    check_count(body)
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:

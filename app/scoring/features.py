@@ -7,7 +7,7 @@ of its categories counts as missing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, unquote_to_bytes
@@ -138,10 +138,12 @@ class FeatureIndex:
     def _decode(self, query: bytes, lenient: bool) -> Floats:
         """The same parameter by parameter, with percent-decoding, collecting all errors."""
         row: list[Any] = [_ABSENT] * len(self.names)
-        errors = []
+        errors: list[dict[str, str]] = []
         for pair in query.split(b"&"):
             if not pair:
                 continue
+            if len(errors) >= MOST_ERRORS:
+                break
             raw_name, _, raw_value = pair.partition(b"=")
             name = _unquote(raw_name)
             i = self._position.get(name)
@@ -204,7 +206,8 @@ class FeatureIndex:
                 detail = f"a row must be an object of features, got {shown(given)}"
                 errors.append(_error("pointer", pointer, detail, "invalid"))
                 continue
-            for name in given.keys() - self._position.keys():
+            unknown = (name for name in given if name not in self._position)
+            for name in islice(unknown, MOST_ERRORS - len(errors)):
                 place = f"{pointer}/{escape(name)}"
                 errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
             row = [given.get(name, _ABSENT) for name in self.names]
@@ -220,25 +223,30 @@ class FeatureIndex:
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
     ) -> Floats:
         """Rows given as lists under one list of names."""
-        errors = []
+        errors: list[dict[str, str]] = []
+        given: set[str] = set()
+        # All but so many names as there are features are errors, so that this ends soon whatever comes.
         for number, name in enumerate(columns):
+            if len(errors) >= MOST_ERRORS:
+                break
             place = f"/columns/{number}"
             if not isinstance(name, str) or name not in self._position:
                 errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
-            elif columns.index(name) != number:
+            elif name in given:
                 detail = f"feature {shown(name)} must be given once"
                 errors.append(_error("pointer", place, detail, "duplicate_feature"))
+            else:
+                given.add(name)
         if not errors:
-            given = set(columns)
             row = [0.0 if name in given else _ABSENT for name in self.names]
             self._fill(row, lenient, "pointer", "/columns", errors)
         for number, values in enumerate(data):
+            if len(errors) >= MOST_ERRORS:
+                break
             if not isinstance(values, list) or len(values) != len(columns):
                 got = f"{len(values)} values" if isinstance(values, list) else shown(values)
                 detail = f"a row must be a list of {len(columns)} values, as there are columns, got {got}"
                 errors.append(_error("pointer", f"/data/{number}", detail, "invalid"))
-                if len(errors) >= MOST_ERRORS:
-                    break
         refuse_all(errors)
         return self._to_matrix(data, columns, "/data", by_name=False)
 
@@ -276,16 +284,18 @@ class FeatureIndex:
         place: str,
         by_name: bool,
     ) -> None:
+        misfits = (
+            (number, k, i, value)
+            for number, values in enumerate(table)
+            for k, (i, value) in enumerate(zip(places, values, strict=True))
+            if not self._fits(i, value)
+        )
         errors = []
-        for number, values in enumerate(table):
-            for k, (i, value) in enumerate(zip(places, values, strict=True)):
-                if not self._fits(i, value):
-                    key = escape(columns[k]) if by_name else str(k)
-                    detail = self.wrong_type(i, value)
-                    where = f"{place}/{number}/{key}"
-                    errors.append(_error("pointer", where, detail, "invalid_feature_value"))
-            if len(errors) >= MOST_ERRORS:
-                break
+        for number, k, i, value in islice(misfits, MOST_ERRORS):
+            where = f"{place}/{number}/{escape(columns[k]) if by_name else k}"
+            errors.append(
+                _error("pointer", where, self.wrong_type(i, value), "invalid_feature_value")
+            )
         refuse_all(errors)
 
     def _fits(self, i: int, value: Any) -> bool:
@@ -311,7 +321,7 @@ class FeatureIndex:
                 continue
             if lenient or self.may_miss[i]:
                 row[i] = None
-            else:
+            elif len(errors) < MOST_ERRORS:
                 name = self.names[i]
                 errors.append(_error(key, place or name, self.absent(i), "absent_feature"))
 

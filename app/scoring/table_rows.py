@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from app.ingest.formats import (
 )
 from app.ingest.rows import Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
-from app.platform.errors import Invalid, UnsupportedMedia, refuse_all
+from app.platform.errors import MOST_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
 from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
 
@@ -90,10 +91,6 @@ class TableOptions:
         """How a CSV is written."""
         return Dialect(**{"decimal": (table_dialect or {}).get("decimal")} | dict(self.dialect))
 
-    def passes(self, name: str) -> bool:
-        """Whether a column that is no feature is passed over."""
-        return self.lenient or ALL in self.ignore or name in self.ignore or name in self.keep
-
 
 def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
     """Check what is said of a table, by the names of `LISTS` and of a CSV's dialect; every error is named."""
@@ -115,8 +112,7 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
             names = [token for token in names if token]
         elif not all(names) or len(names) > MOST_NAMES:
             refuse(name, f"{name} must name 1 to {MOST_NAMES} columns, as in {name}=a,b,c")
-        if len(set(names)) < len(names):
-            twice = next(each for each in names if names.count(each) > 1)
+        if (twice := first_doubled(names)) is not None:
             refuse(name, f"{name} must name each once, {twice!r} comes again")
         lists[name] = tuple(names)
     dialect = {name: given[name] for name in CHOICES if name in given}
@@ -183,6 +179,8 @@ class RowReader:
         self._options = options
         self._missing = missing
         self._most_rows = most_rows
+        self._kept = frozenset(options.keep)
+        self._passes_all = options.lenient or ALL in options.ignore
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
         """Those of the columns that hold numbers, unless they are kept as they are written."""
@@ -191,7 +189,7 @@ class RowReader:
             for name, kind in zip(self._features.names, self._features.types, strict=True)
             if kind == NUMERIC
         }
-        return [name for name in names if name in numbers and name not in self._options.keep]
+        return [name for name in names if name in numbers and name not in self._kept]
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows, batch by batch. Raises Invalid for columns, and BadTable for values, that break a rule."""
@@ -222,14 +220,21 @@ class RowReader:
         """Every column has a use or is passed over; every feature is there or may be absent; what is named is there."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
+        used = known.union(options.ignore, options.keep)
+        unknown = () if self._passes_all else (name for name in names if name not in used)
         errors = [
             _error(name, features.unknown(name), "unknown_feature")
-            for name in names
-            if name not in known and not options.passes(name)
+            for name in islice(unknown, MOST_ERRORS)
         ]
-        for i, name in enumerate(features.names):
-            if name not in there and not options.lenient and not features.may_miss[i]:
-                errors.append(_error(name, features.absent(i), "absent_feature"))
+        absent = (
+            (name, i)
+            for i, name in enumerate(features.names)
+            if name not in there and not options.lenient and not features.may_miss[i]
+        )
+        errors += [
+            _error(name, features.absent(i), "absent_feature")
+            for name, i in islice(absent, MOST_ERRORS)
+        ]
         for role, listed in (("ignored", options.ignore), ("kept", options.keep)):
             for name in listed:
                 if name not in there and name != ALL:
@@ -248,7 +253,7 @@ class RowReader:
 
         kinds = dict(zip(self._features.names, self._features.types, strict=True))
         for name, kind in zip(names, schema.types, strict=True):
-            if name not in kinds and name not in self._options.keep:
+            if name not in kinds and name not in self._kept:
                 continue
             check_type(name, kind, text=True)
             if kinds.get(name) in (NUMERIC, BOOLEAN) and is_dated(kind):
@@ -313,8 +318,8 @@ def read_body(
         return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
     upload = Upload(body, table.content_encoding, bounds.bytes)
     dialect = options.dialect_of(table_dialect)
-    found = streamed_source(upload, table.content_type, dialect, bounds.columns, most_rows, missing)
-    return reader, found
+    most = (bounds.columns, most_rows, None)
+    return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 
 
 def _error(column: str, detail: str, code: str) -> dict[str, str]:

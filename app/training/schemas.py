@@ -6,12 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
-from app.http.schemas import Body, Interval, Rate, Resource, Tags, Text
+from app.http.schemas import Body, Interval, Rate, Resource, Tags, Text, at_most
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
 from app.training import search, splits
 from app.training.service import NAME_PATTERN, TrainRequest, refuse_unknown_methods
 
 DAY = 86_400.0
+MAX_SEARCHED = 100
+"""Parameters of a search; no algorithm has so many."""
 
 
 class Algorithm(Resource):
@@ -158,7 +160,7 @@ class GridSearch(Body):
     """
 
     method: Literal["grid"]
-    space: dict[str, list[JsonValue]] = Field(
+    space: Annotated[dict[str, list[JsonValue]], at_most(MAX_SEARCHED)] = Field(
         description="For each parameter that is searched its values, 1 to 100 of them."
     )
     folds: InnerFolds = None
@@ -166,7 +168,7 @@ class GridSearch(Body):
 
 
 class _Drawn(Body):
-    space: dict[str, Dimension] = Field(
+    space: Annotated[dict[str, Dimension], at_most(MAX_SEARCHED)] = Field(
         description="For each parameter that is searched its values, or a range."
     )
     n_candidates: Candidates = None

@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,16 @@ from app.jobs.service import TRAIN, enqueue
 from app.models.objectives import check_objective, window_of
 from app.models.service import find
 from app.platform.blobs import BlobStore
-from app.platform.errors import Conflict, Invalid, NotFound, Unavailable, escape, invalid, shown
+from app.platform.errors import (
+    MOST_ERRORS,
+    Conflict,
+    NotFound,
+    Unavailable,
+    escape,
+    invalid,
+    refuse_all,
+    shown,
+)
 from app.platform.ids import is_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -239,18 +249,12 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
         )
     estimator = ALGORITHMS[name]
     own = own_parameters(estimator)
-    errors = []
-    for parameter, value in given.items():
-        wrong = _parameter_error(name, estimator, own, parameter, value)
-        if wrong is not None:
-            errors.append({"pointer": f"/algorithm/{escape(parameter)}", "detail": wrong})
-    if errors:
-        first = errors[0]["detail"]
-        raise Invalid(
-            first if len(errors) == 1 else f"{len(errors)} errors, the first: {first}",
-            code="invalid_parameter",
-            errors=errors,
-        )
+    wrong = (
+        {"pointer": f"/algorithm/{escape(parameter)[:1000]}", "detail": detail}
+        for parameter, value in given.items()
+        if (detail := _parameter_error(name, estimator, own, parameter, value)) is not None
+    )
+    refuse_all(list(islice(wrong, MOST_ERRORS)), "invalid_parameter")
     if searched is not None:
         _check_searched(searched, given)
     window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
