@@ -106,9 +106,9 @@ class Api:
         """PUT a body as JSON, and return the answer's. Raises ApiError."""
         return (await self.call("PUT", path, body=body, headers=headers)).json()
 
-    async def delete(self, path: ApiPath) -> None:
+    async def delete(self, path: ApiPath, headers: Mapping[str, str] | None = None) -> None:
         """DELETE what is at a path. Raises ApiError."""
-        await self.call("DELETE", path)
+        await self.call("DELETE", path, headers=headers)
 
     async def call(
         self,

@@ -472,6 +472,21 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     return page.go(_page(model["id"]))
 
 
+@router.post("/{ref}/aliases/{alias}/remove")
+async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
+    """Remove an alias of the model's name; `revision` is what the page had seen of it."""
+    form = await page.form()
+    seen = {"If-Match": f'"{form.get("revision", "")}"'}
+    model = await page.api.get(at("/v1/models", ref))
+    try:
+        await page.api.delete(at("/v1/models", model["name"], "aliases", alias), headers=seen)
+    except ApiError as error:
+        if error.status not in (404, 412, 422):
+            raise
+        return await _show_aliases(page, ref, error.status, error.body)
+    return page.go(_page(model["id"]))
+
+
 @router.post("/{ref}/delete")
 async def delete_model(page: PageDep, ref: str) -> Response:
     """Delete it, and show the list; or the page again, with what is in the way."""

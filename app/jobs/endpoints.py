@@ -21,6 +21,7 @@ from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Reread, WatcherDep, create
+from app.jobs.handlers import SHOWN_KINDS
 from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
@@ -52,8 +53,16 @@ def list_jobs(
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
-    state: Annotated[str | None, Query(description="Only jobs that show this state.")] = None,
-    kind: Annotated[str, Query(description=KINDS)] = jobs.TRAIN,
+    state: Annotated[
+        str | None,
+        Query(
+            description="Only jobs that show this state.",
+            json_schema_extra={"enum": list(jobs.SHOWN_STATES)},
+        ),
+    ] = None,
+    kind: Annotated[
+        str, Query(description=KINDS, json_schema_extra={"enum": list(SHOWN_KINDS)})
+    ] = jobs.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
 ) -> PageOf[Job]:
     """The owner's jobs, newest first: training jobs unless `kind` asks for others."""

@@ -74,6 +74,9 @@ HANDLERS: Mapping[str, str] = {
 }
 
 
+SHOWN_KINDS = tuple(kind for kind in HANDLERS if not kind.endswith("_part"))
+"""The kinds of job that their owners see."""
+
 # Beside its steps a module may have hooks: functions for what else may happen to a job of its kind. They are named
 # here, so that no module is imported only to find no hook in it: the dispatcher ends jobs of all kinds, and runs none.
 HOOKS: Mapping[str, frozenset[str]] = {

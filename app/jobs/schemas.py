@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import Field
 
 from app.http.schemas import DatasetVersion, Resource, Timestamp
-from app.jobs.handlers import HANDLERS
+from app.jobs.handlers import SHOWN_KINDS
 from app.platform.tables import Job as JobRow
 from app.platform.tables import JobState
 
-KINDS = ", ".join(f"`{kind}`" for kind in HANDLERS if not kind.endswith("_part")) + "."
+KINDS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
 """The kinds of job that are shown."""
 
 

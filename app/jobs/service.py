@@ -23,7 +23,7 @@ INGEST_PAIRS = "ingest_pairs"
 """The kinds of job that read an upload."""
 
 # A job that waits for its child jobs is shown as running.
-_SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
+SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
 _MAX_SEQ = 2**63 - 1
 
@@ -83,10 +83,10 @@ def list_page(
     after: str | None = None,
 ) -> Page[Job]:
     """The owner's jobs, newest first. A dataset that cannot be has none."""
-    if state is not None and state not in _SHOWN_STATES:
-        raise Invalid(f"state must be one of {', '.join(_SHOWN_STATES)}, got {state[:100]!r}")
-    if kind is not None and not (kind.isascii() and kind.isprintable()):
-        raise Invalid(f"kind must be a name such as train or ingest, got {kind[:100]!r}")
+    if state is not None and state not in SHOWN_STATES:
+        raise _no_choice("state", SHOWN_STATES, state)
+    if kind is not None and kind not in handlers.SHOWN_KINDS:
+        raise _no_choice("kind", handlers.SHOWN_KINDS, kind)
     check_id("dataset_id", dataset_id, "ds")
     return rows.list_page(
         session,
@@ -97,6 +97,11 @@ def list_page(
         limit=limit,
         after=after,
     )
+
+
+def _no_choice(parameter: str, choices: Iterable[str], got: str) -> Invalid:
+    detail = f"{parameter} must be one of {', '.join(choices)}, got {got[:100]!r}"
+    return Invalid(detail, errors=[{"parameter": parameter, "detail": detail}])
 
 
 def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:

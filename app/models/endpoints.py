@@ -164,6 +164,12 @@ def read_alias(
     return shown
 
 
+IfMatch = Annotated[
+    str | None,
+    Header(description="The alias's ETag. Required to change one that exists.", examples=['"3"']),
+]
+
+
 @router.put(
     "/{name}/aliases/{alias}",
     summary="Move an alias",
@@ -178,10 +184,7 @@ def put_alias(
     context: ContextDep,
     caller: CallerDep,
     response: Response,
-    if_match: Annotated[
-        str | None,
-        Header(description="The alias's ETag. Required to move it.", examples=['"3"']),
-    ] = None,
+    if_match: IfMatch = None,
     if_none_match: Annotated[
         str | None, Header(description="`*` to create it or fail.", examples=["*"])
     ] = None,
@@ -200,6 +203,22 @@ def put_alias(
     response.status_code = 201 if created else 200
     response.headers["ETag"] = f'"{shown.revision}"'
     return shown
+
+
+@router.delete("/{name}/aliases/{alias}", status_code=204, summary="Remove an alias")
+@needs("train")
+def delete_alias(
+    *,
+    name: str,
+    alias: str,
+    context: ContextDep,
+    caller: CallerDep,
+    if_match: IfMatch = None,
+) -> None:
+    """The name means nothing from then on; the model stays. An alias of the same name goes on with its history."""
+    context.db.writing(
+        models.remove_alias, caller.owner, name, alias, if_revision=_revision(if_match)
+    )
 
 
 def _revision(if_match: str | None) -> int | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete as sql_delete
+from sqlalchemy import func, select, union, update
 from sqlalchemy import insert as sql_insert
-from sqlalchemy import select, union
 from sqlalchemy.orm import Session
 
 from app.platform.sql import Page, db_now, fetch_page, next_number, upsert_into
@@ -236,7 +236,9 @@ def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[
 
 
 def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:
-    """Insert the alias; false if it is there already, be it since a moment."""
+    """Insert the alias; false if it is there already, be it since a moment. One that was removed goes on with its
+    revisions: an ETag never means two states.
+    """
     statement = (
         upsert_into(session, ModelAlias)
         .values(
@@ -250,7 +252,21 @@ def create(session: Session, owner: str, name: str, alias: str, model_id: str) -
         .on_conflict_do_nothing()
         .returning(ModelAlias.alias)
     )
-    return session.execute(statement).one_or_none() is not None
+    if session.execute(statement).one_or_none() is None:
+        return False
+    # By a statement of its own: this one sees what whoever removed the alias a moment ago has committed.
+    same = {"owner": owner, "name": name, "alias": alias}
+    last = select(func.max(ModelAliasHistory.revision)).filter_by(**same).scalar_subquery()
+    session.execute(
+        update(ModelAlias).filter_by(**same).values(revision=func.coalesce(last, 0) + 1)
+    )
+    return True
+
+
+def remove(session: Session, alias: ModelAlias) -> None:
+    """Remove a locked alias; its history stays."""
+    session.delete(alias)
+    session.flush()
 
 
 def move(session: Session, alias: ModelAlias, model_id: str) -> None:

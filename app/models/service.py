@@ -119,7 +119,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     if names:
         shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
         raise Conflict(
-            f"model {model_id} is in use as {shown}: point them elsewhere first",
+            f"model {model_id} is in use as {shown}: point them elsewhere, or remove them, first",
             code="model_in_use",
         )
     busy = rows.unfinished_jobs(session, owner, model_id)
@@ -145,8 +145,12 @@ def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState
     if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
         current = rows.find_alias(session, owner, name, alias)
     if current is None:
-        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+        raise _no_alias(name, alias)
     return AliasState(current, list(rows.history(session, owner, name, alias, HISTORY_SHOWN)))
+
+
+def _no_alias(name: str, alias: str) -> NotFound:
+    return NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
 
 
 def list_aliases(
@@ -190,6 +194,21 @@ def set_alias(
     return get_alias(session, owner, name, alias), created
 
 
+def remove_alias(
+    session: Session, owner: str, name: str, alias: str, *, if_revision: int | None
+) -> None:
+    """Remove the alias; takes the revision that the caller saw, as a move does. Its history stays: an alias of the same
+    name goes on from there.
+    """
+    current = None
+    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
+        current = rows.find_alias(session, owner, name, alias, lock=True)
+    if current is None:
+        raise _no_alias(name, alias)
+    _check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
+    rows.remove(session, current)
+
+
 def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
     model = rows.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
     if model is None:
@@ -209,7 +228,7 @@ def _check_revision(
         raise PreconditionFailed(f"{shown} exists already, at revision {current.revision}")
     if if_revision is None:
         raise PreconditionRequired(
-            f'{shown} exists: send If-Match: "{current.revision}" to move it on from what you saw'
+            f'{shown} exists: send If-Match: "{current.revision}" to change what you saw'
         )
     if if_revision != current.revision:
         raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")

@@ -483,6 +483,15 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     assert "points to version 2 , this one" in shown
     assert shown.index("version 2 , 20") < shown.index("version 1 , 20")  # the history
     assert "churn@champion" in text_of(ours.get(second))
+    remove = f"{second}/aliases/champion/remove"
+    for revision in ("1", "", "x"):
+        answer = ours.post(remove, revision=revision)
+        assert answer.status_code == (412 if revision == "1" else 422)
+        assert "points to version 2" in re.sub(r"\s+", " ", text_of(answer))
+    assert ours.post(remove, revision="2").status_code == 303
+    assert "No alias of churn yet" in text_of(ours.get(f"{second}/aliases"))
+    assert ours.post(remove, revision="2").status_code == 404
+    assert ours.post(f"{second}/aliases", alias="champion").status_code == 303
     assert "churn:2" in text_of(ours.get("/console/models/churn@champion"))
     used = ours.post(f"{second}/delete")
     assert used.status_code == 409

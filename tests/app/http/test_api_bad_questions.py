@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -112,6 +113,68 @@ def test_nul_in_an_address(client: httpx.Client) -> None:
         "/v1/jobs?state=%00",
     ):
         refused(client.get(path), 400, "malformed", "NUL")
+
+
+def test_parameters_that_a_route_does_not_know(
+    small: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    """On every route: a parameter that is misspelt would count as absent."""
+    uploads = {
+        f"post /v1/{of}" for of in ("datasets", "datasets/{dataset_id}/versions", "batch-scores")
+    }
+    paths = client.get("/openapi.json").json()["paths"]
+    asked = 0
+    for path, methods in paths.items():
+        address = re.sub(r"\{\w+\}", "x", path.replace("{dataset_id}", dataset_id))
+        for method, operation in methods.items():
+            if path.startswith("/health/"):
+                assert client.request(method, f"{address}?probe=7").status_code in (200, 503)
+                continue
+            asked += 1
+            if (method, path) == ("get", "/v1/models/{ref}/score"):
+                continue  # its parameters are features
+            known = [
+                each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"
+            ]
+            near = [(f"{name}s", name) for name in known]
+            for given, meant in [*near, ("nonsense_of_mine", None)]:
+                if given in known:
+                    continue
+                answer = client.request(method, address, params={given: "1"})
+                if f"{method} {path}" in uploads:  # which have the same fields in a form
+                    refused(answer, 422, "invalid", f"{given} is not known here")
+                else:
+                    refused(answer, 422, "unknown_parameter", f"{given!r} is no parameter here")
+                (error,) = answer.json()["errors"]
+                assert error["parameter"] == given
+                if meant is not None and meant != "validate":
+                    assert "did you mean " in error["detail"]
+                elif known:
+                    assert all(name in error["detail"] for name in known if name != "validate")
+                else:
+                    assert "this address takes none" in error["detail"]
+            assert small.client().request(method, f"{address}?x=1").status_code == 401
+    assert asked > 60
+    answer = client.get("/v1/jobs?limt=3&" + "&".join(f"k{i}=1" for i in range(5000)))
+    assert "did you mean limit?" in answer.json()["errors"][0]["detail"]
+    assert len(answer.json()["errors"]) == 20
+    answer = client.post("/v1/batch-scores?keep=a&validate=true", json={})
+    refused(answer, 422, "unknown_parameter", "'keep' is no parameter here: known are validate")
+
+
+@pytest.mark.parametrize("parameter", ["kind", "state"])
+def test_filters_that_nothing_can_meet(client: httpx.Client, parameter: str) -> None:
+    offered = next(
+        each["schema"]["enum"]
+        for each in client.get("/openapi.json").json()["paths"]["/v1/jobs"]["get"]["parameters"]
+        if each["name"] == parameter
+    )
+    for value in offered:
+        assert client.get("/v1/jobs", params={parameter: value}).status_code == 200
+    for value in ("nonsense", "train_part", "TRAIN", "", "é", "waiting"):
+        answer = client.get("/v1/jobs", params={parameter: value})
+        refused(answer, 422, "invalid", f"{parameter} must be one of {', '.join(offered)}, got")
+        assert answer.json()["errors"][0]["parameter"] == parameter
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,12 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
     """Ask every route that changes something for it; returns which they were."""
     asked: set[str] = set()
 
-    def ask(route: str, status: int, *, json: Any = None, content: Any = None, **ids: str) -> Any:
+    def ask(route: str, status: int, *, json: Any = None, content: Any = None, **ids: Any) -> Any:
         method, path = route.split()
         query = ids.pop("query", "")
-        headers = {"Idempotency-Key": f"{len(asked)}{query}"} if method == "POST" else {}
+        headers: dict[str, str] = ids.pop("headers", {})
+        if method == "POST":
+            headers["Idempotency-Key"] = f"{len(asked)}{query}"
         if content is not None:
             headers |= CSV
         address = path.format(**ids) + query
@@ -118,6 +120,13 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
     key = ask("POST /v1/keys/{id}/rotate", 201, json={}, id=key["id"])
     assert service.client(key["secret"]).get("/v1/models").status_code == 200
     ask("DELETE /v1/keys/{id}", 204, id=key["id"])
+    ask(
+        "DELETE /v1/models/{name}/aliases/{alias}",
+        204,
+        headers={"If-Match": '"1"'},
+        name="churn",
+        alias="champion",
+    )
     ask("DELETE /v1/models/{ref}", 204, ref=client.get("/v1/models/churn").json()["id"])
     ask("DELETE /v1/datasets/{id}", 204, id=items)
     return asked

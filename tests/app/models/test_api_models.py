@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillWaiting
+from functools import partial
 
 import httpx
 import pytest
+from queue_steps import at_once
 from sqlalchemy.orm import Session
 
 from app.evaluation import service as evaluations
@@ -204,6 +206,75 @@ def test_aliases(service_on_both: Service) -> None:
     for caller, name in ((stranger, "churn"), (client, "nothing"), (client, "A!")):
         assert caller.get(f"/v1/models/{name}/aliases").status_code == 404
     assert client.put("/v1/models/churn/aliases/A!", json={"model_id": first}).status_code == 422
+
+
+def test_an_alias_is_removed_and_comes_again(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    model_id = service.train(client, service.upload(client))["model_id"]
+    address = "/v1/models/churn/aliases/champion"
+    target, row = {"model_id": model_id}, {"age": 1, "income": 2}
+    client.put(address, json=target)
+    reader = service.client(service.key(scopes=["read"]))
+    stranger = service.client(service.key(STRANGER))
+    seen = {"If-Match": '"1"'}
+    assert reader.delete(address, headers=seen).status_code == 403
+    assert stranger.delete(address, headers=seen).status_code == 404
+    for headers, status, code in (
+        ({}, 428, "precondition_required"),
+        ({"If-Match": '"2"'}, 412, "precondition_failed"),
+        ({"If-Match": "x"}, 422, "invalid"),
+    ):
+        answer = client.delete(address, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+    for path in (
+        "churn/aliases/canary",
+        "other/aliases/champion",
+        "A!/aliases/B!",
+        "a/aliases/%F0",
+    ):
+        assert client.delete(f"/v1/models/{path}", headers=seen).status_code == 404
+    assert client.get("/v1/models/churn@champion/score", params=row).status_code == 200
+    gone = client.delete(address, headers=seen)
+    assert (gone.status_code, gone.content) == (204, b"")
+    entry = client.get("/v1/audit").json()["data"][0]
+    assert (entry["action"], entry["path"]) == (
+        "DELETE /v1/models/{name}/aliases/{alias}",
+        address,
+    )
+    assert client.get(address).status_code == 404
+    assert client.get("/v1/models/churn@champion").status_code == 404
+    assert client.get("/v1/models/churn/aliases").json()["data"] == []
+    assert client.delete(address, headers=seen).status_code == 404
+    # What was seen of it before it went is no match for it now.
+    again = client.put(address, json=target)
+    assert (again.status_code, again.headers["ETag"]) == (201, '"2"')
+    assert [step["revision"] for step in again.json()["history"]] == [2, 1]
+    assert client.delete(address, headers=seen).status_code == 412
+    assert client.delete(f"/v1/models/{model_id}").status_code == 409
+    assert client.delete(address, headers={"If-Match": '"2"'}).status_code == 204
+    assert client.delete(f"/v1/models/{model_id}").status_code == 204  # the name's only version
+
+
+def test_an_alias_is_moved_and_removed_at_once(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    model_id = service.train(client, service.upload(client))["model_id"]
+    address, target = "/v1/models/churn/aliases/champion", {"model_id": model_id}
+    for _ in range(5):
+        tag = {"If-Match": client.put(address, json=target).headers["ETag"]}
+        found = at_once(
+            partial(client.delete, address, headers=tag),
+            partial(client.put, address, json=target, headers=tag),
+            partial(client.put, address, json=target),
+        )
+        statuses = tuple(answer.status_code for answer in found)
+        # Who removes it, or moves it, or makes it anew: one after the other, and nobody by what went before.
+        assert statuses in {(204, 412, 428), (204, 412, 201), (412, 200, 428)}, statuses
+        left = client.get(address)
+        if left.status_code == 200:
+            answer = client.delete(address, headers={"If-Match": left.headers["ETag"]})
+            assert answer.status_code == 204
 
 
 def test_deleting(service: Service, client: httpx.Client, trained: list[str]) -> None:
