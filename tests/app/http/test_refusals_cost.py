@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 import httpx
 import pyarrow as pa
 import pytest
-from live_service import Service
 
 from app.datasets import description
 from app.datasets.description import Format, check_format
@@ -27,6 +26,7 @@ from app.scoring import table_rows
 from app.scoring.endpoints import rows_of
 from app.scoring.features import FeatureIndex
 from app.scoring.table_rows import Bounds, TableOptions
+from tests.app.live_service import Service
 
 TIMES = 8
 MAX_RATIO = 24.0  # of the cost at `TIMES` the size: 8 where it is linear, 64 where it is quadratic

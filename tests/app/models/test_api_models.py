@@ -14,7 +14,6 @@ from functools import partial
 
 import httpx
 import pytest
-from queue_steps import at_once
 from sqlalchemy.orm import Session
 
 from app.evaluation import service as evaluations
@@ -22,6 +21,7 @@ from app.models import service as models
 from app.platform.errors import Conflict
 from app.scoring import batch as batch_scores
 from tests.app.live_service import OWNER, STRANGER, Service, table
+from tests.app.queue_steps import at_once
 
 
 @pytest.fixture
