@@ -23,6 +23,12 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from .errors import InvalidParameter
 
+MAX_SEED = 2**32 - 1
+"""The greatest seed: what scikit-learn and numpy's older generators take, too."""
+
+Seed = Annotated[int, Ge(0), Le(MAX_SEED)]
+"""Of estimators; what else takes a seed asks `check_seed`."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -87,6 +93,12 @@ def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
                 f"{estimator_class.__name__} has no parameter {name!r}; it has {known}"
             )
         _check(name, parameters[name].annotation, value)
+
+
+def check_seed(random_state: Any) -> int:
+    """Return a seed, an integer from 0 to `MAX_SEED`; InvalidParameter for anything else."""
+    _check("random_state", Seed, random_state)
+    return int(random_state)
 
 
 def _is_json(annotation: Any) -> bool:

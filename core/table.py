@@ -95,6 +95,19 @@ def is_table(X: object) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
+def to_numbers(X: Any) -> npt.NDArray[np.float64]:
+    """Turn an array, or rows of numbers, into float64 of shape (n_samples, n_features); InvalidData for all else."""
+    try:
+        matrix = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(
+            f"X must be rows of numbers, all of one length, or a table with named columns: {error}"
+        ) from error
+    if matrix.ndim != 2:
+        raise InvalidData(f"X must have two dimensions, got {matrix.ndim}")
+    return matrix
+
+
 def to_matrix(
     table: Any, categories: Categories | None = None
 ) -> tuple[npt.NDArray[np.float64], Categories]:

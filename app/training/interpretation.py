@@ -136,7 +136,7 @@ def measure(ranker: Ranker, split_data: SplitData, train: Table, seed: int) -> J
     part, table = drawn
     few = _few(as_scored(table, ranker))
     losses = permutation_importance(
-        ranker.score_rows, few.X, few.y, few.weight, n_repeats=DEALS, random_state=seed % 2**64
+        ranker.score_rows, few.X, few.y, few.weight, n_repeats=DEALS, random_state=seed
     )
     return _found(PERMUTATION, part, losses)
 

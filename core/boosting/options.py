@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
+from core.parameters import Seed
+
 NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
 ]
@@ -59,8 +61,5 @@ ValidationFraction = Annotated[
     ),
 ]
 RandomState = Annotated[
-    int,
-    Ge(0),
-    Le(2**32 - 1),
-    Doc("Seed of the draw of the validation part, and of what trees and classifiers draw."),
+    Seed, Doc("Seed of the draw of the validation part, and of what trees and classifiers draw.")
 ]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.metrics.groups import check_weights
+from core.parameters import check_seed
 from core.ranker import Floats, Ranker
 
 MOST_FEATURES = 2
@@ -126,7 +127,7 @@ def variable_dependence(
     Partial dependence is taken at the rows' own values. O(n_rows²) scores for each feature and each pair of them.
 
     InvalidData: X or sample_weight break a rule above, or the ranker has a score per label. InvalidParameter: a feature
-    is unknown or comes twice, or n_rows is below 2.
+    is unknown or comes twice, n_rows is below 2, or random_state is no seed.
 
     Parameters
     ----------
@@ -150,6 +151,7 @@ def variable_dependence(
         raise InvalidData("variable dependence is of one score a row, the ranker has one per label")
     if n_rows < 2:
         raise InvalidParameter(f"n_rows must be at least 2, got {n_rows}")
+    check_seed(random_state)
     asked = range(rows.shape[1]) if features is None else features
     columns = find_features(ranker, list(asked))
     weight = check_weights(sample_weight, len(rows))
@@ -363,6 +365,7 @@ def permutation_importance(
     ----------
     L. Breiman, "Random forests", Machine Learning 45, 2001, §10.
     """
+    check_seed(random_state)
     whole = auc(y, score(X), sample_weight)
     losses = np.empty(X.shape[1])
     n_rows = len(X)

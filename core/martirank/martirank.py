@@ -18,6 +18,7 @@ from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidParameter
+from core.parameters import Seed
 from core.ranker import Callback, Floats, Ranker
 from core.state import Array, Nested, Value
 
@@ -64,9 +65,7 @@ OutputOption = Annotated[
         "'vote', the probability that the position is at least T/2, the paper's majority vote."
     ),
 ]
-Seed = Annotated[
-    int, Ge(0), Le(2**32 - 1), Doc("Seed of what is drawn: rows, and the draws of random forests.")
-]
+RandomState = Annotated[Seed, Doc("Seed of what is drawn: rows, and the draws of random forests.")]
 
 Grower = Callable[[Noise, Draw | None, Report], Any]
 """Grows a program, on all rows or on those that are drawn for each layer."""
@@ -81,7 +80,7 @@ class ProgramParameters:
     balance_classes: BalanceClasses = False
     output: OutputOption = "position"
     max_bins: MaxNarrowBins = 255
-    random_state: Seed = 0
+    random_state: RandomState = 0
 
 
 class ProgramRanker(ProgramParameters, Ranker):

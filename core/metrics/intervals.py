@@ -90,6 +90,7 @@ from core.metrics.groups import (
     tie_groups,
 )
 from core.metrics.window import Window, check_level, check_window
+from core.parameters import check_seed
 
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
@@ -303,14 +304,14 @@ def partial_auc_interval(
 
 
 def check_method(method: Method, n_bootstrap: int, random_state: int) -> None:
-    """Refuse an unknown method, a number of samples below 2, and a seed that is no whole number from 0."""
+    """Refuse an unknown method, a number of samples below 2, and what is no seed."""
     if method not in METHODS:
         raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
-    for name, value, least in (("n_bootstrap", n_bootstrap, 2), ("random_state", random_state, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise InvalidParameter(f"{name} must be an integer, got {value!r}")
-        if value < least:
-            raise InvalidParameter(f"{name} must be at least {least}, got {value}")
+    if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int | np.integer):
+        raise InvalidParameter(f"n_bootstrap must be an integer, got {n_bootstrap!r}")
+    if n_bootstrap < 2:
+        raise InvalidParameter(f"n_bootstrap must be at least 2, got {n_bootstrap}")
+    check_seed(random_state)
 
 
 def _percentiles(

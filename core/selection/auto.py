@@ -1,6 +1,7 @@
 """`Auto`: boosted trees searched against the clock, the other families beside them, and the mean rank of the best."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -12,6 +13,7 @@ import numpy as np
 from core.ensemble import count_at_once
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
+from core.parameters import check_seed
 from core.ranker import Callback, Floats, StopFit, ignore
 from core.target import check_labels
 from core.trees.options import TARGET_ENCODING
@@ -37,6 +39,7 @@ from .candidates import (
 from .leaderboard import (
     MORE_ROUNDS,
     MOST_BEHIND,
+    NO_TREES,
     SLOW_RATE,
     CandidateResult,
     Evaluator,
@@ -198,6 +201,7 @@ class Auto:
             raise InvalidParameter(f"n_rare must be from 1 to n_rows ({n_rows}), got {n_rare}")
         if at_once < 1:
             raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
+        check_seed(random_state)
         self._budget = float(budget_seconds)
         cells = n_rows * n_features
         few = n_rows < FEW_ROWS or (n_rare < FEW_RARE and cells <= MOST_FOLDED_CELLS)
@@ -610,6 +614,7 @@ def auto_ranker(
     budget_seconds : float, default=60
         By the clock, the fits on all rows included.
     """
+    check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
     n_rows, n_positive = len(rows.positive), int(np.count_nonzero(rows.positive))
@@ -625,6 +630,9 @@ def auto_ranker(
     )
     start = perf_counter()
     chosen, tried = run_search(rows, planner, window, random_state, callback)
+    for note in chosen.notes:
+        if note.startswith(NO_TREES):
+            warnings.warn(note, UserWarning, stacklevel=2)
 
     def progress(step: int, of: int, info: Mapping[str, float]) -> None:
         callback(step, of, info)

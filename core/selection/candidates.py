@@ -165,6 +165,19 @@ class TrialHistory:
         tried = [one for own in self._stages.get(stage, {}).values() for one in own]
         return any((one.failed or "").startswith(GIVEN_UP) for one in tried)
 
+    def trees_failed(self) -> str | None:
+        """Say why there are no boosted trees, where all that were tried failed, some not for want of time."""
+        tried = [
+            one.failed
+            for names in self._stages.values()
+            for name, own in names.items()
+            if self._candidates[name].kind == BOOSTED
+            for one in own
+        ]
+        if not all(tried):
+            return None
+        return next((why for why in tried if why and not why.startswith(GIVEN_UP)), None)
+
     def count_drawn(self) -> int:
         """Say how many drawn changes were tried."""
         return sum(name.startswith(DRAWN) for name in self.names(FULL))

@@ -36,6 +36,9 @@ AHEAD = 1.0
 """Standard errors by which the best alone must be ahead of the mean rank, to be taken in its place."""
 MOST_MEMBERS = 20
 MOST_COPIES = 2
+NO_TREES = "all boosted trees failed, the choice is among the others"
+"""How the note begins that says so."""
+
 _STEP = 1_000_003  # between the seeds of copies
 SLOW_RATE, OF_WORK = 0.04, 0.85
 """Learning rate to which the last fits go down where there is time; and the share of the time that they may take."""
@@ -247,7 +250,10 @@ def finish(
         rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
     )
     board = (*average, *(row for _, row in ranked))
-    found = Chosen(tuple(chosen), board, _note(stage, len(chosen), len(single)))
+    notes = _note(stage, len(chosen), len(single))
+    if (why := history.trees_failed()) is not None:
+        notes = (f"{NO_TREES}: {why}", *notes)
+    found = Chosen(tuple(chosen), board, notes)
     return found, [results[k] for k in members]
 
 

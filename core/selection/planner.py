@@ -16,14 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from core.ensemble import RankAverage, count_at_once, fit_together
-from core.errors import CoreError, InvalidData
+from core.errors import CoreError
 from core.metrics import auc, partial_auc
 from core.metrics.groups import number_units
 from core.metrics.window import check_window
+from core.parameters import check_seed
 from core.ranker import Callback, Floats, Ranker, ignore
 from core.registry import ALGORITHMS
 from core.splits import split_rows
-from core.table import Categories, CodedTable, is_table, to_matrix
+from core.table import Categories, CodedTable, is_table, to_matrix, to_numbers
 from core.target import check_labels, check_weights
 
 from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
@@ -233,8 +234,8 @@ def search_ranker(
 ) -> Searched:
     """Search as a planner says, and fit what it chooses on all rows.
 
-    InvalidData: X, y, sample_weight or group break a rule, or a class has too few rows to be split. NothingFitted: all
-    candidates failed.
+    InvalidData: X, y, sample_weight or group break a rule, or a class has too few rows to be split. InvalidParameter:
+    random_state is no seed. NothingFitted: all candidates failed.
 
     Parameters
     ----------
@@ -254,6 +255,7 @@ def search_ranker(
     callback : callable (step, of, info) -> None, optional
         Told of the steps of each fit, one after the other; what it raises ends the search.
     """
+    check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
     chosen, tried = run_search(rows, planner, window, random_state, callback)
@@ -333,9 +335,7 @@ def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> CheckedRows:
         columns = X.names if isinstance(X, CodedTable) else nw.from_native(X).columns
         names = tuple(str(name) for name in columns)
     else:
-        matrix = np.asarray(X, dtype=np.float64)
-        if matrix.ndim != 2:
-            raise InvalidData(f"X must have two dimensions, got {matrix.ndim}")
+        matrix = to_numbers(X)
     classes, positive = check_labels(y, len(matrix))
     weight = check_weights(sample_weight, positive, classes)
     unit = None if group is None else number_units("group", group, len(matrix)).astype(np.uint64)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from core.errors import InvalidParameter
-from core.parameters import check_values
+from core.parameters import check_seed, check_values
 from core.registry import ALGORITHMS
 
 from .planner import CHOOSE_NOW, Chosen, LeaderboardRow, Member, NothingFitted
@@ -109,7 +109,7 @@ class Space:
 
     def draw(self, n_candidates: int, seed: int) -> list[dict[str, Any]]:
         """Draw candidates at random; of lists alone each combination comes once, in the grid's order if all come."""
-        rng = np.random.Generator(np.random.Philox(seed))
+        rng = np.random.Generator(np.random.Philox(check_seed(seed)))
         whole = self.n_combinations()
         has_range = any(isinstance(d, Range) for d in self.dimensions.values())
         if not has_range and whole <= MOST_CANDIDATES:

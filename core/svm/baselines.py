@@ -33,7 +33,7 @@ from core.ranker import Callback, StopFit, warn_stopped
 from core.splits import hold_out
 from core.state import Value
 
-from .estimators import Cost, HeldFraction, Seed, Standardize
+from .estimators import Cost, HeldFraction, RandomState, Standardize
 from .selection import DEFAULT_COST, LEAST_RISE
 
 LogisticCost = Annotated[
@@ -134,7 +134,7 @@ class AsymmetricParameters:
     asymmetry: Asymmetry = "auto"
     standardize: Standardize = True
     validation_fraction: HeldFraction = 0.25
-    random_state: Seed = 0
+    random_state: RandomState = 0
 
 
 class AsymmetricSVM(AsymmetricParameters, LinearClassifier):

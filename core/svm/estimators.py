@@ -19,6 +19,7 @@ from core.errors import ArtifactError, InvalidData
 from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
+from core.parameters import Seed
 from core.ranker import Callback, Floats
 from core.splits import hold_out
 from core.state import FINITE, Value
@@ -102,9 +103,7 @@ HeldFraction = Annotated[
     Lt(1),
     Doc("Share of each class's weight held out to choose C; without it, not used."),
 ]
-Seed = Annotated[
-    int, Ge(0), Le(2**32 - 1), Doc("Seed of the draw of what is held out to choose C.")
-]
+RandomState = Annotated[Seed, Doc("Seed of the draw of what is held out to choose C.")]
 FeatureMapName = Annotated[
     MapName | None,
     Doc(
@@ -145,7 +144,7 @@ class SupportVectorParameters:
     bandwidth: Bandwidth = "auto"
     max_bins: MapBins = 32
     validation_fraction: HeldFraction = 0.25
-    random_state: Seed = 0
+    random_state: RandomState = 0
 
 
 class SupportWarning(UserWarning):

@@ -7,6 +7,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import BaseEstimator
 
 from core.classifiers import ClassifierName
+from core.parameters import Seed
 
 from .tree import MAX_DEPTH
 
@@ -106,6 +107,4 @@ Order = Annotated[
         "better on the rows that pruning holds out."
     ),
 ]
-RandomState = Annotated[
-    int, Ge(0), Le(2**32 - 1), Doc("Seed of whatever is drawn: folds, rows held out, classifiers.")
-]
+RandomState = Annotated[Seed, Doc("Seed of whatever is drawn: folds, rows held out, classifiers.")]

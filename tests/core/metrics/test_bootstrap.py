@@ -154,6 +154,7 @@ def test_comparisons_agree_with_the_analytic_ones(size: int) -> None:
         ({"method": "jackknife"}, "method must be one of .*, got 'jackknife'"),
         ({"n_bootstrap": 1}, "n_bootstrap must be at least 2, got 1"),
         ({"random_state": -1}, "random_state must be at least 0, got -1"),
+        ({"random_state": 2**32}, "random_state must be at most 4294967295, got 4294967296"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -12,19 +12,24 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from core import RankAverage, load, save
+from core import Logistic, RankAverage, load, save
 from core.errors import InvalidData, InvalidParameter
+from core.explain import permutation_importance, variable_dependence
 from core.metrics import auc, partial_auc
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,
     Chosen,
+    GridSearch,
     HeldOut,
     NothingFitted,
+    RandomSearch,
+    SuccessiveHalving,
     TrialResult,
     auto_ranker,
     make_ranker,
     run_plan,
+    search_ranker,
 )
 from core.selection.candidates import LEAF_COUNTS, LOSSES, boosted, mutate, others
 from core.selection.planner import Searched
@@ -326,6 +331,54 @@ def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error() -> None:
         World(fails={"all"}).run(planner(5.0))
 
 
+def test_it_is_said_that_all_boosted_trees_failed() -> None:
+    """The choice among the others looks like any other choice."""
+    chosen, _ = World(fails={"logitboost", "rankboost"}).run(planner(60.0))
+    assert chosen.notes[0] == "all boosted trees failed, the choice is among the others: it breaks"
+    for some in ({"rankboost"}, set(FAMILIES) - {"logitboost", "rankboost"}):
+        chosen, _ = World(fails=some).run(planner(60.0))
+        assert not any("boosted trees failed" in note for note in chosen.notes)
+
+
+def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InvalidData("trees are not for these rows")
+
+    for name in ("logitboost", "rankboost"):
+        monkeypatch.setattr(ALGORITHMS[name], "fit", refuse)
+    X = RNG.normal(size=(60, 1))
+    with pytest.warns(UserWarning, match=r"boosted trees failed.*: trees are not for these rows"):
+        searched = auto_ranker(X, (X[:, 0] > 0).astype(int), budget_seconds=0.5)
+    assert "boosted trees failed" in searched.chosen.notes[0]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**33, 1.0, True, "0", None])
+def test_a_seed_is_one_thing_everywhere(seed: Any) -> None:
+    """Whoever takes a seed refuses what an estimator in its service would refuse later, one trial after the other."""
+    X, y = RNG.normal(size=(30, 1)), np.arange(30) % 2
+    says = pytest.raises(InvalidParameter, match=r"random_state must be .*, got")
+    with says:
+        planner(random_state=seed)
+    with says:
+        auto_ranker(X, y, random_state=seed)
+    with says:
+        search_ranker(X, y, GridSearch("logistic", {"C": [1.0]}), random_state=seed)
+    with says:
+        RandomSearch("logistic", {"C": [1.0]}, random_state=seed)
+    with says:
+        SuccessiveHalving("logistic", {"C": [1.0]}, random_state=seed)
+    with says:
+        variable_dependence(Logistic().fit(X, y), X, random_state=seed)
+    with says:
+        permutation_importance(lambda rows: rows[:, 0], X, y, random_state=seed)
+    for algorithm in ALGORITHMS.values():
+        if "random_state" in algorithm().get_params(deep=False):
+            with says:
+                algorithm(random_state=seed).fit(X, y)
+
+
 def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it() -> None:
     auto = planner(20.0)
     world = World()
@@ -408,6 +461,9 @@ def test_bad_rows_are_refused_before_anything_is_fitted() -> None:
         auto_ranker(X, y[:-1])
     with pytest.raises(InvalidData, match="two dimensions, got 1"):
         auto_ranker(X[:, 0], y)
+    for words in ([["a"], ["b"]], [[1.0], [2.0, 3.0]], [[{}], [1.0]]):
+        with pytest.raises(InvalidData, match="X must be rows of numbers, all of one length, or a"):
+            auto_ranker(words, [0, 1])
     with pytest.raises(InvalidData, match="group must have one value"):
         auto_ranker(X, y, group=np.zeros(3))
     with pytest.raises(InvalidData, match="of 5 inner splits one has no rows of a class"):
