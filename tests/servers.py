@@ -142,6 +142,21 @@ class PostgresServer:
         with psycopg.connect(self._dsn("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def require_password(self, role: str, password: str) -> None:
+        """Make a role that has to give this password, unlike all others."""
+        self.run(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'")
+        rules = self._data / "pg_hba.conf"
+        rules.write_text(f"local all {role} scram-sha-256\n{rules.read_text()}")
+        self.run("SELECT pg_reload_conf()")
+        eventually(lambda: self._refuses(role))
+
+    def _refuses(self, role: str) -> bool:
+        try:
+            psycopg.connect(f"{self._dsn('postgres')} user={role}").close()
+        except psycopg.OperationalError:
+            return True
+        return False
+
     def dump(self, name: str, file: Path) -> None:
         """Write a database to a file."""
         self._client("pg_dump", "-Fc", "-f", str(file), name)

@@ -292,7 +292,7 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
     try:
         yield db
     except ServiceError as error:
-        fail(error.detail)
+        fail(error.reason)
     finally:
         db.close()
 

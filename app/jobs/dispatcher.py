@@ -205,6 +205,7 @@ class Dispatcher:
             stop.wait(min(OUTBOX_SECONDS, max(0.0, reap_at - time.monotonic())))
 
     def _publish(self) -> None:
+        sent = self._producer.sent
         try:
             while publish_pending(self._db, self._producer):
                 pass
@@ -213,13 +214,14 @@ class Dispatcher:
                 log.warning("%s; accepted jobs wait in the database", error)
             self._broker_away = True
         else:
-            if self._broker_away:
+            # Not where nothing is owed any more: then nobody has asked the broker.
+            if self._broker_away and self._producer.sent > sent:
                 log.info("the broker is back")
-            self._broker_away = False
+                self._broker_away = False
 
     def _database(self, away: Unavailable | None) -> None:
         if away is not None and not self._database_away:
-            log.warning("%s; trying again", away)
+            log.warning("%s; trying again", away.reason)
         elif self._database_away and away is None:
             log.info("the database is back")
         self._database_away = away is not None

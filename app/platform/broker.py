@@ -71,6 +71,8 @@ class Producer:
         }
         self._celery.conf.broker_connection_timeout = SOCKET_SECONDS
         self._rest_until = 0.0
+        self.sent = 0
+        """How many wake-ups the broker has taken."""
 
     def wake(self) -> None:
         """Tell one worker that there is work. Raises BrokerAway, and for a second after that at once."""
@@ -81,6 +83,7 @@ class Producer:
         except (OperationalError, RedisError, OSError) as error:
             self._rest_until = time.monotonic() + REST_SECONDS
             raise BrokerAway(f"the broker is away: {error}") from error
+        self.sent += 1
 
     def ping(self) -> None:
         """Reach the broker without sending anything. Raises BrokerAway."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
 import sys
 import threading
@@ -19,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.platform import audit
-from app.platform.errors import Deadlock, OutOfSpace, Unavailable
+from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.sql import MACHINE_CLOCK
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,19 @@ IDLE_SECONDS = 60
 DEADLOCK_PAUSES = (0.05, 0.25)
 _READ_ONLY = {"sqlite": {"read_only": True}, "postgresql": {"postgresql_readonly": True}}
 _PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
+# Why a file is of no use, whoever waits.
+_USELESS_FILE = {
+    sqlite3.SQLITE_READONLY: "cannot be written",
+    sqlite3.SQLITE_PERM: "may not be opened",
+    sqlite3.SQLITE_NOTADB: "is not SQLite's",
+}
+# Before a connection is made PostgreSQL's client gives no code, only words. A server that says them in another
+# language counts as away.
+_USELESS_LOGIN = re.compile(
+    r"authentication failed|password supplied|authentication method|does not exist|no pg_hba\.conf entry"
+    r"|permission denied for database|not permitted to log in|not currently accepting connections"
+    r"|does not support SSL|certificate"
+)
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -126,7 +140,7 @@ class Database:
             )
         self._thread.writes = True
         try:
-            with _outages(), self._turn, self._write() as session, session.begin():
+            with self._outages(), self._turn, self._write() as session, session.begin():
                 yield session
         finally:
             self._thread.writes = False
@@ -134,8 +148,40 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One transaction that may not write: the database refuses changes. It never blocks a writer."""
-        with _outages(read_only=True), self._read() as session, session.begin():
+        with self._outages(read_only=True), self._read() as session, session.begin():
             yield session
+
+    @contextmanager
+    def _outages(self, *, read_only: bool = False) -> Iterator[None]:
+        """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may come back.
+
+        Refused, which is one, says that waiting is of no use.
+        """
+        try:
+            yield
+        except PoolTimeout as error:
+            raise Unavailable(
+                "every database connection is in use", code="database_unavailable"
+            ) from error
+        except DBAPIError as error:
+            if _no_tables(error.orig):
+                raise Unavailable(
+                    "the database has no tables: run `rankwright migrate`",
+                    code="database_not_migrated",
+                ) from error
+            if _is_full(error.orig):
+                raise OutOfSpace("the database's disk is full", retry_after=60) from error
+            if _is_postgres(error.orig, "DeadlockDetected"):
+                raise Deadlock("another transaction wanted the same rows: ask again") from error
+            if _is_locked(error.orig):
+                raise Unavailable("the database is locked", code="database_unavailable") from error
+            if read_only and _is_a_change(error.orig):
+                raise  # a fault of ours, like one in our SQL
+            if (reason := _refusal(error.orig, self.url.database)) is not None:
+                raise Refused(reason) from error
+            if error.connection_invalidated or _is_outage(error.orig):
+                raise Unavailable("the database is away", code="database_unavailable") from error
+            raise
 
     def close(self) -> None:
         """Close every connection."""
@@ -158,33 +204,6 @@ class _WriteLock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
-
-
-@contextmanager
-def _outages(*, read_only: bool = False) -> Iterator[None]:
-    """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may come back."""
-    try:
-        yield
-    except PoolTimeout as error:
-        raise Unavailable(
-            "every database connection is in use", code="database_unavailable"
-        ) from error
-    except DBAPIError as error:
-        if _no_tables(error.orig):
-            raise Unavailable(
-                "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
-            ) from error
-        if _is_full(error.orig):
-            raise OutOfSpace("the database's disk is full", retry_after=60) from error
-        if _is_postgres(error.orig, "DeadlockDetected"):
-            raise Deadlock("another transaction wanted the same rows: ask again") from error
-        if _is_locked(error.orig):
-            raise Unavailable("the database is locked", code="database_unavailable") from error
-        if read_only and _is_a_change(error.orig):
-            raise  # a fault of ours, like one in our SQL
-        if error.connection_invalidated or _is_outage(error.orig):
-            raise Unavailable("the database is away", code="database_unavailable") from error
-        raise
 
 
 def _no_tables(error: BaseException | None) -> bool:
@@ -227,6 +246,22 @@ def _is_postgres(error: BaseException | None, name: str) -> bool:
     return psycopg is not None and isinstance(error, getattr(psycopg.errors, name))
 
 
+def _refusal(error: BaseException | None, database: str | None) -> str | None:
+    """Why the database will not serve, however long one waits; None for what may pass."""
+    if isinstance(error, sqlite3.DatabaseError):
+        why = _USELESS_FILE.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY)
+        return None if why is None else f"the file {database} {why}"
+    if not _is_postgres(error, "OperationalError") or getattr(error, "sqlstate", None) is not None:
+        return None
+    return describe_refusal(str(error))
+
+
+def describe_refusal(said: str) -> str | None:
+    """What PostgreSQL's client says and no waiting mends: a line that names user and host. None where there is none."""
+    lines = (line.strip().removeprefix("connection failed: ") for line in said.splitlines())
+    return next((line for line in lines if _USELESS_LOGIN.search(line)), None)
+
+
 def _to_json(value: Any) -> str:
     # NaN and infinity become null, which PostgreSQL can store and every reader can read.
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
@@ -256,8 +291,8 @@ def _switch_to_wal(connection: Any) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if not _is_locked(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 

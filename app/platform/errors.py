@@ -48,6 +48,11 @@ class ServiceError(Exception):
         self.errors = [dict(error) for error in errors[:MOST_ERRORS]]
         self.headers = dict(headers or {})
 
+    @property
+    def reason(self) -> str:
+        """What the log and the operator's commands say: the detail, unless there is more than callers may read."""
+        return self.detail
+
 
 class Malformed(ServiceError):
     """The bytes cannot be read at all."""
@@ -145,6 +150,21 @@ class Deadlock(Unavailable):
     """
 
     code, title = "deadlock", "Crossed with another request"
+
+
+class Refused(Unavailable):
+    """The database turns this service away until somebody mends that: a wrong password, a file that is read-only. To
+    wait is of no use.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("the database refuses this service", code="database_unavailable")
+        self._reason = reason
+
+    @property
+    def reason(self) -> str:
+        """Which user, host or file, and why; never a password."""
+        return f"the database refuses this service: {self._reason}"
 
 
 class OutOfSpace(Unavailable):

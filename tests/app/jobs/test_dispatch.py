@@ -234,6 +234,18 @@ class TestDispatcher:
         assert "the broker is back" in caplog.text
         assert {claimed(db).job_id for _ in ids} == set(ids)
 
+    def test_it_says_that_the_broker_is_back_once_a_wake_up_got_through(
+        self, db: Database, broker: ValkeyServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        broker.stop()
+        submit(db)
+        with running(Dispatcher(db, Settings(), Producer(broker.broker_url), threading.Event.wait)):
+            eventually(lambda: "accepted jobs wait" in caplog.text)
+            claimed(db)  # by a worker that looked by itself: nothing is owed now
+            eventually(lambda: owed(db) == 0)
+        assert "the broker is back" not in caplog.text
+
     def test_more_than_a_batch_goes_out_in_one_go(
         self,
         db: Database,

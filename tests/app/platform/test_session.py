@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.servers import PostgresServer
 from sqlalchemy import Executable, delete, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
@@ -18,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.jobs import repository as workers
 from app.platform import database as session_module
 from app.platform.database import Database
-from app.platform.errors import Deadlock, OutOfSpace, Unavailable
+from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.tables import Idempotency, Worker
 from tests.app.queue_steps import at_once
 
@@ -134,6 +135,43 @@ def test_a_database_that_is_away(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match="the database is away") as caught:
             hello(Database(url), "wrk_a")
         assert caught.value.code == "database_unavailable"
+
+
+def test_a_login_that_is_refused(postgres: PostgresServer) -> None:
+    postgres.require_password("locked", "right")
+    socket = f"host={postgres.folder}"
+    for url, reason in {
+        f"postgresql://locked:wr0ng@/postgres?{socket}": 'authentication failed for user "locked"',
+        f"postgresql://locked@/postgres?{socket}": "no password supplied",
+        f"postgresql://postgres@/none?{socket}": 'database "none" does not exist',
+        f"postgresql://nobody@/postgres?{socket}": 'role "nobody" does not exist',
+    }.items():
+        with pytest.raises(Refused) as caught:
+            hello(Database(url), "wrk_a")
+        assert reason in caught.value.reason
+        assert str(postgres.folder) in caught.value.reason
+        assert "wr0ng" not in caught.value.reason
+        # Callers learn neither host nor user.
+        assert str(caught.value) == caught.value.detail == "the database refuses this service"
+        assert (caught.value.status, caught.value.code) == (503, "database_unavailable")
+
+
+@pytest.mark.parametrize("how", ["read-only", "another format"])
+def test_a_file_that_cannot_be_used(
+    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(
+        session_module, "SQLITE_BUSY_SECONDS", 1e9
+    )  # nobody waits for this to mend itself
+    if how == "read-only":
+        sqlite_url = f"sqlite:///file:{tmp_path / 'rankwright.db'}?mode=ro&uri=true"
+    else:
+        (tmp_path / "rankwright.db").write_bytes(b"x" * 4096)
+    db = Database(sqlite_url)
+    with pytest.raises(Refused) as caught:
+        hello(db, "wrk_a")
+    assert "rankwright.db" in caught.value.reason
+    db.close()
 
 
 def test_a_full_disk(sqlite_url: str) -> None:
