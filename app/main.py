@@ -129,14 +129,14 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def open_context(settings: Settings) -> Context:
-    """Open database, blobs and broker. Raises OtherTables.
+    """Open database, blobs and broker. Raises CannotBegin.
 
     A database that is away may come yet: `/health/ready` tells.
     """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     schema = SchemaCheck(db)
     try:
-        schema.passed()
+        schema.begin()
     except Unavailable as error:
         log.warning("%s", error.detail)
     blobs = BlobStore(settings.blob_dir)

@@ -135,7 +135,7 @@ class KernelCache(_Cache):
     def has(self, signature: Any, target: Any) -> bool:
         """Whether some folder holds the kernel for this signature."""
         name = self._file_name(signature, target.codegen())
-        return any((folder / name).is_file() for folder in folders())
+        return any(os.path.isfile(folder / name) for folder in folders())
 
     def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
         """What numba asks before it compiles: the compiled kernel, or None.

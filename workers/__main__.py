@@ -22,7 +22,7 @@ from app.platform.processes import (
     python_command,
     wait_until_closed,
 )
-from app.platform.schema import OtherTables, SchemaCheck
+from app.platform.schema import CannotBegin, SchemaCheck
 from app.platform.settings import Settings
 from core.kernel_folders import folders, writable_folder
 from workers.compile import is_complete
@@ -38,21 +38,21 @@ def main(arguments: list[str]) -> int:
     configure_logging(settings)
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
         log.warning("RANKWRIGHT_JOB_MEMORY_BYTES is kept on Linux only")
+    if arguments[:1] == ["--gate"]:  # a signal that comes before there is work ends it at once
+        wait_until_closed(int(arguments[1]))
     # SIGHUP is caught and passed over: a closed terminal is no reason to drop a fit.
     with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
-        if arguments[:1] == ["--gate"]:
-            wait_until_closed(int(arguments[1]))
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         ends = {signal.SIGTERM, signal.SIGINT}
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds) & ends)):
                 return 0
-        except OtherTables as error:
+            blobs = BlobStore(settings.blob_dir)
+            blobs.check_writable()
+        except (CannotBegin, PermissionError) as error:
             log.error("%s", error)
             return 1
         worker_id = new_id("wrk")
-        blobs = BlobStore(settings.blob_dir)
-        blobs.check_writable()
         registry = prometheus_client.CollectorRegistry()
         describe_process(registry, settings.build)
         metrics = WorkerMetrics(registry)

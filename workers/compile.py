@@ -142,7 +142,7 @@ def compile_missing(kernels: list[Kernel]) -> None:
 def is_complete() -> bool:
     """Whether a process has noted that the cache holds every kernel of today's sources for this machine."""
     name = _note(_target())
-    return any((folder / name).exists() for folder in folders())
+    return any(os.path.exists(folder / name) for folder in folders())
 
 
 def _note_completeness(target: str) -> None:

@@ -110,14 +110,14 @@ def api(
     from app.http.server import DrainingServer, server_config
     from app.main import app_factory
     from app.platform.installation import Incomplete
-    from app.platform.schema import OtherTables
+    from app.platform.schema import CannotBegin
 
     settings = settings_of()
     if gate is not None:
         wait_until_closed(gate)
     try:
         app = app_factory()
-    except (Incomplete, OtherTables, PermissionError) as error:
+    except (CannotBegin, Incomplete, PermissionError) as error:
         fail(str(error))
     config = server_config(
         app,
@@ -152,7 +152,7 @@ def dispatcher(gate: Gate = None) -> None:
     from app.platform.broker import Producer
     from app.platform.logging import configure_logging
     from app.platform.processes import SignalWaiter
-    from app.platform.schema import OtherTables, SchemaCheck
+    from app.platform.schema import CannotBegin, SchemaCheck
 
     settings = settings_of()
     configure_logging(settings)
@@ -169,9 +169,11 @@ def dispatcher(gate: Gate = None) -> None:
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds))):
                 return
-        except OtherTables as error:
+            blobs = BlobStore(settings.blob_dir)
+            blobs.check_writable()
+        except (CannotBegin, PermissionError) as error:
             fail(str(error))
-        beside = partial(run_housekeeping, db, BlobStore(settings.blob_dir), settings)
+        beside = partial(run_housekeeping, db, blobs, settings)
         run_until_signalled(Dispatcher(db, settings, producer, beside).run, signals)
 
 
@@ -292,7 +294,7 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
     try:
         yield db
     except ServiceError as error:
-        fail(error.reason)
+        fail(str(error))
     finally:
         db.close()
 

@@ -221,7 +221,7 @@ class Dispatcher:
 
     def _database(self, away: Unavailable | None) -> None:
         if away is not None and not self._database_away:
-            log.warning("%s; trying again", away.reason)
+            log.warning("%s; trying again", away)
         elif self._database_away and away is None:
             log.info("the database is back")
         self._database_away = away is not None

@@ -27,7 +27,7 @@ from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import ServiceError
+from app.platform.errors import Refused, ServiceError
 from app.platform.installation import Incomplete, check_files
 from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
 from app.platform.settings import Settings
@@ -121,7 +121,7 @@ def check_folder(given: Settings) -> Iterator[Finding]:
     if given.database_url is not None and given.blob_url is not None:
         return
     path = given.state_dir.absolute()
-    if not path.is_dir():
+    if not os.path.isdir(path):
         yield fail(
             "state folder",
             f"there is none at {path}",
@@ -139,8 +139,14 @@ def check_folder(given: Settings) -> Iterator[Finding]:
         yield warn("state folder", f"others may look into {path}", f"chmod 700 {path}")
     else:
         yield ok("state folder", str(path))
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        yield fail(
+            "state folder",
+            f"user {os.geteuid()} may not read and write {path}",
+            "run the service as the user to whom it belongs, or give the folder to this one",
+        )
     key = path / "api-key"
-    if key.exists() and stat.S_IMODE(key.stat().st_mode) & 0o077:
+    if os.path.exists(key) and stat.S_IMODE(key.stat().st_mode) & 0o077:
         yield warn("key file", f"others may read {key}", f"chmod 600 {key}")
 
 
@@ -183,13 +189,16 @@ MOST_SKEW = 5.0
 def check_tables(settings: Settings) -> Finding:
     """Check that the database answers, and has the tables of this version."""
     file = settings.database_file
-    if file is not None and not file.exists():
+    if file is not None and not os.path.exists(file) and os.access(file.parent, os.X_OK):
         return fail(
             "database", f"there is no file {file}", "`rankwright serve` or `migrate` makes it"
         )
     try:
         revision = migrate.current(settings.sqlalchemy_url)
         migrate.head()  # reads them all
+    except Refused as error:
+        advice = "mend the login, or the file's owner and mode; see RANKWRIGHT_DATABASE_URL"
+        return fail("database", str(error), advice)
     except DBAPIError as error:
         why = str(error.orig).strip().splitlines()[0]
         return fail(
@@ -214,6 +223,19 @@ def check_tables(settings: Settings) -> Finding:
         f"its {describe_unknown(revision)}",
         WAY_BACK,
     )
+
+
+def check_changes(db: Database) -> Finding:
+    """Check that the database takes changes."""
+    try:
+        with db.write() as session:
+            rows.change_nothing(session)
+    except ServiceError as error:
+        return fail("database", str(error), "see whose the file is, and who holds it")
+    except DBAPIError as error:
+        advice = "a standby server? name the primary one in RANKWRIGHT_DATABASE_URL"
+        return fail("database", f"it takes no changes: {error.orig}", advice)
+    return ok("database", "takes changes")
 
 
 def check_pages(db: Database) -> Iterator[Finding]:
@@ -249,9 +271,13 @@ def check_keys(db: Database, settings: Settings) -> Finding:
     if not usable:
         return warn("keys", "no key opens the service", "make one: `rankwright keys create`")
     file = settings.state_dir.absolute() / "api-key"
-    if not file.exists():
+    try:
+        secret = file.read_bytes().strip()
+    except FileNotFoundError:
         return ok("keys", f"{usable} can be used")
-    digest = hashlib.sha256(file.read_bytes().strip()).hexdigest()
+    except OSError as error:
+        return warn("keys", f"{file} cannot be read: {error.strerror}", "see whose it is")
+    digest = hashlib.sha256(secret).hexdigest()
     with db.read() as session:
         found = key_rows.find_usable(session, digest)
     if found is None:
@@ -268,21 +294,27 @@ _OVERDUE = 1.25  # graces after which the sweeper, who comes 24 times a grace, m
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
     """Check the blob folder, the blobs that rows name, and those that no row names. `deep` reads every byte."""
     root = settings.blob_dir
-    if not root.is_dir():
+    advice = "see whose it is, and its disk"
+    if not os.path.isdir(root):
         detail = f"there is no folder {root}"
         yield fail(
             "blobs", detail, "mount it, or restore it from a backup: models cannot be loaded"
         )
         return
-    blobs = BlobStore(root)
+    try:
+        blobs = BlobStore(root)
+    except OSError as error:
+        yield fail("blobs", error.strerror or str(error), advice)
+        return
     try:
         blobs.staging_dir().rmdir()
     except OSError as error:
-        yield fail(
-            "blobs", f"{root} cannot be written: {error.strerror}", "see whose it is, and its disk"
-        )
-    yield _named(db, blobs, deep=deep)
-    yield _unnamed(db, blobs, settings)
+        yield fail("blobs", f"{root} cannot be written: {error.strerror}", advice)
+    try:
+        yield _named(db, blobs, deep=deep)
+        yield _unnamed(db, blobs, settings)
+    except OSError as error:
+        yield fail("blobs", f"{error.filename} cannot be read: {error.strerror}", advice)
 
 
 def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
@@ -435,6 +467,7 @@ def examine(
         return
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
+        yield check_changes(db)
         if deep:
             yield from check_pages(db)
         yield check_clock(db)
@@ -443,7 +476,7 @@ def examine(
         yield check_workers(db, settings, runs=runs)
         yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:
-        why = error.detail if isinstance(error, ServiceError) else f"it refuses: {error.orig}"
+        why = str(error) if isinstance(error, ServiceError) else f"it refuses: {error.orig}"
         yield fail("database", why, "see the database's own log")
     finally:
         db.close()

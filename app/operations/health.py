@@ -54,7 +54,9 @@ def does_work(db: Database, producer: Producer, settings: Settings) -> list[Chec
 def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
         return Check(name, True, probe())
-    except (_Unhealthy, OtherTables, ServiceError, BrokerAway, OSError) as error:
+    except ServiceError as error:
+        return Check(name, False, error.detail)  # anybody may ask, who is told no host or user
+    except (_Unhealthy, OtherTables, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     case,
     delete,
     exists,
+    false,
     func,
     literal,
     or_,
@@ -48,6 +49,11 @@ from app.platform.tables import (
 def ping(session: Session) -> None:
     """Run the smallest query."""
     session.execute(select(1))
+
+
+def change_nothing(session: Session) -> None:
+    """Run a change of no row: a database that takes none refuses it all the same."""
+    session.execute(delete(Job).where(false()))
 
 
 def now(session: Session) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from app.platform import failpoints
 
@@ -58,13 +59,22 @@ class BlobStore:
     """
 
     def __init__(self, root: Path) -> None:
+        """Make the folder if there is none. Raises PermissionError where this user may not."""
         self.root = root
-        (root / _STAGING).mkdir(parents=True, exist_ok=True)
+        try:
+            (root / _STAGING).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            self._refuse()
 
     def check_writable(self) -> None:
         """Raise PermissionError if this process may not write: better at its start than at the first upload."""
         if not os.access(self.root / _STAGING, os.R_OK | os.W_OK | os.X_OK):
-            raise PermissionError(f"the blob folder {self.root} is not writable for this user")
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise PermissionError(f"the blob folder {self.root} is not writable for this user")
 
     def path(self, key: str) -> Path:
         """The path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys come from

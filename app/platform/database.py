@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sqlite3
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
@@ -34,8 +36,9 @@ _PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
 # Why a file is of no use, whoever waits.
 _USELESS_FILE = {
     sqlite3.SQLITE_READONLY: "cannot be written",
-    sqlite3.SQLITE_PERM: "may not be opened",
-    sqlite3.SQLITE_NOTADB: "is not SQLite's",
+    sqlite3.SQLITE_PERM: "may not be opened by this user",
+    sqlite3.SQLITE_CANTOPEN: "may not be opened by this user",
+    sqlite3.SQLITE_NOTADB: "is not a database of SQLite",
 }
 # Before a connection is made PostgreSQL's client gives no code, only words. A server that says them in another
 # language counts as away.
@@ -177,11 +180,15 @@ class Database:
                 raise Unavailable("the database is locked", code="database_unavailable") from error
             if read_only and _is_a_change(error.orig):
                 raise  # a fault of ours, like one in our SQL
-            if (reason := _refusal(error.orig, self.url.database)) is not None:
+            if (reason := self.refusal(error)) is not None:
                 raise Refused(reason) from error
             if error.connection_invalidated or _is_outage(error.orig):
                 raise Unavailable("the database is away", code="database_unavailable") from error
             raise
+
+    def refusal(self, error: DBAPIError) -> str | None:
+        """Why the database will not serve, however long one waits; None for what may pass."""
+        return _refusal(error.orig, self.url.database)
 
     def close(self) -> None:
         """Close every connection."""
@@ -247,13 +254,23 @@ def _is_postgres(error: BaseException | None, name: str) -> bool:
 
 
 def _refusal(error: BaseException | None, database: str | None) -> str | None:
-    """Why the database will not serve, however long one waits; None for what may pass."""
     if isinstance(error, sqlite3.DatabaseError):
-        why = _USELESS_FILE.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY)
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+        # It may also be a disk that is full, or a folder that is made in a moment.
+        if code == sqlite3.SQLITE_CANTOPEN and database and _may_open(Path(database)):
+            return None
+        why = _USELESS_FILE.get(code)
         return None if why is None else f"the file {database} {why}"
     if not _is_postgres(error, "OperationalError") or getattr(error, "sqlstate", None) is not None:
         return None
     return describe_refusal(str(error))
+
+
+def _may_open(file: Path) -> bool:
+    """Whether this user may read and write the file, and beside it; also where there is no such folder yet."""
+    if not os.path.exists(file):
+        return not os.path.isdir(file.parent) or os.access(file.parent, os.W_OK | os.X_OK)
+    return os.access(file.parent, os.W_OK | os.X_OK) and os.access(file, os.R_OK | os.W_OK)
 
 
 def describe_refusal(said: str) -> str | None:

@@ -48,11 +48,6 @@ class ServiceError(Exception):
         self.errors = [dict(error) for error in errors[:MOST_ERRORS]]
         self.headers = dict(headers or {})
 
-    @property
-    def reason(self) -> str:
-        """What the log and the operator's commands say: the detail, unless there is more than callers may read."""
-        return self.detail
-
 
 class Malformed(ServiceError):
     """The bytes cannot be read at all."""
@@ -155,16 +150,14 @@ class Deadlock(Unavailable):
 class Refused(Unavailable):
     """The database turns this service away until somebody mends that: a wrong password, a file that is read-only. To
     wait is of no use.
+
+    As text, for the log and the operator's commands, it says which user, host or file, and why; never a password. Its
+    `detail`, for callers, does not.
     """
 
     def __init__(self, reason: str) -> None:
         super().__init__("the database refuses this service", code="database_unavailable")
-        self._reason = reason
-
-    @property
-    def reason(self) -> str:
-        """Which user, host or file, and why; never a password."""
-        return f"the database refuses this service: {self._reason}"
+        self.args = (f"{self.detail}: {reason}",)
 
 
 class OutOfSpace(Unavailable):

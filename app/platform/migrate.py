@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.platform.database import Database
+from app.platform.errors import Refused
 from app.platform.schema import WAY_BACK, describe_unknown
 
 FOLDER = Path(__file__).resolve().parent / "migrations"
@@ -28,7 +29,7 @@ def upgrade(database_url: str) -> str:
     """Run every migration that the database has not had; returns the revision that it is then at."""
     db = Database(database_url)
     try:
-        with exclusive_transaction(db) as connection:
+        with _refusals(db), exclusive_transaction(db) as connection:
             before = _revision(connection)
             if before is not None and not is_known(before):
                 raise CommandError(f"its {describe_unknown(before)}; {WAY_BACK}")
@@ -38,6 +39,17 @@ def upgrade(database_url: str) -> str:
         db.close()
     assert revision is not None
     return revision
+
+
+@contextmanager
+def _refusals(db: Database) -> Iterator[None]:
+    """Raise Refused for a login or a file that is of no use; every other error stays the database's own."""
+    try:
+        yield
+    except DBAPIError as error:
+        if (reason := db.refusal(error)) is not None:
+            raise Refused(reason) from error
+        raise
 
 
 @contextmanager
@@ -64,10 +76,10 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
 
 
 def current(database_url: str) -> str | None:
-    """The revision that the database is at; None for an empty one."""
+    """The revision that the database is at; None for an empty one. Raises Refused."""
     db = Database(database_url)
     try:
-        with db.engine.connect() as connection:
+        with _refusals(db), db.engine.connect() as connection:
             return _revision(connection)
     finally:
         db.close()

@@ -34,7 +34,7 @@ def folders(settings: Settings) -> list[Path]:
 
 def free_bytes(folder: Path) -> int:
     """Free bytes for this process on the folder's disk. A folder that is not there yet counts as its parent."""
-    while not folder.exists():
+    while not os.path.exists(folder):  # also where this user may not look
         folder = folder.parent
     return shutil.disk_usage(folder).free
 

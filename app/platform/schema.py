@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app import __version__
 from app.platform.database import Database
-from app.platform.errors import Unavailable
+from app.platform.errors import Refused, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,11 @@ WAY_BACK = "run the version that made them, or a later one"
 RETRY_SECONDS = 1.0
 
 
-class OtherTables(Exception):
+class CannotBegin(Exception):
+    """Waiting is of no use to this process; the message says what has to be mended before it is started again."""
+
+
+class OtherTables(CannotBegin):
     """The database's tables are not those of this version; the message says at which revision they are."""
 
 
@@ -48,15 +52,22 @@ class SchemaCheck:
             self._revision = revision
         return self._revision
 
+    def begin(self) -> str:
+        """`passed` at the start of a process. Raises CannotBegin, also where the database refuses the login."""
+        try:
+            return self.passed()
+        except Refused as error:
+            raise CannotBegin(str(error)) from error
+
     def wait(self, pause: Callable[[float], bool]) -> bool:
         """Wait until the database tells its revision; False if `pause`, which is given seconds, says to end before.
 
-        Raises OtherTables.
+        Raises CannotBegin.
         """
         said = None
         while True:
             try:
-                self.passed()
+                self.begin()
             except Unavailable as error:
                 if error.detail != said:
                     log.warning("%s; trying again", error.detail)

@@ -40,7 +40,10 @@ STEADY_SECONDS = 30.0
 def serve(host: str, port: int, settings: Settings) -> None:
     """Run the whole service until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`."""
     state_dir = settings.state_dir.absolute()
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(state_dir, error) from error
     stops = {signal.SIGINT, signal.SIGTERM}
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
         stops.add(signal.SIGHUP)
@@ -74,7 +77,10 @@ def serve(host: str, port: int, settings: Settings) -> None:
 def state_lock(state_dir: Path) -> Iterator[None]:
     """Lock the folder for this process. Raises ServeError, which names the pid of the other `rankwright serve`."""
     # Children never inherit the descriptor (PEP 446), so none of them can outlive us as a holder.
-    descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise _unusable(state_dir, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,6 +96,13 @@ def state_lock(state_dir: Path) -> Iterator[None]:
         resources.keep_reserve(state_dir)
     finally:
         os.close(descriptor)
+
+
+def _unusable(state_dir: Path, error: OSError) -> ServeError:
+    return ServeError(
+        f"the state folder {state_dir} cannot be used: {error.strerror}; "
+        "name one that this user may write to by --state-dir or RANKWRIGHT_STATE_DIR"
+    )
 
 
 def print_line(line: str) -> None:

@@ -133,12 +133,14 @@ class Installed:
             "RANKWRIGHT_WARM_UP": "false",
         }
 
-    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+    def run(self, *words: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, which comes soon; None takes a variable out."""
+        given = (self.environment | variables).items()
         return subprocess.run(
             self.words(*words),
             cwd=self.folder,
-            env=self.environment | variables,
+            env={name: value for name, value in given if value is not None},
+            timeout=60,
             capture_output=True,
             text=True,
             check=False,
@@ -271,3 +273,44 @@ def test_what_no_installer_has_listed_is_looked_for(
     fonts = [f"app/reports/fonts/Roboto-{name}.ttf" for name in ("Medium", "Regular")]
     with pytest.raises(installation.Incomplete, match=", ".join(fonts)):
         installation.check_files.__wrapped__()
+
+
+def one_sentence(said: subprocess.CompletedProcess[str]) -> str:
+    """What a command that failed said: a line without a traceback."""
+    assert said.returncode == 1, said.stderr
+    assert "Traceback" not in said.stderr
+    (line,) = [line for line in said.stderr.splitlines() if line]
+    return line
+
+
+def test_a_state_that_this_user_may_not_change(installed: Installed, sqlite_url: str) -> None:
+    """Each command says in one sentence which folder or file it is, at once."""
+    closed = installed.root / "closed"
+    blobs = closed / "blobs" / "staging"
+    blobs.mkdir(parents=True)
+    database = closed / "rankwright.db"
+    shutil.copy(sqlite_url.removeprefix("sqlite:///"), database)
+    for path, mode in {blobs: 0o555, blobs.parent: 0o555, database: 0o444, closed: 0o555}.items():
+        path.chmod(mode)
+    at = {"RANKWRIGHT_STATE_DIR": str(closed), "RANKWRIGHT_BROKER_URL": "redis://127.0.0.1:9"}
+    unusable = f"the state folder {closed} cannot be used: Permission denied; name one"
+    assert unusable in one_sentence(installed.run("serve", **at))
+    assert f"the file {database} " in one_sentence(installed.run("worker", **at))
+    found = installed.run("doctor", **at)
+    assert (found.returncode, found.stderr) == (1, "")
+    assert f"the file {database} " in found.stdout
+    assert f"may not read and write {closed}" in found.stdout
+    assert "compiled at each start" in found.stdout
+    another = installed.state / "another.db"
+    shutil.copy(database, another)
+    another.chmod(0o666)
+    elsewhere = at | {"RANKWRIGHT_DATABASE_URL": f"sqlite:///{another}"}
+    for command in ("dispatcher", "api"):
+        said = one_sentence(installed.run(command, **elsewhere))
+        assert f"the blob folder {closed / 'blobs'} is not writable for this user" in said
+    assert f"{closed / 'blobs'} cannot be written" in installed.run("doctor", **elsewhere).stdout
+
+
+def test_a_current_folder_that_is_read_only(installed: Installed) -> None:
+    said = one_sentence(installed.run("serve", RANKWRIGHT_STATE_DIR=None))
+    assert f"the state folder {installed.folder / '.rankwright'} cannot be used: Permission" in said

@@ -23,7 +23,7 @@ from app.access.repository import find_usable
 from app.platform import migrate
 from app.platform.database import Database
 from tests.harness import run_here
-from tests.servers import eventually
+from tests.servers import PostgresServer, eventually
 
 CLI = [sys.executable, "-m", "app.cli"]
 
@@ -87,6 +87,40 @@ def test_a_database_of_a_later_version_is_left_alone(sqlite_url: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Start a process of the service that is to end by itself."""
+    if command == "worker":  # in the place of the command's own process
+        return subprocess.run(
+            [sys.executable, "-m", "workers"],
+            env=environment(**settings),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return run(command, *(["--port", "0"] if command == "serve" else []), **settings)
+
+
+@pytest.fixture(scope="module")
+def wrong_password(postgres: PostgresServer) -> str:
+    """The URL of a database that will never let us in."""
+    postgres.require_password("mistaken", "right")
+    return f"postgresql://mistaken:wr0ng@/postgres?host={postgres.folder}"
+
+
+@pytest.mark.parametrize("command", ["serve", "api", "dispatcher", "worker", "migrate"])
+def test_no_process_waits_for_a_login_that_is_refused(
+    command: str, wrong_password: str, tmp_path: Path
+) -> None:
+    done = begin(command, database_url=wrong_password, state_dir=str(tmp_path))
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert 'password authentication failed for user "mistaken"' in said
+    assert "wr0ng" not in said
+    assert "Traceback" not in said
+    # Those that `serve` has begun end when they are told.
+    assert "did not end in time" not in said
+
+
 @pytest.mark.parametrize("command", ["serve", "api", "dispatcher", "worker"])
 @pytest.mark.parametrize("revision", ["0020", "0099"])
 def test_no_process_begins_on_tables_of_another_version(
@@ -98,17 +132,7 @@ def test_no_process_begins_on_tables_of_another_version(
     with db.write() as session:
         session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
     db.close()
-    settings = {"database_url": sqlite_url, "state_dir": str(tmp_path)}
-    if command == "worker":  # in the place of the command's own process
-        done = subprocess.run(
-            [sys.executable, "-m", "workers"],
-            env=environment(**settings),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    else:
-        done = run(command, *(["--port", "0"] if command == "serve" else []), **settings)
+    done = begin(command, database_url=sqlite_url, state_dir=str(tmp_path))
     assert done.returncode == 1
     assert f"tables are at revision {revision}, " in done.stderr
     way = "run `rankwright migrate`" if revision == "0020" else "or a later one"

@@ -23,7 +23,7 @@ from app.platform.settings import Settings
 from app.platform.tables import Outbox
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
-from tests.servers import ValkeyServer
+from tests.servers import PostgresServer, ValkeyServer
 
 LONG_AGO = 1.5
 
@@ -168,12 +168,37 @@ def test_tables_of_another_version(
             session.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": REVISION})
 
 
+def test_a_database_that_takes_no_changes(
+    state: Settings, database_url: str, doctor: Doctor
+) -> None:
+    if database_url.startswith("sqlite"):
+        url = database_url.replace("sqlite:///", "sqlite:///file:") + "?mode=ro&uri=true"
+        words = "rankwright.db cannot be written"
+    else:
+        url = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
+        words = "it takes no changes: cannot execute DELETE in a read-only transaction"
+    found = doctor.finds(state.model_copy(update={"database_url": SecretStr(url)}))
+    level, detail = found["database"]
+    assert level == Level.FAIL
+    assert words in detail
+
+
 class TestOnSqlite:
     """What has to do with no other database."""
 
     @pytest.fixture
     def database_url(self, sqlite_url: str) -> str:
         return sqlite_url
+
+    def test_a_wrong_password(
+        self, state: Settings, postgres: PostgresServer, doctor: Doctor
+    ) -> None:
+        postgres.require_password("doctored", "right")
+        url = f"postgresql://doctored:wr0ng@/postgres?host={postgres.folder}"
+        found = doctor.finds(state.model_copy(update={"database_url": SecretStr(url)}))
+        assert found.keys() == {"database"}
+        assert 'password authentication failed for user "doctored"' in found["database"][1]
+        assert "wr0ng" not in found["database"][1]
 
     def test_folders_and_keys(self, well: Settings, db: Database, doctor: Doctor) -> None:
         (well.state_dir / "api-key").chmod(0o644)

@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 from app.cli import commands
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
-from app.operations.health import dispatcher_problem, worker_problem
+from app.operations.health import can_serve, dispatcher_problem, worker_problem
+from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
+from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import Outbox, Worker
 from tests.app.queue_steps import change, claimed, hear_nothing, submit
@@ -84,10 +86,23 @@ def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
     db.close()
 
 
-def test_a_database_that_is_away_is_named(postgres: PostgresServer, producer: Producer) -> None:
-    db = Database(postgres.url("not_there"))
+def test_a_database_that_is_away_is_named(tmp_path: Path, producer: Producer) -> None:
+    db = Database(f"postgresql:///x?host={tmp_path}")
     assert worker_problem(db, SETTINGS, "alpha") == "the database is away"
     assert dispatcher_problem(db, producer, SETTINGS) == "the database is away"
+    db.close()
+
+
+def test_who_asks_for_health_learns_no_host_and_no_user(
+    postgres: PostgresServer, producer: Producer, tmp_path: Path
+) -> None:
+    db = Database(postgres.url("not_there"))
+    asked = can_serve(db, SchemaCheck(db), BlobStore(tmp_path))
+    assert [check.detail for check in asked if not check.ok] == [
+        "the database refuses this service"
+    ] * 2
+    # The command is the operator's.
+    assert str(postgres.folder) in (worker_problem(db, SETTINGS, "alpha") or "")
     db.close()
 
 
