@@ -9,7 +9,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo serve test kernels pythons lint audit bench peers long chaos fuzz lock clean upgrade
+.PHONY: help browser demo serve test kernels pythons lint audit bench peers long chaos clients fuzz lock clean upgrade
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ long: $(VENV)/.dev kernels  ## The tests that do one thing many times, in their 
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own; some minutes.
 	$(BIN)/python -m fuzz
+
+clients: $(VENV)/.dev  ## Make clients of /openapi.json by openapi-python-client and openapi-typescript (needs node): no generator may warn.
+	$(BIN)/python -m tests.clients
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \

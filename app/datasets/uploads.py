@@ -31,7 +31,7 @@ from app.http.dependencies import (
 from app.http.forms import FORM, FormReader, UploadForm
 from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
 from app.http.limits import Permit
-from app.http.schemas import bytes_of
+from app.http.schemas import bytes_of, csv_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
 from app.jobs.acceptance import PreferWait, PreferWaitDep, Reread, accepted, wake_a_worker
 from app.platform import resources
@@ -62,8 +62,8 @@ def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
     return {
         "required": True,
         "content": {
-            "text/csv": {"schema": {"type": "string"}, "example": example},
             **bytes_of(*(media for media in CONTENT_TYPES if media != CSV)),
+            **csv_of(example),
             FORM: {
                 "schema": {
                     "type": "object",

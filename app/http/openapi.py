@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -147,7 +148,37 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
+            _tell_defaults(operation.get("requestBody"), schemas, set())
     return document
+
+
+DEFAULT = "x-default"
+
+
+def _tell_defaults(node: Any, schemas: dict[str, Any], seen: set[str]) -> None:
+    """Tell the defaults of what callers send by `x-default` and in words, in all schemas that a body leads to.
+
+    Generated clients take a member with a `default` for one that is always there, so that a type refuses a body without
+    it, and know no default that is an object.
+    """
+    if isinstance(node, list):
+        for each in node:
+            _tell_defaults(each, schemas, seen)
+    if not isinstance(node, dict):
+        return
+    reference = node.get("$ref", "")
+    if reference.startswith(_PREFIX) and reference not in seen:
+        seen.add(reference)
+        _tell_defaults(schemas[reference.removeprefix(_PREFIX)], schemas, seen)
+    for member in node.get("properties", {}).values():
+        if (value := member.pop("default", None)) is not None:
+            member[DEFAULT] = value
+            said = member.get("description", "")
+            if "efault" not in said:
+                member["description"] = f"{said} Default: `{json.dumps(value)}`.".lstrip()
+    for name, each in node.items():
+        if name not in ("examples", DEFAULT):
+            _tell_defaults(each, schemas, seen)
 
 
 def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:
@@ -185,7 +216,7 @@ def _name_algorithms(schemas: dict[str, Any], algorithms: list[dict[str, Any]]) 
     """Write a job's `algorithm` as a union of all algorithms in the registry; its name says which."""
     names = {}
     for algorithm in algorithms:
-        schema = dict(algorithm["parameters"])
+        schema = deepcopy(algorithm["parameters"])
         title = f"Algorithm_{algorithm['name']}"
         schema["title"] = algorithm["name"]
         schema["description"] = algorithm["summary"]

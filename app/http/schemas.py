@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
-from app.ingest.formats import NDJSON
+from app.ingest.formats import CSV, NDJSON
 from app.platform.errors import MOST_ERRORS
 
 Item = TypeVar("Item")
@@ -165,3 +165,11 @@ def bytes_of(*media_types: str) -> dict[str, Any]:
             )
             content[media_type]["schema"]["description"] = said
     return content
+
+
+def csv_of(example: str) -> dict[str, Any]:
+    """Describe a body of CSV: bytes as well, for its encoding is the caller's.
+
+    It stands behind the other tables: a client that takes all of them for files sends a file as the last.
+    """
+    return {CSV: {"schema": {"type": "string", "format": "binary"}, "example": example}}

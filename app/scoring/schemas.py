@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of
+from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, csv_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, DATETIME, spell_date
 from app.jobs.resources import STATUS, status_of
@@ -82,8 +82,8 @@ TABLE_BODY: dict[str, Any] = {
         "required": True,
         "content": {
             **ROWS_BODY["requestBody"]["content"],
-            "text/csv": {"schema": {"type": "string"}, "example": _CSV_BODY},
             **bytes_of(NDJSON, ARROW, ARROW_FILE),
+            **csv_of(_CSV_BODY),
         },
     }
 }

@@ -36,12 +36,17 @@ function kind(schema) {
   return text;
 }
 
+/** What a member of a body, or of an answer, is where it is left out. */
+function defaultOf(schema) {
+  return schema["x-default"] ?? schema.default;
+}
+
 /** An example of a schema: its own, or one put together from its members. */
 function example(schema, depth = 0) {
   schema = resolve(schema);
   if (schema.examples && schema.examples.length) return schema.examples[0];
   if ("example" in schema) return schema.example;
-  if ("default" in schema && schema.default !== null) return schema.default;
+  if (defaultOf(schema) != null) return defaultOf(schema);
   if ("const" in schema) return schema.const;
   if (schema.enum) return schema.enum[0];
   const choices = schema.anyOf || schema.oneOf;
@@ -59,7 +64,7 @@ function members(schema) {
     el("td", {}, el("code", {}, name), required.has(name) ? " *" : ""),
     el("td", {}, el("code", {}, kind(member))),
     el("td", {}, prose(member.description || resolve(member).description),
-      "default" in member && member.default !== null ? el("span", { class: "soft" }, `Default: ${JSON.stringify(member.default)}`) : null)));
+      defaultOf(member) != null && !/default/i.test(member.description || "") ? el("span", { class: "soft" }, `Default: ${JSON.stringify(defaultOf(member))}`) : null)));
   return rows.length ? table(["Member", "Type", "Meaning"], rows) : null;
 }
 
