@@ -1,5 +1,5 @@
-"""`make clients`: what generators make of /openapi.json. They may warn of nothing; the Python client is imported, and the
-smallest bodies are typed in TypeScript. Needs the package registries, and node for the second.
+"""`make clients`: what generators make of /openapi.json. They may warn of nothing; the Python client is imported, and
+the smallest bodies are typed in TypeScript. Needs the package registries, and node for the second.
 """
 
 from __future__ import annotations
