@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
     "UPGRADE" not in os.environ,
     reason="a minute and more: `make upgrade` (test_expanding_migrations.py is the short form)",
 )
-LAST_OLD_TABLES = "0020"
+LAST_OLD_TABLES = "0020_first_tables"
 """The last migration of the version before, whose code is taken as it was then: to be raised with each release."""
 
 CALLERS = 1
@@ -40,12 +40,16 @@ FINAL = {"succeeded", "failed", "cancelled", "timed_out"}
 @pytest.fixture(scope="module")
 def old_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the version before."""
-    added = ["log", "-1", "--diff-filter=A", "--format=%H", "--"]
-    # The first commit in the folder's present place is that of its move; what is older was added in the old one.
-    places = ("migrations/versions", "app/platform/migrations/versions")
-    commits = [git(*added, f"{place}/{LAST_OLD_TABLES}_*.py").decode().strip() for place in places]
-    commit = next(filter(None, commits), None)
-    archive = git("archive", commit) if commit else b""
+    # In whatever folder: it has been moved. The earliest is when it was written.
+    added = [
+        "log",
+        "--diff-filter=A",
+        "--format=%H",
+        "--",
+        f"*migrations/versions/{LAST_OLD_TABLES}.py",
+    ]
+    commits = git(*added).decode().split()
+    archive = git("archive", commits[-1]) if commits else b""
     if not archive:
         pytest.skip("this checkout has no history to take the old code from")
     folder = tmp_path_factory.mktemp("old")
