@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.access import repository as rows
+from app.access import sessions
 from app.access.service import OPERATOR, administers_all
 from app.http.dependencies import Caller, Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
@@ -37,6 +38,8 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.preload import preload
+from app.platform.sql import Session
+from app.platform.tables import ApiKey
 
 NOTED_EVERY = 60.0
 MOST_NOTED = 10_000
@@ -46,8 +49,11 @@ LOOKUPS_AT_ONCE = 4
 """So many keys that this process has not met are looked up at once: threads are left for those that it has."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-SESSION_KEY = "rankwright.session_key"
-"""Where the console puts the SHA-256 of a session's key, in the scope of what it asks of the API; no caller can."""
+Found = TypeVar("Found")
+SESSION_KEY, SESSION_TOKEN = "rankwright.session_key", "rankwright.session_token"
+"""Where the console puts the SHA-256 of a session's key, and the session's token, in the scope of what it asks of the
+API; no caller can.
+"""
 _BEARER = b"bearer "
 _READING = ("GET", "HEAD")
 
@@ -155,6 +161,9 @@ class Authenticator:
             "this one has",
             "too_many_unknown_keys",
         )
+        self._met: dict[bytes, None] = {}
+        self._refused: TtlCache[bytes, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
+        self._sessions: TtlCache[str, bool] = TtlCache(lambda _: None)
         self._key_rate: RateLimiter | None = None
         if (per_second := settings.rate_per_second) is not None:
             burst = settings.rate_burst
@@ -188,17 +197,75 @@ class Authenticator:
         if self.keys.was_good(digest):
             return await run_in_threadpool(self.keys.authenticate, digest)
         self.keys.refuse_again(digest)
+        return await self._ask_for_unknown(partial(self.keys.authenticate, digest), client)
+
+    async def _ask_for_unknown(
+        self, ask: Callable[[], Found], client: tuple[str, int] | None
+    ) -> Found:
+        """Look a secret up that this process has not met. Raises TooMany for an address that guesses, and what `ask`
+        raises for a secret that is not good, which counts.
+        """
         address = _address(client)
         # Before the answer, so that many at once are counted too.
         self._unknown_key_rate.take(address)
         try:
             async with self._lookups:
-                caller = await run_in_threadpool(self.keys.authenticate, digest)
+                found = await run_in_threadpool(ask)
         except Unavailable:
             self._unknown_key_rate.give_back(address)
             raise
         self._unknown_key_rate.give_back(address)
-        return caller
+        return found
+
+    async def find_session(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
+        """The key behind a browser's token; None where the session or the key has ended.
+
+        Made-up tokens count as unknown keys do: raises TooMany for an address that guesses.
+        """
+        return await self._find(b"session", sessions.find_key, token, client)
+
+    async def find_link(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
+        """The same of a link that signs in once. Nothing is written."""
+        return await self._find(b"link", sessions.find_link, token, client)
+
+    async def _find(
+        self,
+        kind: bytes,
+        find: Callable[[Session, str], ApiKey | None],
+        token: str,
+        client: tuple[str, int] | None,
+    ) -> ApiKey | None:
+        digest = hashlib.sha256(kind + token.encode()).digest()
+
+        def look() -> ApiKey:
+            key = self._db.reading(find, token)
+            if key is None:
+                raise _refusal()
+            return key
+
+        if self._refused.get(digest):  # what has ended does not become good later
+            return None
+        try:
+            if digest in self._met:
+                return await run_in_threadpool(look)
+            key = await self._ask_for_unknown(look, client)
+        except Unauthenticated:
+            self._met.pop(digest, None)
+            self._refused.put(digest, True, time.monotonic())
+            return None
+        if len(self._met) >= MOST_NOTED:
+            self._met.clear()
+        self._met[digest] = None
+        return key
+
+    async def check_session(self, token: str) -> None:
+        """Raise Unauthenticated if the session or its key has ended; what holds is asked once a second."""
+        looked_at = time.monotonic()
+        if self._sessions.get(token):
+            return
+        if await run_in_threadpool(self._db.reading, sessions.find_key, token) is None:
+            raise Unauthenticated("the session has ended")
+        self._sessions.put(token, True, looked_at)
 
 
 def authenticator_of(request: Request) -> Authenticator:
@@ -211,10 +278,15 @@ AuthenticatorDep = Annotated[Authenticator, Depends(authenticator_of)]
 
 
 async def check_again(request: Request) -> None:
-    """Raise Unauthenticated if the key that let this request in has ended since. For requests that take long.
+    """Raise Unauthenticated if the key that let this request in has ended since, or the browser's session. For requests
+    that take long.
 
     The key was good, so that other keys from its address do not count against it.
     """
+    token: str | None = request.scope.get(SESSION_TOKEN)
+    if token is not None:
+        await authenticator_of(request).check_session(token)
+        return
     keys, digest = authenticator_of(request).keys, _key_of(request)
     if keys.cached(digest) is None:
         await run_in_threadpool(keys.authenticate, digest)

@@ -78,14 +78,14 @@ def touch(session: Session, key_id: str) -> None:
     )
 
 
-def find_key_of_session(session: Session, sha256: str) -> ApiKey | None:
-    """The key behind a browser's session, while both last."""
+def find_key_of_session(session: Session, sha256: str, *, link: bool = False) -> ApiKey | None:
+    """The key behind a browser's session, or a link, while both last."""
     return session.scalar(
         select(ApiKey)
         .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
         .where(
             BrowserSession.sha256 == sha256,
-            BrowserSession.is_link.is_(False),
+            BrowserSession.is_link.is_(link),
             BrowserSession.expires_at > db_now(),
             *_usable(),
         )

@@ -17,6 +17,7 @@ from app.platform.tables import ApiKey, BrowserSession
 
 SESSION_SECONDS = 12 * 3600.0
 LINK_SECONDS = 3600.0
+BAD_LINK = "this sign-in link is unknown, or was used, or is over an hour old"
 
 
 def start(session: Session, key_id: str) -> str:
@@ -30,11 +31,16 @@ def make_link(session: Session, secret: str) -> str | None:
     return None if key is None else _add(session, key.id, LINK_SECONDS, is_link=True)
 
 
+def find_link(session: Session, token: str) -> ApiKey | None:
+    """The key that a link signs in with; None where the link or the key has ended. Nothing is written."""
+    return rows.find_key_of_session(session, _digest(token), link=True)
+
+
 def follow_link(session: Session, token: str) -> str:
     """Sign a browser in by a link, which is used up; returns its token. Raises Unauthenticated."""
     key_id = rows.end_session(session, _digest(token), link=True)
     if key_id is None:
-        raise Unauthenticated("this sign-in link is unknown, or was used, or is over an hour old")
+        raise Unauthenticated(BAD_LINK)
     return start(session, key_id)
 
 

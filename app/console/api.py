@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from app.access.authentication import SESSION_KEY
+from app.access.authentication import SESSION_KEY, SESSION_TOKEN
 from app.http import problems
 from app.platform.errors import shown
 
@@ -77,11 +77,12 @@ _TOLD = ("retry-after", "connection")
 
 
 class Api:
-    """The API, as the caller whose key has this SHA-256."""
+    """The API, as the caller whose key has this SHA-256, while the session with this token lasts."""
 
-    def __init__(self, request: Request, key: bytes) -> None:
+    def __init__(self, request: Request, key: bytes, token: str) -> None:
         self._scope = request.scope
         self._key = key
+        self._token = token
         self.told: dict[str, str] = {}
         """Of the last refusal the headers that a page hands on."""
 
@@ -209,6 +210,7 @@ class Api:
                 if name.startswith(("starlette.", "fastapi_"))
             },
             SESSION_KEY: self._key,
+            SESSION_TOKEN: self._token,
         }
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:

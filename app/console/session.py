@@ -26,7 +26,7 @@ from app.http.dependencies import Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
-from app.platform.errors import Forbidden, ServiceError
+from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated
 
 HOME = "/console"
 SIGN_IN = "/console/sign-in"
@@ -35,6 +35,8 @@ CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 MAX_FORM_BYTES, MAX_SIGN_IN_BYTES = 1 << 20, 1 << 15
 _SAFE = ("GET", "HEAD")
 _ADDRESS = re.compile(rf"{HOME}(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[!-\[\]-~]*)?")
+_ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@]+)(?=[/?#]|$)")
+_PORTS = {"http": ":80", "https": ":443"}
 _PATH_OF = re.compile(r"https?://[^/?#]+(?P<path>/[^?#]*)")
 
 
@@ -119,12 +121,14 @@ class Page:
 
 
 def answer(template: str, status: int = 200, **values: Any) -> Response:
-    """A page as a response with the console's content security policy."""
+    """A page as a response with the console's content security policy.
+
+    Under `no-referrer` a browser's own forms would come from the origin `null`, as another site's can.
+    """
     text = render(template, **values)
     # A caller's lone surrogates come back in the API's words; UTF-8 cannot hold them.
-    return CompressedPage(
-        text.encode("utf-8", "replace"), status, {"Content-Security-Policy": POLICY}
-    )
+    headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
+    return CompressedPage(text.encode("utf-8", "replace"), status, headers)
 
 
 def nothing_here(request: Request, problem: Mapping[str, Any]) -> Response:
@@ -143,14 +147,17 @@ class ConsoleRoute(APIRoute):
             token = request.cookies.get(COOKIE, "")
             context = context_of(request)
             key = None
-            if token:
-                key = await run_in_threadpool(context.db.reading, sessions.find_key, token)
+            try:
+                if token:
+                    key = await authenticator_of(request).find_session(token, _client(request))
+            except TooMany as error:
+                return _too_many(request, error)
             if key is None:
                 return _ask_to_sign_in(request)
             request.scope["caller"] = Caller(key.id, key.owner, frozenset(key.scopes))
             request.state.page = page = Page(
                 request,
-                Api(request, bytes.fromhex(key.sha256)),
+                Api(request, bytes.fromhex(key.sha256), token),
                 key.owner,
                 frozenset(key.scopes),
                 token,
@@ -203,9 +210,30 @@ PageDep = Annotated[Page, Depends(_page_of)]
 
 
 def check_site(request: Request) -> None:
-    """Raise Forbidden where a browser says that a page of another site sent the request."""
-    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        raise _other_page()
+    """Raise Forbidden where a browser says that a page of another site sent the request.
+
+    By `Sec-Fetch-Site`. Over plain HTTP browsers do not say that: then by `Origin`, and else `Referer`, against `Host`.
+    The scheme is left out: a proxy that ends TLS may not say that it did. Who sends none of them is no browser.
+    """
+    headers = request.headers
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        if site != "same-origin":
+            raise _other_page()
+        return
+    said = headers.get("origin") or headers.get("referer")
+    if said is None:
+        return
+    found = _ORIGIN.match(said)
+    own = headers.get("host", "")
+    if found is None or found["host"].lower() not in (
+        own.lower(),
+        own.lower().removesuffix(_PORTS[found["scheme"]]),
+    ):
+        raise Forbidden(
+            f"this change was sent by a page of {said[:100]!r}, and this is {own[:100]!r}: reload the page and try "
+            "again. Behind a proxy: it must hand on Host, or say X-Forwarded-Host"
+        )
 
 
 def _other_page() -> Forbidden:
@@ -258,6 +286,25 @@ def _part(boundary: str, name: str, file_name: str | None = None) -> str:
     )
 
 
+def _client(request: Request) -> tuple[str, int] | None:
+    client: tuple[str, int] | None = request.scope.get("client")
+    return client
+
+
+def _refused(error: ServiceError, where: str) -> Response:
+    """The page that takes a key, with what was wrong."""
+    shown = answer("sign_in.html", error.status, next=where, message=error.detail)
+    shown.headers.update(error.headers)
+    return shown
+
+
+def _too_many(request: Request, error: TooMany) -> Response:
+    """What an address is told that has sent too many cookies of no session."""
+    if "hx-request" in request.headers:
+        return Response(status_code=error.status, headers=error.headers)
+    return _refused(error, HOME)
+
+
 def _ask_to_sign_in(request: Request) -> Response:
     """Send a browser to the sign-in page, and back afterwards. A fragment's script has the whole page reloaded."""
     if "hx-request" in request.headers:
@@ -305,18 +352,25 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
         form = await read_fields(request, MAX_SIGN_IN_BYTES)
         where = inside(form.get("next", HOME))
         if link := form.get("link", ""):
-            session = await run_in_threadpool(context.db.writing, sessions.follow_link, link)
+            session = await _follow(request, context, link)
         else:
             session = await _exchange(request, context, form.get("key", "").strip())
     except ServiceError as error:
-        return answer("sign_in.html", error.status, next=where, message=error.detail)
+        return _refused(error, where)
     return _signed_in(request, session, where)
+
+
+async def _follow(request: Request, context: Context, link: str) -> str:
+    """The token of a new session by a link. Only one that is good takes the database's lock."""
+    if await authenticator_of(request).find_link(link, _client(request)) is None:
+        raise Unauthenticated(sessions.BAD_LINK)
+    return await run_in_threadpool(context.db.writing, sessions.follow_link, link)
 
 
 async def _exchange(request: Request, context: Context, secret: str) -> str:
     """The token of a new session for the key with this secret."""
     digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
-    caller = await authenticator_of(request).look_up(digest, request.scope.get("client"))
+    caller = await authenticator_of(request).look_up(digest, _client(request))
     return await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
 
 

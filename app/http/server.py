@@ -205,11 +205,13 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
-_NO_STORE = (b"cache-control", b"no-store")
+_UNLESS_GIVEN = (
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
 _CLOSE = (b"connection", b"close")
 
 
@@ -262,7 +264,7 @@ class RequestMiddleware:
                 if self._drain.begun:
                     headers.append(_CLOSE)
                 given = {name for name, _ in headers}
-                headers += [own for own in (_NO_STORE, _POLICY) if own[0] not in given]
+                headers += [own for own in _UNLESS_GIVEN if own[0] not in given]
             await send(message)
 
         try:

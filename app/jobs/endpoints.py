@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from typing import Annotated, Any
@@ -33,6 +34,8 @@ PATH = "/v1/jobs"
 router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 
 PING_SECONDS = 15.0
+CHECK_SECONDS = 1.0
+"""Between two looks at whether the key, or the browser's session, that lets a stream go on has ended."""
 _EVENTS_A_POLL = 200
 
 
@@ -239,14 +242,10 @@ async def _stream(
     left when it is final.
     """
     while True:
-        snapshot = await watcher.wait(job_id, _newer_than(after), PING_SECONDS)
         try:
-            await check_again(request)
+            snapshot = await _next(request, watcher, job_id, after)
         except Unauthenticated:
             return
-        except Unavailable:
-            if snapshot is not None:
-                raise
         if snapshot is None:
             yield b": ping\n\n"
             if watcher.closed:
@@ -265,6 +264,25 @@ async def _stream(
                 after = event.seq
         if snapshot.final:
             return
+
+
+async def _next(request: Request, watcher: Watcher, job_id: str, after: int) -> Snapshot | None:
+    """Wait for the next event; None when it is time for a ping. Raises Unauthenticated, soon after the key or the
+    browser's session has ended.
+    """
+    waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS))
+    try:
+        while True:
+            await asyncio.wait([waiting], timeout=CHECK_SECONDS)
+            try:
+                await check_again(request)
+            except Unavailable:
+                if waiting.done() and waiting.result() is not None:
+                    raise
+            if waiting.done():
+                return waiting.result()
+    finally:
+        waiting.cancel()
 
 
 def _newer_than(seq: int) -> Callable[[Snapshot], bool]:

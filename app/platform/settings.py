@@ -248,8 +248,8 @@ class Settings(BaseSettings):
     )
     max_unknown_keys: Annotated[int, Ge(1)] = Field(
         default=60,
-        description="Keys that are unknown, revoked or expired that one address may send to one API process in a "
-        "minute, each counted once a minute.",
+        description="Keys, sessions and sign-in links that are not good that one address may send to one API process "
+        "in a minute, each counted once a minute.",
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,

@@ -28,7 +28,9 @@ def browser() -> Iterator[Browser]:
     # Stopped at the module's end: its event loop would be in the way of other tests' own.
     with sync_playwright() as playwright:
         # As root, as CI runs, Chromium has no sandbox; it opens nothing but the tests' own service.
-        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        # A name is needed for what a browser says over plain HTTP: the loopback's address is as good as TLS to it.
+        options = ["--no-sandbox", "--host-resolver-rules=MAP rankwright.test 127.0.0.1"]
+        found = playwright.chromium.launch(executable_path=path, args=options)
         yield found
         found.close()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +16,7 @@ from starlette.routing import Route
 from app.access import service as keys
 from app.access import sessions
 from app.console import rendering
+from app.jobs import endpoints as jobs
 from app.platform.tables import BrowserSession
 from tests.app.live_service import Service
 
@@ -185,6 +188,129 @@ def test_guessing_keys_is_limited_here_too(start: Callable[..., Service]) -> Non
         client.post("/console/sign-in", data={"key": f"rw_{n}"}).status_code for n in range(5)
     ]
     assert statuses == [401, 401, 401, 429, 429]
+
+
+def test_guessing_links_is_limited_and_takes_no_lock(start: Callable[..., Service]) -> None:
+    service = start(max_unknown_keys=3)
+    client, secret = service.client(), service.key()
+    good = service.context.db.writing(sessions.make_link, secret)
+    with service.context.db.write() as held:
+        held.query(BrowserSession).update({"expires_at": BrowserSession.expires_at})  # the one lock
+        answers = [client.post("/console/sign-in", data={"link": f"no{n}"}) for n in range(5)]
+    assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+    assert "was used" in answers[0].text
+    assert int(answers[-1].headers["retry-after"]) > 0
+    # An address that has guessed too much cannot sign in by what is new here, but the next one can.
+    assert client.post("/console/sign-in", data={"link": good}).status_code == 429
+    elsewhere = service.client(**{"X-Forwarded-For": "192.0.2.7"})
+    assert elsewhere.post("/console/sign-in", data={"link": good}).status_code == 303
+
+
+def test_guessing_cookies_is_limited_and_harms_no_session_that_was_seen(
+    start: Callable[..., Service],
+) -> None:
+    service = start(max_unknown_keys=3)
+    client = sign_in(service, service.key())
+    assert client.get("/console").status_code == 200
+    guesser = service.client()
+
+    def guess(token: str, **headers: str) -> httpx.Response:
+        return guesser.get("/console", headers={"Cookie": f"rankwright_session={token}", **headers})
+
+    assert [guess("same").status_code for _ in range(9)] == [303] * 9  # counted once
+    assert [guess(f"no{n}").status_code for n in range(4)] == [303, 303, 429, 429]
+    page = guess("no9")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "too many" in page.text or "a minute" in page.text
+    assert guess("no9", **{"HX-Request": "true"}).status_code == 429
+    assert client.get("/console").status_code == 200
+    assert guesser.get("/console").status_code == 303  # without a cookie nothing is looked up
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 303),
+        ({"Origin": "http://here.test:8000"}, 303),
+        ({"Origin": "https://HERE.test:8000"}, 303),  # a proxy has ended TLS
+        ({"Referer": "http://here.test:8000/console/sign-in?next=x"}, 303),
+        ({"Host": "here.test", "Origin": "http://here.test"}, 303),
+        ({"Host": "here.test:80", "Origin": "http://here.test"}, 303),
+        ({"Host": "here.test:443", "Origin": "http://here.test"}, 403),
+        ({"Origin": "http://here.test:8001"}, 403),  # cookies know no ports, this does
+        ({"Origin": "http://here.test"}, 403),
+        ({"Origin": "http://evil.test"}, 403),
+        ({"Origin": "http://here.test:8000.evil.test"}, 403),
+        ({"Origin": "http://here.test:8000@evil.test"}, 403),
+        ({"Origin": "http://evil.test/#here.test:8000"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Referer": "http://evil.test/here.test:8000"}, 403),
+        ({"Referer": "http://evil.test/", "Origin": "http://here.test:8000"}, 303),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "http://outside.test"}, 303),
+        ({"Sec-Fetch-Site": "none"}, 403),
+    ],
+)
+def test_where_a_browser_says_no_site_its_origin_counts(
+    service: Service, headers: dict[str, str], status: int
+) -> None:
+    given = {"Host": "here.test:8000", **headers}
+    client = service.client()
+    answer = client.post("/console/sign-in", data={"key": service.key()}, headers=given)
+    assert answer.status_code == status, answer.text
+    assert ("set-cookie" in answer.headers) == (status == 303)
+    signed = sign_in(service, service.key())
+    out = signed.post("/console/sign-out", data={"csrf": csrf_of(signed)}, headers=given)
+    assert out.status_code == status
+
+
+def test_a_real_browser_signs_in_over_plain_http(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    """Under a name, for to a browser 127.0.0.1 is as good as TLS."""
+    there = dataclasses.replace(service, url=service.url.replace("127.0.0.1", "rankwright.test"))
+    window = visit(there)
+    said: list[tuple[str | None, str | None]] = []
+
+    def note(request: Any) -> None:
+        if request.method == "POST":
+            headers = request.all_headers()
+            said.append((headers.get("sec-fetch-site"), headers.get("origin")))
+
+    window.page.on("requestfinished", note)
+    window.sign_in(service.key())
+    window.page.get_by_role("button", name="Sign out").click()
+    window.page.wait_for_url("**/console/sign-in")
+    assert said == [(None, there.url)] * 2
+
+
+@pytest.mark.parametrize("end", ["sign out", "expire", "revoke"])
+def test_a_stream_of_events_ends_with_its_session(
+    service: Service, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(jobs, "PING_SECONDS", 3600.0)
+    secret = service.key()
+    api, client = service.client(secret), sign_in(service, secret)
+    csrf = csrf_of(client)
+    asked = {"dataset_id": service.upload(api), "algorithm": {"name": "rankboost"}}
+    job_id = api.post("/v1/jobs", json=asked).json()["id"]
+    with client.stream("GET", f"/console/jobs/{job_id}/events") as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "id: 1"
+        match end:
+            case "sign out":
+                assert client.post("/console/sign-out", data={"csrf": csrf}).status_code == 303
+            case "expire":
+                with service.context.db.write() as session:
+                    session.query(BrowserSession).update({"expires_at": 1.0})
+            case "revoke":
+                own = api.get("/v1/keys").json()["data"][0]
+                service.context.db.writing(keys.revoke, own["owner"], own["id"])
+        assert [
+            line for line in lines if line.startswith("id: ")
+        ] == []  # it ends, or this would not
+    assert client.get("/console").status_code == 303
+    service.work()
 
 
 def test_pages_and_files_keep_the_policy(service: Service) -> None:
