@@ -72,7 +72,7 @@ long: $(VENV)/.dev kernels  ## The tests that do one thing many times, in their 
 	    tests/core/svm/test_svm_solver.py tests/core/boosting/test_pairs.py tests/core/trees/test_trees.py \
 	    tests/app/jobs/test_api_cut_streams.py $(PYTEST_ARGS)
 
-fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own; some minutes.
+fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
 	$(BIN)/python -m fuzz
 
 clients: $(VENV)/.dev  ## Make clients of /openapi.json by openapi-python-client and openapi-typescript (needs node): no generator may warn.

@@ -127,6 +127,15 @@ class ConsoleFuzzer:
         """Close the connections."""
         self._client.close()
 
+    def table(self) -> str:
+        """What was asked of each route, and what it answered."""
+        lines = [
+            f"{label:58} {counts.total():6}        "
+            + "  ".join(f"{status}: {count}" for status, count in sorted(counts.items()))
+            for label, counts in sorted(self.statuses.items())
+        ]
+        return "\n".join(lines)
+
     def ask(self, rounds: int) -> None:
         """Send so many requests of each route."""
         for _ in range(rounds):

@@ -79,7 +79,7 @@ class Fuzzer:
         self.creating = creating(document)
         self._round = 0
         self._world = World(Random(0), key_id)
-        self._url = url
+        self.url = url
         self._session = requests.Session()
         self._headers = {"Authorization": f"Bearer {secret}"}
         self._schema = schemathesis.openapi.from_dict(document)
@@ -163,7 +163,7 @@ class Fuzzer:
     def _send(self, case: Any) -> None:
         try:
             response = case.call(
-                base_url=self._url, session=self._session, headers=self._headers, timeout=SECONDS
+                base_url=self.url, session=self._session, headers=self._headers, timeout=SECONDS
             )
         except (requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL, UnicodeError):
             return  # no client could send it

@@ -137,6 +137,10 @@ class KeyRing:
             self._later(partial(self._db.writing, rows.touch, key_id))
 
 
+def _digest(kind: bytes, token: str) -> bytes:
+    return hashlib.sha256(kind + token.encode()).digest()
+
+
 def _refusal() -> Unauthenticated:
     return Unauthenticated("the key is unknown, revoked or expired")
 
@@ -235,7 +239,7 @@ class Authenticator:
         token: str,
         client: tuple[str, int] | None,
     ) -> ApiKey | None:
-        digest = hashlib.sha256(kind + token.encode()).digest()
+        digest = _digest(kind, token)
 
         def look() -> ApiKey:
             key = self._db.reading(find, token)
@@ -253,10 +257,17 @@ class Authenticator:
             self._met.pop(digest, None)
             self._refused.put(digest, True, time.monotonic())
             return None
+        self._meet(digest)
+        return key
+
+    def meet_session(self, token: str) -> None:
+        """Take note of a session that has just begun: it goes on beside a guesser from the same address."""
+        self._meet(_digest(b"session", token))
+
+    def _meet(self, digest: bytes) -> None:
         if len(self._met) >= MOST_NOTED:
             self._met.clear()
         self._met[digest] = None
-        return key
 
     async def check_session(self, token: str) -> None:
         """Raise Unauthenticated if the session or its key has ended; what holds is asked once a second."""

@@ -384,6 +384,7 @@ async def sign_out(page: PageDep, context: ContextDep) -> Response:
 
 
 def _signed_in(request: Request, token: str, where: str) -> Response:
+    authenticator_of(request).meet_session(token)
     response = RedirectResponse(where, 303)
     response.set_cookie(
         COOKIE,
