@@ -1,5 +1,5 @@
-"""`make fuzz`: a service of its own, 10,000 requests or more, at least 50 things made by each route that makes any; then
-40 hostile requests of each route of the console.
+"""`make fuzz`: a service of its own, 10,000 requests or more, at least 50 things made by each route that makes any.
+Then 40 hostile requests of each route of the console.
 
 Fails on a 5xx (but a 503 that says when to come back), on an answer that the description does not have or that is no
 page, on what is another owner's, on an error in the log, and on a process of the service that had to be started again.
