@@ -157,6 +157,12 @@ class PostgresServer:
             return True
         return False
 
+    def dump_schema(self, name: str) -> str:
+        """The statements that make a database's tables."""
+        file = self.folder / f"{name}.sql"
+        self._client("pg_dump", "--schema-only", "--no-owner", "-f", str(file), name)
+        return file.read_text()
+
     def dump(self, name: str, file: Path) -> None:
         """Write a database to a file."""
         self._client("pg_dump", "-Fc", "-f", str(file), name)

@@ -30,8 +30,7 @@ def modules(*folders: str) -> list[Path]:
         path
         for folder in folders
         for path in (ROOT / folder).rglob("*.py")
-        if path.parent
-        != ROOT / "app" / "platform" / "migrations" / "versions"  # written by Alembic
+        if path.parents[1] != ROOT / "app" / "platform" / "migrations"  # written by Alembic
     )
 
 

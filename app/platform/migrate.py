@@ -20,6 +20,11 @@ from app.platform.errors import Refused
 from app.platform.schema import WAY_BACK, describe_unknown
 
 FOLDER = Path(__file__).resolve().parent / "migrations"
+VERSIONS = FOLDER / "versions"
+"""The migrations from an empty database on. The first makes the tables of many that were before it."""
+BRIDGES = (FOLDER / "before_0020",)
+"""The migrations that a first one of `VERSIONS` has replaced: they end at its revision, with the same tables. A
+database that has begun with them goes their way up to there, and then that of all."""
 
 # Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
 _ADVISORY_LOCK = 7_236_512_903
@@ -33,6 +38,9 @@ def upgrade(database_url: str) -> str:
             before = _revision(connection)
             if before is not None and not is_known(before):
                 raise CommandError(f"its {describe_unknown(before)}; {WAY_BACK}")
+            for bridge in BRIDGES:
+                if before in _revisions(bridge):
+                    command.upgrade(config(connection, bridge), "head")
             command.upgrade(config(connection), "head")
             revision = _revision(connection)
     finally:
@@ -87,21 +95,33 @@ def current(database_url: str) -> str | None:
 
 def head() -> str:
     """The newest revision there is."""
-    revision = ScriptDirectory(str(FOLDER)).get_current_head()
+    revision = _scripts(VERSIONS).get_current_head()
     assert revision is not None
     return revision
 
 
 def is_known(revision: str) -> bool:
     """Whether this version has the migration that leads to the revision."""
-    known = ScriptDirectory(str(FOLDER)).walk_revisions()
-    return any(script.revision == revision for script in known)
+    return any(revision in _revisions(folder) for folder in (VERSIONS, *BRIDGES))
 
 
-def config(connection: Connection | None = None) -> Config:
-    """Alembic's configuration, without a file. The connection is handed to `migrations/env.py`."""
+def _revisions(folder: Path) -> list[str]:
+    """The revisions of the migrations in a folder, the newest first."""
+    return [script.revision for script in _scripts(folder).walk_revisions()]
+
+
+def _scripts(folder: Path) -> ScriptDirectory:
+    return ScriptDirectory(str(FOLDER), version_locations=[str(folder)])
+
+
+def config(connection: Connection | None = None, folder: Path = VERSIONS) -> Config:
+    """Alembic's configuration, without a file, for the migrations of a folder. The connection is handed to
+    `migrations/env.py`.
+    """
     alembic = Config()
     alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    alembic.set_main_option("version_locations", str(folder).replace("%", "%%"))
+    alembic.set_main_option("path_separator", "newline")  # a path may hold any other
     alembic.attributes["connection"] = connection
     return alembic
 

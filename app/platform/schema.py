@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 REVISION = "0022"
 """Of the newest migration. It stands here, since most processes have no need to import Alembic."""
-FIRST_REVISION = "0020"
+FIRST_REVISION = "0001"
 """Of the oldest tables that are brought to it."""
 WAY_BACK = "run the version that made them, or a later one"
 RETRY_SECONDS = 1.0

@@ -30,7 +30,10 @@ pytestmark = pytest.mark.skipif(
     reason="a minute and more: `make upgrade` (test_expanding_migrations.py is the short form)",
 )
 LAST_OLD_TABLES = "0020_first_tables"
-"""The last migration of the version before, whose code is taken as it was then: to be raised with each release."""
+"""The last migration of the version before, whose code is taken as it was then: to be raised with each release.
+
+Since 0.2.0 a process begins on the tables of its own version alone: once this is 0022 or later, the old
+processes are to be started before the database is migrated."""
 
 CALLERS = 1
 ROUNDS = 1  # of each caller at least, after each step

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import json
+import re
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +18,18 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.util import CommandError
-from sqlalchemy import delete, inspect, select, text
+from pydantic import SecretStr
+from sqlalchemy import delete, inspect, make_url, select, text
 from sqlalchemy.types import TypeEngine
 
 from app.jobs import service as jobs
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.schema import REVISION
+from app.platform.schema import FIRST_REVISION, REVISION
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.tables import Job, JobEvent
+from tests.app.live_service import running
 from tests.app.queue_steps import at_once
 from tests.servers import PostgresServer
 
@@ -144,14 +152,137 @@ def _generic(type_: TypeEngine[Any]) -> str:
     )  # FLOAT(53) is what PostgreSQL calls double precision
 
 
-def test_tables_of_before_the_first_release_are_refused_and_stay(empty_url: str) -> None:
+def test_the_newest_revision_is_named_where_alembic_is_not_imported() -> None:
+    assert migrate.head() == REVISION
+    oldest = min(revision for folder in FOLDERS for revision in revisions(folder))
+    assert oldest == FIRST_REVISION
+
+
+FOLDERS = (migrate.VERSIONS, *migrate.BRIDGES)
+
+
+def revisions(folder: Path) -> set[str]:
+    return {path.name.partition("_")[0] for path in folder.glob("*.py")}
+
+
+def test_no_revision_that_there_ever_was_is_refused() -> None:
+    """A squash without a bridge would leave a gap."""
+    every = {f"{number:04d}" for number in range(1, int(REVISION) + 1)}
+    assert {revision for revision in every if not migrate.is_known(revision)} == set()
+    assert set().union(*map(revisions, FOLDERS)) == every
+    for bridge in migrate.BRIDGES:  # it ends where one of the others begins, or goes on
+        assert max(revisions(bridge)) in revisions(migrate.VERSIONS)
+
+
+def test_tables_of_no_version_that_there_was_are_refused_and_stay(empty_url: str) -> None:
     migrate.upgrade(empty_url)
     db = Database(empty_url)
-    with db.write() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = '0012'"))
-    with pytest.raises(
-        CommandError, match=rf"at revision 0012, .* brings any from 0020 on to {REVISION}"
-    ):
-        migrate.upgrade(empty_url)
-    assert migrate.current(empty_url) == "0012"
+    for revision in ("0000", f"{int(REVISION) + 1:04d}", "ae1027a6acf"):
+        with db.write() as session:
+            session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+        known = f"brings any from {FIRST_REVISION} on to {REVISION}; run the version that made them"
+        with pytest.raises(CommandError, match=rf"at revision {revision}, .* {known}, or a later"):
+            migrate.upgrade(empty_url)
+        assert migrate.current(empty_url) == revision
     db.close()
+
+
+# --- states that the code of before 0020 has made -------------------------------------------------
+
+OLD_STATES = Path(__file__).parents[1] / "stored_state" / "before_0020.tar.xz"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def old_state(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[[str], tuple[Settings, dict[str, Any]]]]:
+    """A state at a revision, as `serve` of then left it, and what it told: the settings to open it, and the words."""
+    with tarfile.open(OLD_STATES) as tar:
+        tar.extractall(tmp_path, filter="data")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    made: list[str] = []
+
+    def open_state(revision: str) -> tuple[Settings, dict[str, Any]]:
+        folder = tmp_path / f"{revision}-{request.param}"
+        url = f"sqlite:///{folder / 'rankwright.db'}"
+        if request.param == "postgres":
+            url = server.create(f"old_{revision}")
+            made.append(f"old_{revision}")
+            dump = server.folder / "old.dump"
+            shutil.copy(folder / "dump", dump)
+            server.load(dump, made[-1])
+        settings = Settings(state_dir=folder, database_url=SecretStr(url))
+        told: dict[str, Any] = json.loads((folder / "told.json").read_text())
+        return settings, told
+
+    yield open_state
+    for name in made:
+        server.drop(name)
+
+
+@pytest.mark.parametrize("revision", ["0001", "0018", "0019"])
+def test_a_state_of_before_0020_is_brought_over(
+    old_state: Callable[[str], tuple[Settings, dict[str, Any]]],
+    revision: str,
+    sqlite_url: str,
+    postgres: PostgresServer,
+    postgres_url: str,
+) -> None:
+    settings, told = old_state(revision)
+    url = settings.sqlalchemy_url
+    assert migrate.current(url) == revision
+    before = counts(url)
+    assert migrate.upgrade(url) == REVISION
+    fresh = sqlite_url if url.startswith("sqlite") else postgres_url
+    assert statements(url, postgres) == statements(fresh, postgres)
+    assert schema(url) == schema(fresh)
+    after = counts(url)
+    assert {table: after[table] for table in before} == before
+    assert before["jobs"] >= 2
+    with running(settings) as service:
+        client = service.client(told["key"])
+        assert client.get(f"/v1/datasets/{told['dataset']}").json()["rows"] == 120
+        assert client.get(f"/v1/models/{told['model']}").json()["name"] == "churn"
+        score = client.get("/v1/models/churn/score", params={"a": "1.5", "b": "2"})
+        if revision == "0001":  # no artifact of then tells what it knows of categories
+            assert (score.status_code, score.json()["code"]) == (422, "invalid_artifact")
+        else:
+            assert score.json() == told["score"]
+        job = {
+            "dataset_id": told["dataset"],
+            "name": "again",
+            "algorithm": {"name": "rankboost", "n_rounds": 2},
+            "controls": False,
+        }
+        address = client.post("/v1/jobs", json=job).headers["Location"]
+        service.work()
+        assert client.get(address).json()["state"] == "succeeded"
+
+
+def counts(url: str) -> dict[str, int]:
+    """The number of rows of each table."""
+    db = Database(url)
+    with db.read() as session:
+        found = {
+            table: int(session.execute(text(f'SELECT count(*) FROM "{table}"')).scalar_one())
+            for table in inspect(db.engine).get_table_names()
+        }
+    db.close()
+    return found
+
+
+def statements(url: str, postgres: PostgresServer) -> set[tuple[str, ...]]:
+    """What makes the tables, in the database's own words; the order of columns is of no matter."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            found = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql]
+    else:
+        lines = postgres.dump_schema(make_url(url).database or "").splitlines()
+        text_ = "\n".join(line for line in lines if not line.startswith(("\\", "--")))
+        found = text_.split(";")
+    return {
+        tuple(
+            sorted(re.sub(r'["\s]+', " ", part).strip() for part in re.split(r",\s|\(\s|\n\)", sql))
+        )
+        for sql in found
+    }
