@@ -22,6 +22,8 @@ SCOPES = {
     "admin": "make and revoke keys, read the audit log",
     "operator": "read figures of the whole service",
 }
+NOTE, NOTE_PATH = "rankwright_note", "/console/keys/made"
+_SHOWN = ("name", "secret", "scopes")
 STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "timed_out")
 
 
@@ -73,14 +75,32 @@ async def create_key(page: PageDep) -> Response:
         if error.status == 403:
             raise
         return await _keys(page, error.body, form)
-    return page.show("key_made.html", made=made)
+    return _show_once(page, made)
+
+
+@router.get("/keys/made")
+async def read_made(page: PageDep) -> Response:
+    """The new key's secret, once: what the note said is gone when the page is loaded again."""
+    made = page.take_note(NOTE)
+    shown = page.show("key_made.html", made=made)
+    shown.delete_cookie(NOTE, path=NOTE_PATH, httponly=True, samesite="strict")
+    return shown
+
+
+def _show_once(page: Page, made: dict[str, Any]) -> Response:
+    """Lead on to the page that shows a new key, so that loading it again makes no other. The secret goes along as a
+    cookie for that page alone, which takes it: nothing of it is kept here, whichever process answers.
+    """
+    response = page.go(NOTE_PATH)
+    page.leave_note(response, NOTE, NOTE_PATH, {name: made[name] for name in _SHOWN})
+    return response
 
 
 @router.post("/keys/{key_id}/rotate")
 async def rotate_key(key_id: str, page: PageDep) -> Response:
     """Make the key's successor; the key itself is good for a day more."""
     made = await page.api.post(at("/v1/keys", key_id, "rotate"), {"grace_seconds": 86_400})
-    return page.show("key_made.html", made=made)
+    return _show_once(page, made)
 
 
 @router.post("/keys/{key_id}/revoke")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from app.console import charts
 from app.console.api import ApiError, at
 from app.console.charts import Estimate
+from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields
@@ -18,15 +20,32 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 CURVE_POINTS = 300
 MOST_LISTED = 200
-"""So many models, datasets or evaluations are offered or drawn on one page."""
+"""So many evaluations of a model are drawn over time."""
 
 
-async def choices(page: Page) -> dict[str, Any]:
-    """The models and datasets that a form offers, the newest first."""
-    models = await page.api.get(at("/v1/models"), limit=MOST_LISTED)
-    datasets = await page.api.get(at("/v1/datasets"), limit=MOST_LISTED)
-    ready = [each for each in datasets["data"] if each["status"] == "ready"]
-    return {"models": models["data"], "datasets": ready}
+async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
+    """What a form offers; nothing to who may not send it."""
+    if not page.can("train"):
+        return {}
+    return {
+        "models": await offer_models(page, models),
+        "datasets": await offer_datasets(page, [dataset_id]),
+    }
+
+
+async def find_gone(page: Page, found: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether model and dataset, of which something was made, have been deleted since."""
+    gone = {}
+    for name, collection in (("model", "/v1/models"), ("dataset", "/v1/datasets")):
+        try:
+            if found[f"{name}_id"]:
+                await page.api.get(at(collection, found[f"{name}_id"]))
+            gone[name] = False
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            gone[name] = True
+    return gone
 
 
 @router.get("/comparisons")
@@ -39,9 +58,9 @@ async def _comparisons(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     found = await page.api.get(at("/v1/comparisons"), limit=50, after=page.asked("after"))
-    offered = await choices(page) if page.can("train") else {}
     asked = page.request.query_params
     chosen = given.getlist("models") if given else asked.getlist("models")
+    offered = await _offered(page, chosen, (given or asked).get("dataset_id", ""))
     return page.show(
         "comparisons.html",
         200 if error is None else error["status"],
@@ -166,23 +185,41 @@ async def _evaluations(
     found = await page.api.get(
         at("/v1/evaluations"), limit=limit, after=page.asked("after"), model_id=model_id
     )
-    offered = await choices(page) if page.can("train") else {}
-    drawn = None
-    if model_id and (estimates := _areas(found["data"])):
-        metrics = await page.api.get(at("/v1/models", model_id, "metrics"))
-        own = metrics.get("auc") or {}
-        drawn = charts.over_time(estimates, "Area over time", reference=own.get("value"))
+    chosen = given or page.request.query_params
+    offered = await _offered(
+        page, [chosen.get("model") or model_id or ""], chosen.get("dataset_id", "")
+    )
+    drawn, reference, gone = None, None, False
+    if model_id:
+        gone = (await find_gone(page, {"model_id": model_id, "dataset_id": None}))["model"]
+        reference = None if gone else await _own_area(page, model_id)
+        if estimates := _areas(found["data"]):
+            drawn = charts.over_time(estimates, "Area over time", reference=reference)
     return page.show(
         "evaluations.html",
         200 if error is None else error["status"],
         found=found,
         error=error,
-        given=given or page.request.query_params,
+        given=chosen,
         model_id=model_id,
+        gone=gone,
+        reference=reference is not None,
         chart=drawn,
         area=area,
         **offered,
     )
+
+
+async def _own_area(page: Page, model_id: str) -> float | None:
+    """The model's area at validation, if it has one."""
+    try:
+        metrics = await page.api.get(at("/v1/models", model_id, "metrics"))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None
+    own: float | None = (metrics.get("auc") or {}).get("value")
+    return own
 
 
 def area(evaluation: dict[str, Any]) -> dict[str, Any] | None:
@@ -230,7 +267,13 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         )
         points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
         drawn = charts.curves([(found["dataset_name"], points)], "ROC curve on this dataset")
-    return page.show("evaluation.html", found=found, figures=_figures(found), curve=drawn)
+    return page.show(
+        "evaluation.html",
+        found=found,
+        figures=_figures(found),
+        curve=drawn,
+        gone=await find_gone(page, found),
+    )
 
 
 def _figures(evaluation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

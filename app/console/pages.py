@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from app.console import (
     admin,
+    choices,
     datasets,
     evaluation,
     jobs,
@@ -27,6 +28,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     evaluation.router,
     scoring.router,
     admin.router,
+    choices.router,
     datasets.router,
     uploads.router,
     train.router,

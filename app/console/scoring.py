@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console.api import ApiError, at
+from app.console.choices import offer_datasets, offer_models
 from app.console.datasets import CHOICES
-from app.console.evaluation import choices
+from app.console.evaluation import find_gone
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import send_form
 from app.http.dependencies import context_of
@@ -37,7 +38,13 @@ async def _list(
 ) -> Response:
     found = await page.api.get(at("/v1/batch-scores"), limit=50, after=page.asked("after"))
     described = page.request.app.openapi()["paths"]["/v1/batch-scores"]["post"]["parameters"]
-    offered = await choices(page) if page.can("read") else {"models": [], "datasets": []}
+    offered = {}
+    if page.can("read"):
+        chosen = given or page.request.query_params
+        offered = {
+            "models": await offer_models(page, [str(chosen.get("model", ""))]),
+            "datasets": await offer_datasets(page, [str(chosen.get("dataset_id", ""))]),
+        }
     return page.show(
         "batch_scores.html",
         200 if error is None else error["status"],
@@ -89,7 +96,8 @@ async def score_rows(page: PageDep) -> Response:
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     """State, columns and downloads."""
     found = await page.api.get(at("/v1/batch-scores", batch_id))
-    return page.show("batch_score.html", found=found)
+    gone = await find_gone(page, found) if page.can("read") else {}
+    return page.show("batch_score.html", found=found, gone=gone)
 
 
 @router.get("/{batch_id}/result.{kind}")

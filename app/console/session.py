@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import hmac
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -34,6 +36,7 @@ COOKIE = "rankwright_session"
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 MAX_FORM_BYTES, MAX_SIGN_IN_BYTES = 1 << 20, 1 << 15
 _SAFE = ("GET", "HEAD")
+Json = dict[str, Any]
 _ADDRESS = re.compile(rf"{HOME}(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[!-\[\]-~]*)?")
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@]+)(?=[/?#]|$)")
 _PORTS = {"http": ":80", "https": ":443"}
@@ -96,7 +99,7 @@ class Page:
     def check_token(self, given: str) -> None:
         """Raise Forbidden unless this is the session's token."""
         if not sessions.is_csrf_token(self.token, given):
-            raise _other_page()
+            raise _other_page(code="session_changed", headers={"X-Session-Changed": "yes"})
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page made of a template. A fragment is shown the same way."""
@@ -118,6 +121,30 @@ class Page:
     def go(self, path: str, **query: str) -> Response:
         """Send the browser to another page, after a change."""
         return RedirectResponse(path + ("?" + urlencode(query) if query else ""), 303)
+
+    def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
+        """Have the browser bring a note to one page of this session, within a minute."""
+        text = base64.urlsafe_b64encode(json.dumps(note).encode()).decode()
+        response.set_cookie(
+            name,
+            f"{self._signature(text)}.{text}",
+            max_age=60,
+            path=path,
+            secure=self.request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+
+    def take_note(self, name: str) -> Json | None:
+        """Return the note that a page of this session left; None where there is none, or it is another's."""
+        signature, _, text = self.request.cookies.get(name, "").partition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
+            return None
+        note: Json = json.loads(base64.urlsafe_b64decode(text))
+        return note
+
+    def _signature(self, text: str) -> str:
+        return hmac.new(self.token.encode(), f"note {text}".encode(), hashlib.sha256).hexdigest()
 
 
 def answer(template: str, status: int = 200, **values: Any) -> Response:
@@ -174,7 +201,7 @@ class ConsoleRoute(APIRoute):
                     return _ask_to_sign_in(request)
                 response = page.show("error.html", error.status, error=error.body)
             except ServiceError as error:
-                shown = {"title": error.title, "detail": error.detail}
+                shown = {"title": error.title, "detail": error.detail, "code": error.code}
                 response = page.show("error.html", error.status, error=shown)
                 response.headers.update(error.headers)
             except HTTPException as error:  # a body that is too large or too slow
@@ -236,9 +263,9 @@ def check_site(request: Request) -> None:
         )
 
 
-def _other_page() -> Forbidden:
+def _other_page(**given: Any) -> Forbidden:
     return Forbidden(
-        "this change was not sent by a page of your session: reload the page and try again"
+        "this change was not sent by a page of your session: reload the page and try again", **given
     )
 
 

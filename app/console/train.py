@@ -9,12 +9,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.console.api import ApiError, at
+from app.console.choices import offer_datasets
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
 
 router = APIRouter(prefix="/console/train", include_in_schema=False, route_class=ConsoleRoute)
-
-MOST_DATASETS = 200
 
 
 @router.get("")
@@ -104,20 +103,18 @@ async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> 
 async def _show(
     page: Page, given: Mapping[str, str], *, check: bool = False, error: ApiError | None = None
 ) -> Response:
-    found = await page.api.get(at("/v1/datasets"), limit=MOST_DATASETS)
-    ready = [each for each in found["data"] if each["status"] == "ready"]
-    if "dataset_id" not in given and ready:
-        given = {**given, "dataset_id": ready[0]["id"]}
+    chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
+    offered = await offer_datasets(page, chosen)
+    if "dataset_id" not in given and offered.choices and not offered.sought:
+        given = {**given, "dataset_id": offered.choices[0].value}
     form, dataset = await _form(page, given)
-    if dataset is not None and dataset["id"] not in [each["id"] for each in ready]:
-        ready.append(dataset)
     checked = await _checked(page, form, error) if check or error is not None else {"form": form}
     return page.show(
         "train.html",
         200 if error is None else error.status,
         whole=True,
         checked=bool(check or error),
-        datasets=ready,
+        datasets=offered,
         dataset=dataset,
         algorithms=form.algorithms,
         choices=CHOICES,

@@ -30,7 +30,7 @@ from app.datasets.uploads import (
     shown,
     take_in,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, SearchQuery
 from app.http.forms import FORM
 from app.http.schemas import PageOf
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
@@ -141,6 +141,7 @@ def list_datasets(
     name: Annotated[
         str | None, Query(min_length=1, max_length=255, description="Only those of this name.")
     ] = None,
+    search: SearchQuery = None,
     latest: Annotated[
         bool, Query(description="Of each series only the newest version that is ready.")
     ] = False,
@@ -150,9 +151,9 @@ def list_datasets(
         datasets.list_page,
         caller.owner,
         name=name,
+        search=search,
         latest=latest,
-        limit=paging.limit,
-        after=paging.after,
+        **vars(paging),
     )
     return PageOf[Dataset].model_validate(page)
 

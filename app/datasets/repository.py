@@ -80,18 +80,21 @@ def list_page(
     owner: str,
     *,
     name: str | None = None,
+    search: str | None = None,
     series_id: str | None = None,
     latest: bool = False,
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """The owner's datasets with their pairs, newest first: of one name or series if one is given, and where `latest`
-    is asked of each series the newest version that is ready.
+    """The owner's datasets with their pairs, newest first: of one name or series if one is given, or with names that
+    hold a text, and where `latest` is asked of each series the newest version that is ready.
     """
     statement = select(Dataset).where(Dataset.owner == owner)
     statement = statement.options(selectinload(Dataset.pairs))
     if name is not None:
         statement = statement.where(Dataset.name == name)
+    if search is not None:
+        statement = statement.where(Dataset.name.icontains(search, autoescape=True))
     if series_id is not None:
         statement = statement.where(_in_series(series_id))
     if latest:

@@ -94,17 +94,20 @@ def list_page(
     owner: str,
     *,
     name: str | None = None,
+    search: str | None = None,
     latest: bool = False,
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """The owner's datasets, newest first, of one name if one is given; `latest` leaves out all but the newest ready
-    version of each series.
+    """The owner's datasets, newest first, of one name if one is given, or with names that hold a text; `latest` leaves
+    out all but the newest ready version of each series.
     """
     if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
         detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
         raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
-    return rows.list_page(session, owner, name=name, latest=latest, limit=limit, after=after)
+    return rows.list_page(
+        session, owner, name=name, search=search, latest=latest, limit=limit, after=after
+    )
 
 
 def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:

@@ -144,6 +144,16 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
     refuse_all(errors, "unknown_parameter")
 
 
+SearchQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=255,
+        description="Only those whose name holds this text, in capitals or not.",
+        examples=["churn"],
+    ),
+]
+
 ContextDep = Annotated[Context, Depends(context_of)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 PagingDep = Annotated[Paging, Depends(_paging)]

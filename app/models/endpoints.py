@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, SearchQuery
 from app.http.responses import StoredFile, etag_matches
 from app.http.schemas import PageOf
 from app.models import margins
@@ -68,10 +68,11 @@ def list_models(
     caller: CallerDep,
     paging: PagingDep,
     name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
+    search: SearchQuery = None,
 ) -> PageOf[ListedModel]:
     """The owner's models, newest first."""
     page = context.db.reading(
-        models.list_page, caller.owner, name=name, limit=paging.limit, after=paging.after
+        models.list_page, caller.owner, name=name, search=search, **vars(paging)
     )
     return PageOf[ListedModel](
         data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next

@@ -79,12 +79,20 @@ def find_by_alias(session: Session, owner: str, name: str, alias: str) -> Model 
 
 
 def list_page(
-    session: Session, owner: str, *, name: str | None, limit: int, after: str | None
+    session: Session,
+    owner: str,
+    *,
+    name: str | None,
+    search: str | None = None,
+    limit: int,
+    after: str | None,
 ) -> Page[Model]:
-    """The owner's models, newest first, of one name if one is given."""
+    """The owner's models, newest first, of one name if one is given, or with names that hold a text."""
     statement = select(Model).where(Model.owner == owner)
     if name is not None:
         statement = statement.where(Model.name == name)
+    if search is not None:
+        statement = statement.where(Model.name.icontains(search, autoescape=True))
     return fetch_page(session, statement, Model.created_at, Model.id, limit=limit, after=after)
 
 

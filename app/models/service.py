@@ -90,12 +90,18 @@ class Listed:
 
 
 def list_page(
-    session: Session, owner: str, *, name: str | None, limit: int, after: str | None
+    session: Session,
+    owner: str,
+    *,
+    name: str | None,
+    search: str | None = None,
+    limit: int,
+    after: str | None,
 ) -> Page[Listed]:
-    """The owner's models, newest first."""
+    """The owner's models, newest first, of one name if one is given, or with names that hold a text."""
     if name is not None and not re.fullmatch(_NAME, name):
         raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
-    page = rows.list_page(session, owner, name=name, limit=limit, after=after)
+    page = rows.list_page(session, owner, name=name, search=search, limit=limit, after=after)
     ids = [model.id for model in page.data]
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
     for model_id, alias in rows.aliases_of(session, owner, ids):

@@ -10,6 +10,7 @@ const wait = (text = "Working …") => {
 };
 const rest = () => { clearTimeout(waiting); busy.textContent = ""; };
 document.addEventListener("submit", (event) => {
+  if (event.target.id === "find") { event.preventDefault(); return; }  // what is found comes as it is typed
   const asked = event.target.dataset.confirm;
   if (asked && !window.confirm(asked)) { event.preventDefault(); return; }
   if (event.defaultPrevented) return;  // another script sends it
@@ -91,4 +92,91 @@ function follow(part) {
   };
   document.addEventListener("htmx:afterSettle", stop);
   document.addEventListener("visibilitychange", hide);
+}
+
+// What was typed outlives the session: it is kept in this tab while a form is sent, and stands there again after a new
+// sign-in by the same owner. No file, no secret and no token is kept.
+const KEPT = "rankwright:typed", BACK = "rankwright:back";
+const owner = document.querySelector(".who span")?.textContent;
+const typed_in = (form) => [...form.elements].filter((field) => field.name && !field.readOnly && !["hidden", "password", "file", "submit", "button"].includes(field.type));
+const key_of = (form) => form.id || form.getAttribute("action") || "";
+
+function keep() {
+  if (!owner) return;
+  const forms = {};
+  for (const form of document.forms) {
+    if (form.matches(".who, #find")) continue;
+    forms[key_of(form)] = typed_in(form).map((field) => [field.name, ["checkbox", "radio"].includes(field.type) ? field.checked && field.value : field.multiple ? [...field.selectedOptions].map((option) => option.value) : field.value]);
+  }
+  try { sessionStorage.setItem(KEPT, JSON.stringify({ owner, page: location.pathname + location.search, forms })); } catch { /* there is no room: nothing is kept */ }
+}
+document.addEventListener("submit", (event) => {
+  if (event.target.matches(".who")) sessionStorage.removeItem(KEPT);  // who signs out is done
+  else if (event.target.id !== "find") keep();
+}, true);
+document.addEventListener("htmx:beforeRequest", keep);
+// Another sign-in in this browser: the page's own token is of the session before.
+window.come_back = () => { keep(); sessionStorage.setItem(BACK, "yes"); location.reload(); };  // uploads ask for it, too
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!event.detail.xhr.getResponseHeader("x-session-changed")) return;
+  event.detail.shouldSwap = false;
+  window.come_back();
+});
+
+const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+if (kept && !owner) {  // the sign-in page, which leads back to the form
+  const next = document.querySelector('form[action$="/sign-in"] [name="next"]');
+  if (next) { next.value = kept.page; sessionStorage.setItem(BACK, "yes"); }
+} else if (kept && document.querySelector("[data-session-changed]")) {  // a plain form was sent with the token of another session
+  sessionStorage.setItem(BACK, "yes");
+  const back = document.querySelector("[data-session-changed]");
+  back.href = kept.page;
+  back.hidden = false;
+} else if (kept) {
+  const wanted = sessionStorage.getItem(BACK) && kept.owner === owner && kept.page === location.pathname + location.search;
+  sessionStorage.removeItem(KEPT);
+  sessionStorage.removeItem(BACK);
+  // Once htmx listens to what changes.
+  if (wanted) document.addEventListener("DOMContentLoaded", () => setTimeout(() => restore(kept.forms)));
+}
+
+function restore(forms) {
+  let files = false, told = false;
+  // Some fields come only once others are filled in, and some parts of a page come later.
+  const fill = () => {
+    for (const form of document.forms) {
+      const values = forms[key_of(form)];
+      if (!values?.length) continue;
+      files ||= form.querySelector("input[type=file]") !== null;
+      const fields = typed_in(form), waiting = [];
+      let follows = null;
+      for (const [name, value] of values) {
+        const at = fields.findIndex((field) => field.name === name && (field.type !== "radio" || field.value === value || value === false));
+        if (at < 0) { if (value && value.length) waiting.push([name, value]); continue; }
+        const [field] = fields.splice(at, 1);
+        if (["checkbox", "radio"].includes(field.type)) { if (value !== false || field.type === "checkbox") field.checked = value !== false; continue; }
+        const wanted = Array.isArray(value) ? value : [value];
+        if (field.tagName === "SELECT") {
+          for (const each of wanted) if (![...field.options].some((option) => option.value === each)) field.add(new Option(each, each));
+          for (const option of field.options) option.selected = wanted.includes(option.value);
+          if (field.hasAttribute("hx-post")) follows = field;
+        } else field.value = value;
+        if (value && value !== field.defaultValue) { const fold = field.closest("details"); if (fold) fold.open = true; }
+      }
+      forms[key_of(form)] = waiting;
+      if (follows && waiting.length) follows.dispatchEvent(new Event("change", { bubbles: true }));
+      if (!told) {
+        told = true;
+        const words = document.createElement("p");
+        words.className = "done";
+        words.setAttribute("role", "status");
+        words.textContent = "You are signed in again, and what you had typed is back: nothing was sent." + (files ? " Choose the file once more: browsers do not keep it." : "");
+        const title = document.querySelector("h1");
+        (title?.closest(".head") ?? title)?.after(words);
+        words.scrollIntoView({ block: "nearest" });
+      }
+    }
+  };
+  fill();
+  document.addEventListener("htmx:afterSettle", fill);
 }

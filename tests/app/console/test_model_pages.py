@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from tests.app.live_service import OWNER, STRANGER, Service
 
@@ -208,7 +209,7 @@ def test_a_row_is_scored_and_the_parts_come_by_themselves(
     # The answer is where the eye is, in a low window, too: below the button, and whoever listens is told.
     page.set_viewport_size({"width": 390, "height": 420})
     page.get_by_role("button", name="Score", exact=True).click()
-    page.wait_for_function("document.activeElement.id === 'answer'")
+    expect(page.locator("#answer")).to_be_focused()
     box = page.locator("#answer .done").bounding_box()
     assert 0 <= box["y"] <= box["y"] + box["height"] <= 420
     page.set_viewport_size({"width": 390, "height": 900})

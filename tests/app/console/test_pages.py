@@ -8,9 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import update
+from playwright.sync_api import expect
+from sqlalchemy import insert, update
 
-from app.platform.tables import ApiKey
+from app.jobs import handlers as execution
+from app.jobs import queue
+from app.platform.ids import new_id
+from app.platform.tables import ApiKey, BrowserSession, Dataset, Model
+from core.errors import CoreError
 from tests.app.live_service import Service, table
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
@@ -113,6 +118,195 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     assert (bad.status_code, "nothing" in bad.text) == (404, True)
 
 
+def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
+    browser, service = world.browser(), world.service
+    model_id = service.train(world.client, world.dataset_id, name="gone")["model_id"]
+    other = service.upload(world.client, name="later")
+    made = browser.send("/console/evaluations", model=model_id, dataset_id=other)
+    service.work()
+    failed = browser.send("/console/evaluations", model=model_id, dataset_id=other)
+    problem, _ = execution.problem_of(CoreError("the rows have\nfled"))
+    claim = service.context.db.writing(queue.claim, service.settings, "worker")
+    service.context.db.writing(queue.fail, claim, problem)
+    for path in (f"/v1/models/{model_id}", f"/v1/datasets/{other}"):
+        assert world.client.delete(path).status_code == 204
+
+    listed = browser.read(f"/console/evaluations?model_id={model_id}")
+    assert "Only those of gone:1, which was deleted" in listed
+    assert "Area over time" in listed
+    assert "The dashed line" not in listed
+    for page in (listed, browser.read("/console/evaluations")):
+        assert "the rows have" in page
+        assert page.count("gone:1</a>") == 2
+    shown = browser.read(failed.headers["location"])
+    assert "the rows have" in shown
+    page = browser.read(made.headers["location"])
+    for text in (shown, page):
+        assert "the model (deleted)" in text
+        assert "the dataset (deleted)" in text
+        assert f'href="/console/models/{model_id}"' not in text
+    assert "ROC curve on this dataset" in page
+
+
+def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]) -> None:
+    service, owner = world.service, "hoarder"
+    secret = service.key(owner)
+    api = service.client(secret)
+    dataset_id = service.upload(api, name="first table")
+    model_id = service.train(api, dataset_id, name="oldest")["model_id"]
+    assert (
+        api.put(
+            "/v1/models/oldest/aliases/live",
+            json={"model_id": model_id},
+            headers={"If-None-Match": "*"},
+        ).status_code
+        < 300
+    )
+
+    def copies(first: Any, name: str) -> list[dict[str, Any]]:
+        columns = [each.key for each in type(first).__mapper__.column_attrs]
+        row = {column: getattr(first, column) for column in columns}
+        row |= {"name": name, "created_at": first.created_at + 1}
+        return [{**row, "version": 1 + n} for n in range(210)]
+
+    with service.context.db.write() as session:
+        models = copies(session.get_one(Model, model_id), "later")
+        for each in models:
+            each |= {"id": new_id("mdl"), "job_id": new_id("job")}
+        datasets = copies(session.get_one(Dataset, dataset_id), "other table")
+        for each in datasets:
+            each |= {"id": new_id("ds"), "job_id": None}
+        session.execute(insert(Model), models)
+        session.execute(insert(Dataset), datasets)
+    found = api.get("/v1/models", params={"search": "OLD"}).json()["data"]
+    assert [each["id"] for each in found] == [model_id]
+    assert api.get("/v1/datasets", params={"search": "%"}).json()["data"] == []
+    assert api.get("/v1/datasets", params={"search": ""}).status_code == 422
+
+    plain = Browser(service, secret)
+    for page in ("/console/evaluations", "/console/batch-scores", "/console/comparisons"):
+        text = plain.read(page)
+        assert model_id not in text
+        assert text.count("<option") < 200
+        text = plain.read(f"{page}?find_models=oldest&find_datasets=first")
+        assert f'value="{model_id}"' in text
+        assert 'value="oldest@live"' in text
+        assert f'value="{dataset_id}"' in text
+    # What was chosen is there though it is not among the newest.
+    for chosen in (model_id, "oldest@live", "oldest:1"):
+        assert f'value="{chosen}" selected' in plain.read(f"/console/comparisons?models={chosen}")
+    assert f'value="{dataset_id}" selected' in plain.read(f"/console/train?dataset_id={dataset_id}")
+    for sought, words in (
+        ("later:7", "later:7 "),
+        ("later:210", "later:210 "),
+        ("oldest@l", "oldest@live"),
+        ("nothing", "Nothing has this"),
+    ):
+        assert words in plain.read(f"/console/pick/models?find_models={sought}")
+    assert plain.client.get("/console/pick/jobs").status_code == 404
+
+    window = visit(service, width=390)
+    page = window.sign_in(secret)
+    window.open("/console/evaluations")
+    page.get_by_label("Find models by name").fill("oldest@")
+    page.get_by_label("Model", exact=True).get_by_text("oldest@live, now version 1").wait_for(
+        state="attached"
+    )
+    page.get_by_label("Model", exact=True).select_option("oldest@live")
+    page.get_by_label("Find datasets by name").press_sequentially("first")
+    page.get_by_label("Dataset", exact=True).get_by_text("first table:1").wait_for(state="attached")
+    page.get_by_label("Dataset", exact=True).select_option(dataset_id)
+    window.check()
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_role("heading", name="oldest:1 on first table").wait_for()
+    service.work()
+
+
+def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., Any]) -> None:
+    service, secret = world.service, world.service.key()
+
+    def end_sessions() -> None:
+        with service.context.db.write() as session:
+            session.execute(update(BrowserSession).values(expires_at=1.0))
+
+    def sign_in_again() -> None:
+        page.get_by_label("API key").fill(secret)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_text("what you had typed is back").wait_for()
+
+    window = visit(service)
+    window.expect("status of 40[13]|htmx:")  # what is under way when the page goes
+    page = window.sign_in(secret)
+    # A form that a script follows; what is typed asks the service, which has forgotten the session.
+    window.open(f"/console/train?dataset_id={world.dataset_id}")
+    page.get_by_label("Algorithm").select_option("treerank")
+    page.locator("#train strong", has_text="treerank").wait_for()
+    page.get_by_label("Judge by").select_option("cross_validation")
+    page.get_by_label("folds", exact=True).wait_for()
+    page.get_by_text("Parameters: ").click()
+    page.get_by_label("max_depth").fill("7")
+    end_sessions()
+    page.get_by_label("Name of the model").fill("kept-through-it")
+    page.get_by_label("API key").wait_for()
+    sign_in_again()
+    expect(page.get_by_label("max_depth")).to_have_value("7")
+    assert page.url.endswith(f"/console/train?dataset_id={world.dataset_id}")
+    assert page.get_by_label("Name of the model").input_value() == "kept-through-it"
+    assert page.get_by_label("Algorithm").input_value() == "treerank"
+    assert page.get_by_label("Judge by").input_value() == "cross_validation"
+    page.get_by_text("Sound.").wait_for()
+
+    # A plain form.
+    window.open("/console/keys")
+    page.get_by_label("Name").fill("of the night")
+    page.locator("input[value=score]").check()
+    end_sessions()
+    page.get_by_role("button", name=re.compile("Make")).click()
+    sign_in_again()
+    assert page.get_by_label("Name").input_value() == "of the night"
+    assert page.locator("input[value=score]").is_checked()
+    assert "of the night" not in str(world.client.get("/v1/keys").json())
+    # Another sign-in in this browser: the page has the token of the session before.
+    token = Browser(service, secret).client.cookies["rankwright_session"]
+    page.context.add_cookies(
+        [{"name": "rankwright_session", "value": token, "domain": "127.0.0.1", "path": "/console"}]
+    )
+    page.get_by_label("Name").fill("of the day")
+    page.get_by_role("button", name=re.compile("Make")).click()
+    page.get_by_role("link", name="Back to the form").click()
+    page.get_by_text("what you had typed is back").wait_for()
+    assert page.get_by_label("Name").input_value() == "of the day"
+    page.reload()
+    assert page.get_by_label("Name").input_value() == ""
+    # A file cannot be kept, and that is said. Nothing of a key or a token is.
+    window.open("/console/datasets/new")
+    page.get_by_label("Name", exact=True).fill("with a file")
+    page.set_input_files(
+        "#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": table().encode()}
+    )
+    end_sessions()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_label("API key").wait_for()
+    kept = page.evaluate("JSON.stringify(sessionStorage)")
+    assert "with a file" in kept
+    for hidden in ("csrf", secret, token):
+        assert hidden not in kept
+    sign_in_again()
+    page.get_by_text("Choose the file once more").wait_for()
+    assert page.get_by_label("Name", exact=True).input_value() == "with a file"
+    assert "rankwright" not in page.evaluate("JSON.stringify(sessionStorage)")
+    # Who signs in as somebody else finds nothing of it.
+    end_sessions()
+    page.get_by_label("Name", exact=True).fill("private")
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": b"a,b\n"})
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_label("API key").fill(service.key("another"))
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("heading", name="Upload a table").wait_for()
+    assert page.get_by_label("Name", exact=True).input_value() == ""
+    assert "rankwright" not in page.evaluate("JSON.stringify(sessionStorage)")
+
+
 def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
     browser = world.browser()
     sent = browser.send(
@@ -134,17 +328,32 @@ def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
 
 
 def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
-    browser = world.browser()
-    page = browser.send("/console/keys", name=HOSTILE, scopes=["read"], days="1")
-    secret = re.search(r'value="(rw_[^"]+)"', page.text)
+    browser, other = world.browser(), world.browser()
+    sent = browser.send("/console/keys", name=HOSTILE, scopes=["read"], days="1")
+    assert (sent.status_code, sent.headers["location"]) == (303, "/console/keys/made")
+    for part in ("HttpOnly", "SameSite=strict", "Path=/console/keys/made", "Max-Age=60"):
+        assert part in sent.headers["set-cookie"]
+    note = browser.client.cookies["rankwright_note"]
+    page = browser.read("/console/keys/made")
+    secret = re.search(r'value="(rw_[^"]+)"', page)
     assert secret is not None
+    # Loaded again it makes no other key, and shows none; nor does it in another session, or with what somebody made up.
+    n_keys = len(world.client.get("/v1/keys").json()["data"])
+    assert "shown once" in browser.read("/console/keys/made")
+    session = other.client.cookies["rankwright_session"]
+    for made_up in (note, f"{'0' * 64}.e30=", ".", "é"):
+        cookies = f"rankwright_session={session}; rankwright_note={made_up}"
+        answer = other.client.get("/console/keys/made", headers={b"Cookie": cookies.encode()})
+        assert (answer.status_code, "rw_" in answer.text) == (200, False)
+    assert len(world.client.get("/v1/keys").json()["data"]) == n_keys
     assert world.service.client(secret[1]).get("/v1/jobs").status_code == 200
     listed = browser.read("/console/keys")
     assert secret[1] not in listed
     assert "<script>alert" not in listed
     assert "{{7*7}}" in listed
     key_id = world.client.get("/v1/keys").json()["data"][0]["id"]
-    assert "rw_" in browser.send(f"/console/keys/{key_id}/rotate").text
+    assert browser.send(f"/console/keys/{key_id}/rotate").status_code == 303
+    assert "rw_" in browser.read("/console/keys/made")
     assert browser.send(f"/console/keys/{key_id}/revoke").status_code == 303
     assert world.service.client(secret[1]).get("/v1/jobs").status_code == 401
     for fields in (
