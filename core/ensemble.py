@@ -21,7 +21,7 @@ from core.boosting import LogitBoost, RankBoost
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
 from core.parameters import check_values
-from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
+from core.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
 from core.state import Array, Arrays, State, put_under, take_from
 from core.table import CodedTable
@@ -248,7 +248,12 @@ class RankAverage(Ranker):
                 raise InvalidParameter(f"weights must be from 1e-9 to 1e9, got {weight!r} at {k}")
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         templates = self._templates()
         rows: Any = X
@@ -272,7 +277,9 @@ class RankAverage(Ranker):
                         fitted = whole if step >= of else cut_short
                         raise
 
-                member = clone(templates[k]).fit(rows, positive, weight, callback=watched)
+                member = clone(templates[k]).fit(
+                    rows, positive, weight, groups=group, callback=watched
+                )
                 fitted[k] = member
 
             return run

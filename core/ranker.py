@@ -24,10 +24,12 @@ from .table import (
     keep_present,
     to_matrix,
 )
-from .target import LABEL_TYPES, check_labels, check_weights
+from .target import LABEL_TYPES, check_labels, check_weights, number_units
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = state.Floats
+Groups = npt.NDArray[np.uint64]
+"""Of each row: rows with equal values belong together."""
 
 MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
 
@@ -85,6 +87,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         callback: Callback | None = None,
     ) -> Self:
         """Learn to rank the rows of the positive class above the others.
@@ -92,7 +95,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         What draws rows (forests, subsamples, `SampledMartiRank`, rows held out) draws a row of weight k whole, or
         leaves it out whole: there k rows are another draw.
 
-        InvalidParameter: a parameter breaks its rule. InvalidData: X, y or sample_weight break one of the rules above.
+        What holds rows out to choose by (early stopping, pruning, C of an SVM, a guess of the noise) never parts the
+        rows of a group, nor, without groups, equal rows. Early stopping and pruning do part those where there are
+        fewer than 30 distinct rows.
+
+        InvalidParameter: a parameter breaks its rule. InvalidData: X, y, sample_weight or groups break one of the rules
+        above.
 
         Parameters
         ----------
@@ -104,12 +112,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             Two distinct values; the greater one is positive.
         sample_weight : array-like of shape (n_samples,), optional
             0 or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
+        groups : array-like of shape (n_samples,), optional
+            Numbers, booleans or text: rows with the same value belong together. It matters to what holds rows out
+            alone.
         callback : callable (step, of, info) -> None, optional
             Called after each step, counted from 1, with figures such as the loss; boosting finds its own when
             they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller;
             `StopFit` stops it and keeps what there is.
         """
-        self._fit(*self._take_rows(X, y, sample_weight), callback or ignore)
+        self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -238,7 +249,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         """Fit on checked input: weights above 0, both classes present."""
 
@@ -265,8 +281,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Check rules across the fields that were read, and make what follows from them."""
 
     def _take_rows(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Floats, npt.NDArray[np.bool_], Floats]:
+        self, X: Any, y: Any, sample_weight: Any, groups: Any = None
+    ) -> tuple[Floats, npt.NDArray[np.bool_], Floats, Groups | None]:
         """Check what `fit` is given, remember columns and classes, leave out rows of weight 0."""
         check_values(type(self), self.get_params(deep=False))
         self._check_parameters()
@@ -277,11 +293,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         matrix = self._matrix(X, reset=True)
         self.classes_, positive = self._check_target(y, matrix.shape[0])
         weight = check_weights(sample_weight, positive, self.classes_)
+        group = check_groups(groups, matrix.shape[0])
         if not (weight > 0).all():
             present = weight > 0
             matrix, positive, weight = matrix[present], positive[present], weight[present]
+            group = None if group is None else group[present]
         matrix, self.categories_ = keep_present(matrix, self.categories_)
-        return matrix, positive, weight
+        return matrix, positive, weight, group
 
     def _check_target(
         self, y: Any, n_samples: int
@@ -437,6 +455,11 @@ class FollowingFit(Ranker):
         ranker = copy(self)
         ranker._path = []
         self._path.append(ranker)
+
+
+def check_groups(groups: Any, n_samples: int) -> Groups | None:
+    """Number the groups of rows, or items; InvalidData for what names none."""
+    return None if groups is None else number_units("groups", groups, n_samples).astype(np.uint64)
 
 
 def ignore(step: int, of: int, info: Mapping[str, float]) -> None:

@@ -1,7 +1,7 @@
 """Every split of rows: parts held out, folds, and what is drawn by the rows' values or by their places.
 
-By value: equal rows, or rows of a group, stay together, whatever the order of rows and columns (`hold_out`,
-`split_rows`). By place: each class is shuffled and dealt out (`draw_part`, `draw_folds`).
+Rows of a group, or without groups equal rows, are never parted. By value, whatever the order of rows and columns:
+`hold_out`, `split_rows`. By place, what belongs together shuffled and dealt out: `draw_part`, `draw_folds`.
 """
 
 from typing import Any
@@ -16,11 +16,23 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
 
+MIN_DISTINCT_ROWS = 30
+"""With fewer distinct rows, equal ones are no copies but of the same kind: held out together, they would take all that
+is known of their kind with them. They are parted."""
+
+MAX_DRAWS = 10
+"""Of a part, where units of several rows leave it, or the rest, without a class."""
+
 
 def hold_out(
-    X: Any, positive: npt.NDArray[np.bool_], weight: Floats, fraction: float, seed: int
+    X: Any,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    fraction: float,
+    seed: int,
+    group: _Words | None = None,
 ) -> npt.NDArray[np.bool_] | None:
-    """Hold out a share of each class's weight, equal rows together, of whichever class they are.
+    """Hold out a share of each class's weight, equal rows together, of whichever class they are; or rows of a group.
 
     A row's place in the draw follows from its values, with rows and columns in any order, and the
     seed; in a sparse matrix from its stored values and their columns.
@@ -36,8 +48,10 @@ def hold_out(
         Above 0.
     fraction : float
         Of each class's weight as much is held out, or a little less; at least one distinct row.
+    group : ndarray of shape (n_rows,), uint64, optional
+        Rows with equal values are never parted, in place of equal rows.
     """
-    drawn = scramble_keys(row_keys(X, positive, weight), seed)
+    drawn = scramble_keys(row_keys(X, positive, weight) if group is None else group, seed)
     held = np.zeros(len(drawn), dtype=np.bool_)
     classes = np.flatnonzero(positive), np.flatnonzero(~positive)
     for rows in classes:
@@ -88,7 +102,8 @@ def split_rows(
     fraction : float in (0, 1), default=0.25
         Share of the rows that is held out where n_splits is 1.
     group : ndarray of shape (n_rows,), uint64, optional
-        Rows with equal values are never parted. Without groups, equal rows are not.
+        Rows with equal values are never parted. Without groups equal rows are not, unless there are fewer than
+        `MIN_DISTINCT_ROWS` distinct ones.
 
     Notes
     -----
@@ -100,7 +115,11 @@ def split_rows(
         raise InvalidParameter(f"n_splits must be at least 1, got {n_splits}")
     if not 0.0 < fraction < 1.0:
         raise InvalidParameter(f"fraction must be between 0 and 1, got {fraction}")
-    keys = scramble_keys(row_keys(X, positive, weight) if group is None else group, seed)
+    keys = group
+    if keys is None:
+        keys = row_keys(X, positive, weight)
+        keys = part_kinds(keys, positive, weight) if has_few_kinds(keys) else keys
+    keys = scramble_keys(keys, seed)
     units, unit = np.unique(keys, return_inverse=True)  # ascending keys are a random order
     positives = np.bincount(unit, weights=positive, minlength=len(units))
     sizes = np.bincount(unit, minlength=len(units)).astype(np.float64)
@@ -119,48 +138,132 @@ def split_rows(
             if not (positive[rows].any() and (~positive[rows]).any()):
                 raise InvalidData(
                     f"of {n_splits} inner splits one has no rows of a class that are {side}: "
-                    "give more rows, or ask for fewer splits"
+                    "give more rows of it, in more groups where there are groups, or ask for fewer splits"
                 )
     return splits
 
 
-def draw_folds(positive: npt.NDArray[np.bool_], n_folds: int, seed: int) -> Integers:
-    """Deal the rows of each class out to folds of equal size, at random.
+def number_inseparable(
+    X: Any, positive: npt.NDArray[np.bool_], weight: Floats, group: _Words | None = None
+) -> Integers | None:
+    """Number what is never parted: the rows of a group, or without groups equal rows, in the order in which they come.
+
+    O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), int64, or None where each row may go
+    its own way: no two belong together, or there are no groups and fewer than `MIN_DISTINCT_ROWS` distinct rows.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+    group : ndarray of shape (n_rows,), uint64, optional
+    """
+    keys = group
+    if keys is None:
+        keys = row_keys(X, positive if positive.ndim == 1 else np.zeros(len(weight), bool), weight)
+    n_units = count_distinct(keys)
+    if n_units == len(keys) or (group is None and n_units < MIN_DISTINCT_ROWS):
+        return None
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    number = np.empty(n_units, dtype=np.int64)
+    number[np.argsort(first)] = np.arange(n_units)
+    return np.asarray(number[place])
+
+
+def has_few_kinds(keys: _Words) -> bool:
+    """Whether there are so few distinct rows, of these keys, that equal ones are of a kind: see `MIN_DISTINCT_ROWS`."""
+    first = keys[: 100 * MIN_DISTINCT_ROWS]  # mostly they tell
+    return count_distinct(first) < MIN_DISTINCT_ROWS > count_distinct(keys)
+
+
+def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | None) -> _Words:
+    """Give equal rows keys of their own, the same with rows in any order: of those that are equal in all, by number."""
+    same = (positive, keys) if weight is None else (weight, positive, keys)
+    order = np.lexsort(same)
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    number = np.empty(len(keys), dtype=np.uint64)
+    number[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    return keys ^ _scramble(number)
+
+
+def count_distinct(keys: _Words) -> int:
+    """Count the distinct keys; O(n_rows log n_rows)."""
+    ascending = np.sort(keys)
+    return 1 + int(np.count_nonzero(ascending[1:] != ascending[:-1]))
+
+
+def draw_folds(
+    positive: npt.NDArray[np.bool_], n_folds: int, seed: int, unit: Integers | None = None
+) -> Integers:
+    """Deal the rows of each class out to folds of equal size, at random; rows of a unit to the same.
 
     Returns ndarray of shape (n_rows,), int64: the fold of each row.
 
     Parameters
     ----------
     positive : ndarray of shape (n_rows,), bool
+    unit : ndarray of shape (n_rows,), int64, optional
+        From `number_inseparable`: those with a positive row, and those without, are dealt out in turn.
     """
     rng = np.random.Generator(np.random.Philox(seed))
-    fold = np.empty(len(positive), dtype=np.int64)
-    for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
-        fold[rng.permutation(rows)] = np.arange(len(rows)) % n_folds
-    return fold
+    strata = _strata(positive, unit)
+    fold = np.empty(sum(len(members) for members, _ in strata), dtype=np.int64)
+    for members, _ in strata:
+        fold[rng.permutation(members)] = np.arange(len(members)) % n_folds
+    return fold if unit is None else fold[unit]
 
 
 def draw_part(
-    positive: npt.NDArray[np.bool_], fraction: float, seed: int
+    positive: npt.NDArray[np.bool_], fraction: float, seed: int, unit: Integers | None = None
 ) -> npt.NDArray[np.bool_] | None:
     """Draw a share of the rows of each class; of all rows together where they have several labels.
 
-    Returns ndarray of shape (n_rows,), bool, or None: which rows are drawn; None where a class has one row only.
+    Returns ndarray of shape (n_rows,), bool, or None: which rows are drawn; None where rows of a class, those drawn or
+    the others, would be lacking.
 
     Parameters
     ----------
     positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
     fraction : float
         At least one row is drawn, and not all.
+    unit : ndarray of shape (n_rows,), int64, optional
+        From `number_inseparable`: whole units are drawn, of those with a positive row as many as come nearest to the
+        share of the positive rows, of the others to that of theirs.
     """
     rng = np.random.Generator(np.random.Philox(seed))
-    classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
-    drawn = np.zeros(len(positive), dtype=np.bool_)
-    for rows in classes if positive.ndim == 1 else [np.arange(len(positive))]:
-        if len(rows) < 2:
-            return None
-        drawn[draw_share(rows, fraction, rng)] = True
-    return drawn
+    strata = _strata(positive, unit)
+    classes = [positive, ~positive] if positive.ndim == 1 else [np.ones(len(positive), np.bool_)]
+    for _ in range(1 if unit is None else MAX_DRAWS):
+        drawn = np.zeros(sum(len(members) for members, _ in strata), dtype=np.bool_)
+        for members, mass in strata:
+            if len(members) < 2:
+                continue
+            order = rng.permutation(len(members))
+            wanted = min(max(round(fraction * int(mass.sum())), 1), int(mass.sum()) - 1)
+            n_drawn = 1 + int(np.argmin(np.abs(np.cumsum(mass[order][:-1]) - wanted)))
+            drawn[members[order[:n_drawn]]] = True
+        rows = drawn if unit is None else drawn[unit]
+        if all(rows[own].any() and not rows[own].all() for own in classes):
+            return rows
+    return None
+
+
+def _strata(
+    positive: npt.NDArray[np.bool_], unit: Integers | None
+) -> list[tuple[Integers, Integers]]:
+    """Part units, or rows, into those with a positive row and those without; with the rows of each that count."""
+    if positive.ndim > 1:
+        sizes = np.ones(len(positive), dtype=np.int64) if unit is None else np.bincount(unit)
+        return [(np.arange(len(sizes)), sizes)]
+    if unit is None:
+        rows = np.flatnonzero(positive), np.flatnonzero(~positive)
+        return [(own, np.ones(len(own), dtype=np.int64)) for own in rows]
+    sizes = np.bincount(unit)
+    positives = np.bincount(unit[positive], minlength=len(sizes))
+    has, has_not = np.flatnonzero(positives), np.flatnonzero(positives == 0)
+    return [(has, positives[has]), (has_not, sizes[has_not])]
 
 
 def draw_share(rows: Integers, fraction: float, rng: np.random.Generator) -> Integers:

@@ -107,6 +107,42 @@ def check_weights(
     return weight
 
 
+def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
+    """Number the distinct labels from 0, in their order: which unit each row belongs to.
+
+    InvalidData, if there is not one label a row, or they are not whole numbers, booleans or text.
+    """
+    vector = as_vector(name, labels)
+    if vector.size != length:
+        raise InvalidData(
+            f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
+        )
+    if vector.dtype.kind == "f":
+        if (nan := np.isnan(vector)).any():
+            raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
+    elif vector.dtype.kind not in "biuUSO":
+        raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
+    elif vector.dtype.kind == "O" and not all(isinstance(v, str | int) for v in vector):
+        raise InvalidData(f"{name} must hold numbers, booleans or text, got other objects")
+    try:
+        return np.unique(vector, return_inverse=True)[1].astype(np.intp, copy=False)
+    except TypeError as error:
+        raise InvalidData(f"{name} must hold values that can be ordered") from error
+
+
+def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
+    """Give values as an array of one dimension that is not empty; InvalidData for others."""
+    try:
+        vector = np.asarray(values)
+    except ValueError as error:
+        raise InvalidData(f"{name} must be a one-dimensional array, got ragged rows") from error
+    if vector.ndim != 1:
+        raise InvalidData(f"{name} must be one-dimensional, got shape {vector.shape}")
+    if vector.size == 0:
+        raise InvalidData(f"{name} must not be empty")
+    return vector
+
+
 def check_range(name: str, weight: Floats, at: str) -> None:
     """Refuse weights that are neither 0 nor from `LEAST_WEIGHT` to `GREATEST_WEIGHT` with InvalidData."""
     usable = are_weights(weight)

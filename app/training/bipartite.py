@@ -24,8 +24,10 @@ from app.training.splits import (
     InnerSplits,
     RowSplit,
     SplitData,
+    are_alike,
     divide,
     hash_rows,
+    note_kinds,
     split_rows,
 )
 
@@ -98,6 +100,9 @@ class BipartiteTable:
         self.served.has_curve = validation["method"] != "none"
         by_content = table.group is None and validation["method"] != "dataset"
         self._may_repeat = not by_content and table.time is None
+        is_drawn = validation["method"] in (HOLDOUT, CROSS_VALIDATION) and table.time is None
+        if is_drawn and (note := note_kinds(table)):
+            self.served.notes = [note]
 
     def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
         """The rows of a fold, or those whose ranker is served."""
@@ -172,7 +177,7 @@ class BipartiteSplitData(SplitData):
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         train = self.train
-        ranker.fit(train.coded, train.y, train.weight, callback=callback)
+        ranker.fit(train.coded, train.y, train.weight, groups=train.group, callback=callback)
 
     def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
         """Learn some of the pieces of a ranker from the training part."""
@@ -193,6 +198,18 @@ class BipartiteSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
+        parts = divide(self.train, *self._split(inner, seed)[split])
+        return BipartiteSplitData(*parts, self._features, {})
+
+    def can_split(self, inner: InnerSplits, seed: int) -> bool:
+        """Whether the training part's rows differ, and can be split so."""
+        try:
+            self._split(inner, seed)
+        except Invalid:
+            return False
+        return not are_alike(self.train)
+
+    def _split(self, inner: InnerSplits, seed: int) -> list[RowSplit]:
         if inner not in self._divided:
             validation: Json = {
                 "method": CROSS_VALIDATION,
@@ -202,8 +219,7 @@ class BipartiteSplitData(SplitData):
             if inner.n_splits == 1:
                 validation = {"method": HOLDOUT, "fraction": inner.fraction}
             self._divided[inner] = split_rows(self.train, validation, seed)
-        parts = divide(self.train, *self._divided[inner][split])
-        return BipartiteSplitData(*parts, self._features, {})
+        return self._divided[inner]
 
     def table(self, part: str) -> Table | None:
         return self.train if part == "train" else self.validation

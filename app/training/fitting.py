@@ -52,9 +52,18 @@ from core import artifact
 from core.checkpoint import SharedRanker
 from core.ensemble import count_at_once
 from core.errors import CoreError
-from core.ranker import Floats, Ranker, StopFit
+from core.ranker import Floats, Ranker
 from core.registry import ALGORITHMS
-from core.selection import Chosen, HeldOut, Member, Metrics, make_ranker, path_parameter, run_trial
+from core.selection import (
+    Chosen,
+    HeldOut,
+    Member,
+    Metrics,
+    fit_chosen,
+    make_ranker,
+    path_parameter,
+    run_trial,
+)
 
 ARTIFACT_FILE = "ranker.safetensors"
 MOST_CATEGORIES_SHOWN = 100
@@ -127,6 +136,12 @@ class FitContext:
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
         """The rows that judge the candidates of a scope."""
         return _bipartite(self._inner_split_data(scope, inner, split)).held_rows()
+
+    def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
+        """Whether the rows that a scope has to learn from differ, and can be split so."""
+        with self._lock:
+            split_data = _bipartite(self.split_data(scope))
+            return split_data.can_split(inner, self.spec["seed"] + _SALT)
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
         """The rows that a scope has to learn from, those of its rarer class, features, most categories of one."""
@@ -257,8 +272,8 @@ class FitContext:
         if shares := part.get("shares"):
             ranker, seconds, notes = _join(part["members"], shares, split_data)
         else:
-            callback = _ends_in(progress.step, part.get("limit"))
-            ranker, seconds, notes = _fit(part["members"], learning, callback)
+            limit = part.get("limit", math.inf)
+            ranker, seconds, notes = _fit(part["members"], learning, progress.step, limit)
         progress.enter(MEASURING)
         if scope is SERVED:
             return self._serve(ranker, split_data, folder) | {"seconds": seconds, "notes": notes}
@@ -312,24 +327,18 @@ def _bipartite(split_data: SplitData) -> BipartiteSplitData:
 
 
 def _fit(
-    members: Sequence[Mapping[str, Any]], split_data: SplitData, callback: Callback
+    members: Sequence[Mapping[str, Any]],
+    split_data: SplitData,
+    callback: Callback,
+    limit: float = math.inf,
 ) -> tuple[Ranker, float, list[str]]:
-    """Fit one ranker, or the rank average of several; the job's parameters were checked when it was taken in."""
-    ranker = _make(members)
-    _, seconds, notes = _timed(lambda: split_data.fit(ranker, callback))
-    return ranker, seconds, notes
+    """Fit one ranker, or the rank average of several, within so many seconds where a fit can keep what it has by then.
 
-
-def _ends_in(callback: Callback, limit: float | None) -> Callback:
-    """The callback of a fit that ends after so many seconds, with what it has by then."""
-    until = math.inf if limit is None else time.perf_counter() + limit
-
-    def report(step: int, of: int, info: Mapping[str, float]) -> None:
-        callback(step, of, info)
-        if time.perf_counter() > until and step < of:
-            raise StopFit
-
-    return report
+    The job's parameters were checked when it was taken in.
+    """
+    chosen = _chosen(members)
+    until = time.perf_counter() + limit
+    return _timed(lambda: fit_chosen(chosen, split_data.fit, callback, until))
 
 
 def _join(
@@ -357,13 +366,13 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
 
 def _sharded(members: Sequence[Mapping[str, Any]]) -> SharedRanker:
     """A ranker that the plan has divided."""
-    ranker = _make(members)
+    ranker = make_ranker(_chosen(members))
     assert isinstance(ranker, SharedRanker)
     return ranker
 
 
-def _make(members: Sequence[Mapping[str, Any]]) -> Ranker:
-    return make_ranker(Chosen(tuple(_member_of(member) for member in members), ()))
+def _chosen(members: Sequence[Mapping[str, Any]]) -> Chosen:
+    return Chosen(tuple(_member_of(member) for member in members), ())
 
 
 def _member_of(member: Mapping[str, Any]) -> Member:

@@ -83,8 +83,8 @@ class MultilabelSplitData(SplitData):
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        train = self._train
-        ranker.fit(train.table.coded, train.has, train.table.weight, callback=callback)
+        table, has = self._train.table, self._train.has
+        ranker.fit(table.coded, has, table.weight, groups=table.group, callback=callback)
 
     def thinned(self, share: float, seed: int) -> MultilabelSplitData:
         from core.selection import draw_rows

@@ -85,6 +85,9 @@ def is_trial_for_served(part: Mapping[str, Any]) -> bool:
 class Rows(Protocol):
     """What planners may ask of the rows; only `auto` does."""
 
+    def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
+        """Whether the rows that a scope has to learn from differ, and can be split so."""
+
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
         """The held-out rows of an inner split of a scope."""
 
@@ -197,7 +200,12 @@ class Plan:
     def _planner(self, scope: Scope) -> Planner | None:
         if scope not in self._planners:
             self._planners[scope] = search.planner_of(
-                self._spec, len(self._scopes), lambda: self._rows.counts(scope)
+                self._spec,
+                len(self._scopes),
+                lambda: self._rows.counts(scope),
+                lambda splits, repeats, fraction: self._rows.can_split(
+                    scope, InnerSplits(splits, fraction, repeats)
+                ),
             )
         return self._planners[scope]
 

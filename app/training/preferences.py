@@ -91,7 +91,10 @@ class PreferenceSplitData(SplitData):
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         assert isinstance(ranker, PairLearner)  # else the job was refused
-        ranker.fit_pairs(self._table.coded, self._train.rows, self._train.weight, callback=callback)
+        items, pairs = self._table, self._train
+        ranker.fit_pairs(
+            items.coded, pairs.rows, pairs.weight, groups=items.group, callback=callback
+        )
 
     def thinned(self, share: float, seed: int) -> PreferenceSplitData:
         from core.selection import draw_rows

@@ -90,12 +90,15 @@ def searches(spec: Mapping[str, Any]) -> bool:
 
 
 def planner_of(
-    spec: Mapping[str, Any], n_scopes: int, counts: Callable[[], tuple[int, int, int, int]]
+    spec: Mapping[str, Any],
+    n_scopes: int,
+    counts: Callable[[], tuple[int, int, int, int]],
+    can_split: Callable[[int, int, float], bool],
 ) -> Planner | None:
     """Who decides in a scope of a job; None where there is nothing to decide.
 
     `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
-    and of its rarer class, how many features, and how many categories one has at most.
+    and of its rarer class, how many features, how many categories one has at most, and which inner splits can be made.
     """
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
@@ -111,6 +114,7 @@ def planner_of(
             budget_seconds=budget,
             at_once=count_at_once(n_rows, n_features),
             can_repeat=spec["validation"].get("time_column") is None,
+            can_split=can_split,
             window=window_of(objective),
             objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
             random_state=spec["seed"],

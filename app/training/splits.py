@@ -1,7 +1,8 @@
 """Splits of rows: which a ranker learns from and which judge it, once or fold by fold; and what every split can do.
 
-**By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features. Units
-are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
+**By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
+there are so few distinct ones that equal rows are of a kind and no copies (`core.splits.MIN_DISTINCT_ROWS`). Units are
+sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
 into parts of equal mass. So every part has its share of both classes, copies of a row stand on one side, and who judges
 depends on seed and content alone, not on the order of rows or columns.
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from core.table import CodedTable
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
+WAYS_OUT = (
+    "give more rows of the rarer class, or fewer folds; "
+    "validation.method 'none' trains a model that nothing judges"
+)
 FOLDS, MOST_FOLDS, MOST_REPEATS = 5, 20, 20
 _SALT = 2**34
 """What sets the seed of one repeat off from the next; a job's seed is below 2³², that of a search below 2³³."""
@@ -85,7 +90,11 @@ class Units:
     @classmethod
     def of(cls, table: Table, seed: int) -> Units:
         """Gather the rows of a table."""
+        from core.splits import has_few_kinds, part_kinds
+
         hashes = hash_units(table, seed)
+        if table.group is None and has_few_kinds(hashes):
+            hashes = row_hashes.mix(part_kinds(hashes, table.y > 0, table.weight))
         order = np.argsort(hashes, kind="stable")
         ordered = hashes[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -201,8 +210,11 @@ def _before_and_after(
 
 def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
     of = "" if which is None else f" of {which}"
-    check_classes(table.y[row_split.train], f"the training part{of}")
-    check_classes(table.y[row_split.test], f"the validation part{of}")
+    try:
+        check_classes(table.y[row_split.train], f"the training part{of}")
+        check_classes(table.y[row_split.test], f"the validation part{of}")
+    except Invalid as error:
+        raise Invalid(f"{error.detail}: {WAYS_OUT}", code=error.code) from error
     return row_split
 
 
@@ -234,6 +246,24 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
     sums = np.cumsum(mass)
     nearest = int(np.argmin(np.abs(sums[:-1] - fraction * sums[-1])))
     return nearest + 1
+
+
+def are_alike(table: Table) -> bool:
+    """Whether all rows have the same features."""
+    hashes = hash_rows(table)
+    return bool((hashes == hashes[0]).all())
+
+
+def note_kinds(table: Table) -> str | None:
+    """What the model's owner should know where equal rows were divided."""
+    from core.splits import MIN_DISTINCT_ROWS, has_few_kinds
+
+    if table.group is not None or not has_few_kinds(hash_rows(table)):
+        return None
+    return (
+        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows: rows that are equal in all features "
+        "are taken for rows of a kind, and stand on both sides of the split"
+    )
 
 
 def hash_units(table: Table, seed: int) -> Hashes:

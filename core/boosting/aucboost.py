@@ -238,7 +238,7 @@ class ClassifierLearner(EstimatorLearner):
     def _fit(self, weight: Floats) -> Stack:
         draw = np.random.SeedSequence([self._seed, self._round]).generate_state(1)
         self._round += 1
-        X, positive, _, n_categories = self._data
+        X, positive, _, n_categories, _ = self._data
         name: ClassifierName = self._weak_ranker
         return fit_classifier(name, X, positive, weight, n_categories, int(draw[0]))
 

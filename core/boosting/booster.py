@@ -1,5 +1,6 @@
 """The base of this family's estimators for two classes: fit, score, state."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
@@ -13,9 +14,9 @@ from annotated_types import Ge, Le
 
 from core import state
 from core.checkpoint import identify_fit, offered
-from core.errors import ArtifactError, InvalidParameter
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.parameters import check_values
-from core.ranker import Callback, Combination, Floats, Ranker, ignore
+from core.ranker import Callback, Combination, Floats, Groups, Ranker, check_groups, ignore
 from core.state import Array, Nested, Value
 from core.table import keep_present
 from core.target import check_pairs
@@ -52,6 +53,12 @@ LEAST_FEATURES = 8  # of which to draw
 MORE_ROUNDS = 1.15
 USUAL_ROUNDS = 100
 
+LOSSES_AS_SCORED = "the training rows, scored as new rows are"
+LOSSES_ENCODED = (
+    "the training rows, with shares of positives that were found without them: "
+    "not those of the ranker's own scores"
+)
+
 SHARE_OR_NAN = state.Rule("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (v > 1.0)))
 
 
@@ -66,7 +73,9 @@ class Booster(Ranker):
     rounds_ : structured ndarray of shape (n_taken,)
         What each round added; for stumps see `stumps.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
-        The loss after each round.
+        The loss after each round, by the scores that the rounds were found by. Where trees ask features by shares of
+        positives (`target_encoding`) those are not the scores of `decision_function`: training rows have shares that
+        were found without them. `structure` says which, as "losses_of".
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
         F = F₊ + F₋ and the F-skew F₊ - F₋ of the scores after each round, and F̃ = F₊ F₋: losses of
         AdaBoost and RankBoost, of the same ranker.
@@ -83,6 +92,9 @@ class Booster(Ranker):
 
     path_parameter: ClassVar[str | None] = "n_rounds"
     """The parameter whose lesser values one fit holds; see `core.selection`."""
+
+    bounds_leaves: bool = False
+    """Whether trees have as many leaves as their histograms have room for, where `max_leaves` asks for more."""
 
     n_rounds: Any  # an int; None where the fit may choose
     weak_ranker: Any
@@ -123,6 +135,7 @@ class Booster(Ranker):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         X_valid: Any,
         metric: Callable[[Floats], float],
         patience: int | None = None,
@@ -133,7 +146,7 @@ class Booster(Ranker):
 
         Parameters
         ----------
-        X, y, sample_weight, callback
+        X, y, sample_weight, groups, callback
             As for `fit`. The callback hears of its value as "metric". No part of X is held out:
             `early_stopping_rounds` and `validation_fraction` say nothing here.
         X_valid : array or table of shape (n_valid, n_features)
@@ -157,20 +170,21 @@ class Booster(Ranker):
         InvalidParameter
             A parameter breaks its rule.
         InvalidData
-            X, y, sample_weight or X_valid break theirs.
+            X, y, sample_weight, groups or X_valid break theirs.
         """
         for name, given in (("patience", patience), ("every", every)):
             if given is not None and (type(given) is not int or given < 1):
                 raise InvalidParameter(
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
-        rows = Rows(*self._take_rows(X, y, sample_weight), self._n_categories())
+        rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
         if self._chooses(rows):
             bounded = self._bounded(rows)._with(n_rounds=MOST_ROUNDS)
             values = bounded.fit_watched(
                 X,
                 y,
                 sample_weight,
+                groups=groups,
                 X_valid=X_valid,
                 metric=metric,
                 patience=patience or PATIENCE,
@@ -260,8 +274,17 @@ class Booster(Ranker):
                 name: float(value[0]) if np.isfinite(value[0]) else None
                 for name, value in losses._asdict().items()
             },
+            "losses_of": LOSSES_ENCODED if self._encodes() else LOSSES_AS_SCORED,
             **self._ensemble.describe(self._feature_name, self.categories_),
         }
+
+    def _encodes(self) -> bool:
+        """Whether training rows have shares of positives that were found without them."""
+        learner = self._weak_learner()
+        if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
+            return False
+        limit: int | None = getattr(self, "target_encoding", None)
+        return limit is not None and bool((self._n_categories() > limit).any())
 
     @abstractmethod
     def _rule(self) -> Rule:
@@ -278,19 +301,38 @@ class Booster(Ranker):
         """Note what only the rows or pairs can tell, once the run is over."""
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
-        rows = Rows(X, positive, weight, self._n_categories())
+        rows = self._rows(X, positive, weight, group)
         if self._chooses(rows):
             self._fit_chosen(rows, callback)
         else:
             self._fit_data(rows, callback)
 
-    def _fit_data(self, data: Rows | ListedPairs, callback: Callback) -> None:
-        """Fit with n_rounds, else the usual ones, at most; early stopping holds some of the data out."""
+    def _rows(
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+    ) -> Rows:
+        return Rows(X, positive, weight, self._n_categories(), group)
+
+    def _fit_data(
+        self,
+        data: Rows | ListedPairs,
+        callback: Callback,
+        parts: tuple[Rows, Rows] | None = None,
+    ) -> None:
+        """Fit with n_rounds, else the usual ones, at most; early stopping holds some of the data out, or `parts`."""
         training, validation = data, None
         if self.early_stopping_rounds is not None:
-            training, held = data.split_off(self.validation_fraction, self.random_state)
+            training, held = parts or data.split_off(self.validation_fraction, self.random_state)
             validation = held.evaluation()
         self.validation_auc_ = self._boost(
             training, validation, callback, self.early_stopping_rounds
@@ -299,17 +341,26 @@ class Booster(Ranker):
     def _fit_chosen(self, rows: Rows, callback: Callback) -> None:
         """Fit with as many rounds as a validation part asks for, on all rows."""
         first = self._bounded(rows)
-        first._fit_data(rows, _share(callback, 0, FIRST_ROUNDS))
+        try:
+            parts = rows.split_off(self.validation_fraction, self.random_state)
+        except InvalidData as error:
+            if self.early_stopping_rounds is not None:
+                raise
+            warnings.warn(f"n_rounds is {USUAL_ROUNDS}: {error}", UserWarning, stacklevel=4)
+            self._fit_data(rows, callback)
+            return
+        first._fit_data(rows, _share(callback, 0, FIRST_ROUNDS), parts)
         if first.stop_reason_ == "n_rounds" and first.n_rounds < MOST_ROUNDS:
             # The table asks for more than many small trees.
             first = first._with(n_rounds=MOST_ROUNDS)
             if first.max_leaves is not None:
                 first.max_leaves = min(MORE_LEAVES * first.max_leaves, MAX_LEAVES)
                 first.max_depth = min(2 * first.max_depth, MAX_DEPTH)
-            first._fit_data(rows, _share(callback, FIRST_ROUNDS, MOST_ROUNDS))
+            first._fit_data(rows, _share(callback, FIRST_ROUNDS, MOST_ROUNDS), parts)
         n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MOST_ROUNDS)
         kept, reason = first, first.stop_reason_
         if reason != "stopped" and n_rounds:
+            del parts
             whole = first._with(n_rounds=n_rounds, early_stopping_rounds=None)
             whole._fit_data(rows, _share(callback, MOST_ROUNDS, 2 * MOST_ROUNDS))
             # Fewer rounds than were found best are worse than those that were validated.
@@ -331,7 +382,9 @@ class Booster(Ranker):
         if rows.X.shape[1] < LEAST_FEATURES:
             chosen.pop("max_features", None)
         patience = self.early_stopping_rounds or PATIENCE
-        return self._with(n_rounds=FIRST_ROUNDS, early_stopping_rounds=patience, **chosen)
+        bounded = self._with(n_rounds=FIRST_ROUNDS, early_stopping_rounds=patience, **chosen)
+        bounded.bounds_leaves = True
+        return bounded
 
     def _with(self, **parameters: Any) -> Self:
         """Give a copy, which knows of the same columns, with other parameters."""
@@ -341,7 +394,7 @@ class Booster(Ranker):
 
     def _adopt(self, other: Self) -> None:
         """Take what another has learnt, and keep the parameters."""
-        own = self.get_params(deep=False)
+        own = {*self.get_params(deep=False), "bounds_leaves"}
         self.__dict__.update({k: v for k, v in other.__dict__.items() if k not in own})
 
     def _boost(
@@ -376,7 +429,8 @@ class Booster(Ranker):
             """Hash what determines the fit but for a metric, which is code."""
             steps = np.array([patience or 0, every or 0])
             held = () if validation is None else (validation.X, steps)
-            return identify_fit(self, *data, *held)
+            known = data if data.group is not None else data[:-1]
+            return identify_fit(self, *known, *held)
 
         with offered(run, identify):
             path = run.run()
@@ -432,6 +486,7 @@ class PairBooster(Booster):
         pairs: Any,
         pair_weight: Any = None,
         *,
+        groups: Any = None,
         callback: Callback | None = None,
     ) -> Self:
         """Learn to score the better item of each pair above the worse one.
@@ -447,6 +502,9 @@ class PairBooster(Booster):
             twice counts twice.
         pair_weight : array-like of float, shape (n_pairs,), optional
             Finite, not negative. A pair of weight k counts as k pairs.
+        groups : array-like of shape (n_samples,), optional
+            Numbers, booleans or text, of each row of X: items with the same value are held out together, and
+            without groups equal items.
         callback : callable (step, of, info) -> None, optional
             Called after each round, counted from 1, with the loss and the shares of pairs in order: "training_auc",
             on a sample, both found when they are read, and "validation_auc" where it was computed. What it raises stops
@@ -463,7 +521,7 @@ class PairBooster(Booster):
         InvalidParameter
             A parameter breaks its rule, or has no meaning for pairs: a push.
         InvalidData
-            X, pairs or pair_weight break one of the rules above.
+            X, pairs, pair_weight or groups break one of the rules above.
 
         Notes
         -----
@@ -484,7 +542,8 @@ class PairBooster(Booster):
         matrix, self.categories_ = keep_present(matrix, self.categories_, occurs)
         if hasattr(self, "classes_"):
             del self.classes_  # of an earlier fit
-        listed = ListedPairs.of(matrix, checked, self._n_categories())
+        group = check_groups(groups, len(matrix))
+        listed = ListedPairs.of(matrix, checked, self._n_categories(), group)
         self._fit_data(listed, callback or ignore)
         return self
 

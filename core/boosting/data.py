@@ -12,8 +12,8 @@ import numpy.typing as npt
 from core import state
 from core.errors import InvalidData
 from core.metrics import auc, pair_order
-from core.ranker import Floats
-from core.splits import draw_part, draw_share
+from core.ranker import Floats, Groups
+from core.splits import draw_part, draw_share, number_inseparable
 from core.target import GREATEST_WEIGHT, Pairs
 
 Bools = state.Booleans
@@ -59,12 +59,15 @@ class Rows(NamedTuple):
     weight : ndarray of shape (n_rows,), float64
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
+    group : ndarray of shape (n_rows,), uint64, or None
+        Rows with equal values are never parted; None: equal rows are not.
     """
 
     X: Floats
     positive: Bools
     weight: Floats
     n_categories: Integers
+    group: Groups | None = None
 
     @property
     def log_least_weight(self) -> float:
@@ -105,12 +108,29 @@ class Rows(NamedTuple):
     def split_off(self, fraction: float, seed: int) -> tuple["Rows", "Rows"]:
         """Draw a validation part, a share of each class's rows; give the training and the validation rows, in order.
 
+        Rows of a group stay on one side, or without groups equal rows: see `core.splits.number_inseparable`. If equal
+        rows leave a part without a class, they are parted, and a UserWarning says so.
+
         Raises
         ------
         InvalidData
-            A class has one row only, or a part would have no row of one.
+            A class has one row, or group, only, or a part would have no row of one.
         """
-        held = draw_part(self.positive, fraction, seed)
+        unit = number_inseparable(self.X, self.positive, self.weight, self.group)
+        held = draw_part(self.positive, fraction, seed, unit)
+        if held is None and self.group is not None:
+            raise InvalidData(
+                "early stopping needs rows of each class in at least 2 groups: some are held out, "
+                "and no group is parted"
+            )
+        if held is None and unit is not None:
+            held = draw_part(self.positive, fraction, seed)
+            if held is not None:
+                warnings.warn(
+                    "early stopping has held out copies of rows that it learnt from: all rows of a class are equal",
+                    UserWarning,
+                    stacklevel=4,
+                )
         if held is None:
             raise InvalidData(
                 "early stopping needs at least 2 rows of positive weight in each class, got 1"
@@ -129,7 +149,8 @@ class Rows(NamedTuple):
         return [rows for rows in (np.flatnonzero(has), np.flatnonzero(~has)) if len(rows)]
 
     def _take(self, rows: Bools) -> "Rows":
-        return Rows(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
+        group = None if self.group is None else self.group[rows]
+        return Rows(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories, group)
 
 
 class ListedPairs(NamedTuple):
@@ -147,6 +168,8 @@ class ListedPairs(NamedTuple):
         The sum over all pairs of these two.
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
+    group : ndarray of shape (n_rows,), uint64, or None
+        Of each row of the table: items with equal values are held out together; None: equal items are.
     """
 
     X: Floats
@@ -155,9 +178,12 @@ class ListedPairs(NamedTuple):
     worse: npt.NDArray[np.uint32]
     weight: Floats
     n_categories: Integers
+    group: Groups | None = None
 
     @classmethod
-    def of(cls, X: Floats, pairs: Pairs, n_categories: Integers) -> "ListedPairs":
+    def of(
+        cls, X: Floats, pairs: Pairs, n_categories: Integers, group: Groups | None = None
+    ) -> "ListedPairs":
         """Number the items that occur, and merge the pairs that come more than once; O(n_pairs log n_pairs)."""
         occurs = np.zeros(len(X), dtype=np.bool_)
         occurs[pairs.better] = True
@@ -171,7 +197,8 @@ class ListedPairs(NamedTuple):
         first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
         better, worse = np.divmod(key[first], len(rows))
         weight = np.add.reduceat(pairs.weight[order], first)
-        return cls(X, rows, better.astype(np.uint32), worse.astype(np.uint32), weight, n_categories)
+        ends = better.astype(np.uint32), worse.astype(np.uint32)
+        return cls(X, rows, *ends, weight, n_categories, group)
 
     @property
     def log_least_weight(self) -> float:
@@ -205,7 +232,8 @@ class ListedPairs(NamedTuple):
     def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
         """Draw training and validation parts that share no item, where there are enough pairs.
 
-        A pair tells of both its items, and all pairs of an item tell of it. So items are held out:
+        A pair tells of both its items, and all pairs of an item tell of it; so do those of its copies, or of the other
+        items of its group. So items are held out, what belongs together on one side:
         pairs within them validate, pairs within the others teach, and those between the two do
         neither. This is what holding out rows does to the pairs of two classes. Of a share s it leaves
         about (1 - s)² of the pairs to learn from and s² to validate by. If that is fewer than `LEAST_PAIRS` in
@@ -220,7 +248,13 @@ class ListedPairs(NamedTuple):
             All pairs are of the same two items.
         """
         rng = np.random.Generator(np.random.Philox(seed))
-        ends, n_items = self._ends(), len(self.rows)
+        X, ends, n_items = self.X[self.rows], self._ends(), len(self.rows)
+        group = None if self.group is None else self.group[self.rows]
+        unit = number_inseparable(X, np.zeros(n_items, np.bool_), np.ones(n_items), group)
+        if unit is not None:
+            ends, n_items = unit[ends], int(unit.max()) + 1
+        if n_items < 2:
+            raise InvalidData("early stopping needs items of at least 2 groups, got 1")
         better_held, worse_held = _hold(n_items, fraction, rng)[ends].T
         training, held = ~(better_held | worse_held), better_held & worse_held
         if min(training.sum(), held.sum()) < LEAST_PAIRS:
@@ -244,7 +278,8 @@ class ListedPairs(NamedTuple):
 
     def _take(self, which: Bools) -> "ListedPairs":
         better, worse = (self.rows[items[which]] for items in (self.better, self.worse))
-        return ListedPairs.of(self.X, Pairs(better, worse, self.weight[which]), self.n_categories)
+        pairs = Pairs(better, worse, self.weight[which])
+        return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
 
 
 def _hold(n: int, fraction: float, rng: np.random.Generator) -> Bools:

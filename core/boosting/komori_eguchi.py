@@ -27,7 +27,7 @@ from core.errors import ArtifactError
 from core.kernel import kernel
 from core.linear.blas import one_blas_thread
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
+from core.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
 from core.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
 
 from .smooth_pauc import SmoothArea, Smoothed
@@ -559,7 +559,12 @@ class KomoriEguchiBoost(Ranker):
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         with one_blas_thread():
             area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)

@@ -360,7 +360,7 @@ class LabelLearner(WeakLearner):
     changing = ("_weights",)
 
     def __init__(self, parameters: Any, rule: LabelRule, data: Rows) -> None:
-        X, has, weight, n_categories = data
+        X, has, weight, n_categories, _ = data
         rows = np.arange(len(X))
         self._bins, self._codes = fit_bins(X, rows, weight, parameters.max_bins, n_categories)
         self._n_categories = n_categories

@@ -23,7 +23,7 @@ from core.table import Categories
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
 from core.trees.description import describe_leaves
-from core.trees.grower import MAX_LEAVES, Grower, Splits
+from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Grower, Splits, count_leaves
 from core.trees.options import LeafForm
 from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
 from core.trees.splitting import BY_SUBSET, Objective
@@ -578,11 +578,13 @@ class TreeLearner(WeakLearner):
     """Whether the parameter `target_encoding` has a meaning."""
 
     def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
-        X, positive, weight, self._n_categories = data
+        X, positive, weight, self._n_categories, group = data
         self._parameters = given = parameters
         rows, n_positives = positives_first(positive)
         encoding = given.target_encoding if self.encodes_targets else None
-        encoded = encode(X, positive, weight, self._n_categories, encoding, given.random_state)
+        encoded = encode(
+            X, positive, weight, self._n_categories, encoding, given.random_state, group
+        )
         self._bins: Bins
         self._bins, table = code_table(
             encoded.X,
@@ -594,13 +596,16 @@ class TreeLearner(WeakLearner):
         )
         self._encoded = encoded._replace(X=np.empty((0, 0)))
         weight = take_weights(weight, rows)
+        max_leaves = given.max_leaves
+        if given.bounds_leaves and max_leaves is not None:
+            max_leaves = min(max_leaves, max(count_leaves(table), MIN_LEAVES))
         # the list of rows is of no more use: growth may have its memory
         self._grower = Grower(
             table,
             weight,
             rule.n_weights,
             given.max_depth,
-            given.max_leaves,
+            max_leaves,
             rows,
             given.subsample,
         )

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le
 from core.coding import youden_threshold
 from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, Floats, Ranker
+from core.ranker import Callback, Floats, Groups, Ranker
 from core.state import FINITE, Array, Value
 from core.target import LEAST_WEIGHT
 
@@ -127,7 +127,12 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         return np.asarray(np.round(self._parts(X).sum(axis=1), DECIMALS))
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         self.mean_, self.scale_ = column_scales(X, weight)
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)

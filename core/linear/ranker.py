@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.ranker import Callback, Floats, FollowingFit
+from core.ranker import Callback, Floats, FollowingFit, Groups
 from core.state import FINITE, Array, Nested, Value, declared_fields
 
 from .blas import one_blas_thread
@@ -116,16 +116,26 @@ class LinearRanker(FollowingFit):
         }
 
     def _fit(
-        self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Any,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         with one_blas_thread():
             rows = self._fit_design(X, positive, weight)
             sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-            self._fit_sample(X, sample, positive, callback)
+            self._fit_sample(X, sample, positive, group, callback)
 
     @abstractmethod
     def _fit_sample(
-        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+        self,
+        X: Any,
+        sample: Sample,
+        positive: npt.NDArray[np.bool_],
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         """Fit on a sample of all rows of X."""
 

@@ -19,7 +19,7 @@ from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidParameter
 from core.parameters import Seed
-from core.ranker import Callback, Floats, Ranker
+from core.ranker import Callback, Floats, Groups, Ranker
 from core.state import Array, Nested, Value
 
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
@@ -259,7 +259,12 @@ class MartiRank(ProgramRanker):
     """
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         losses: list[float] = []
 

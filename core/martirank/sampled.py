@@ -18,7 +18,7 @@ from core.coding.rows import positives_first
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
 from core.parameters import check_values
-from core.ranker import Callback, Floats
+from core.ranker import Callback, Floats, Groups
 from core.splits import hold_out, row_keys
 from core.state import Value
 from core.target import check_weights
@@ -358,13 +358,18 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.is_complete_ = stream.is_complete
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         grow = self._bagged(X, positive, weight)
         self.__dict__.pop("_stream", None)
         mass = Mass.by_label(weight / weight.sum(), positive)
         if self.noise_rate is None:
-            self._guess_noise_rate(X, positive, weight, mass)
+            self._guess_noise_rate(X, positive, weight, group, mass)
         else:
             self._check_noise_rate(positive, weight)
             self._set_noise_rate(self.noise_rate, mass)
@@ -431,9 +436,14 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.class_prior_ = self.class_prior or mass.without_noise(rate).share
 
     def _guess_noise_rate(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, mass: Mass
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        mass: Mass,
     ) -> None:
-        held_out = hold_out(X, positive, weight, CHECKED_SHARE, self.random_state)
+        held_out = hold_out(X, positive, weight, CHECKED_SHARE, self.random_state, group)
         if held_out is None:  # too few rows to check a guess on
             self._set_noise_rate(0.0, mass, high=0.5)
             return

@@ -100,7 +100,6 @@ from core.metrics.groups import (
     check_rows,
     effective_units,
     inner,
-    number_units,
 )
 from core.metrics.intervals import (
     EPSILON,
@@ -119,6 +118,7 @@ from core.metrics.intervals import (
     wilson_interval,
 )
 from core.metrics.window import Window, check_level, check_window
+from core.target import number_units
 
 Adjustment = Literal["holm", "none"]
 ADJUSTMENTS = ("holm", "none")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
 from core.kernel import kernel
-from core.target import check_range, two_classes
+from core.target import as_vector, check_range, number_units, two_classes
 
 FloatArray = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ def check_rows(
 
     InvalidData: as `group_by_score`, and if `group` is no such vector.
     """
-    _, positive = two_classes(_vector("y", y))
+    _, positive = two_classes(as_vector("y", y))
     values = [finite_vector(name, vector, positive.size) for name, vector in scores.items()]
     weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
     unit = None if group is None else number_units("group", group, positive.size)
@@ -217,44 +217,9 @@ def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
     return float(mass.sum()) ** 2 / float(squares.sum())
 
 
-def number_units(name: str, labels: ArrayLike, length: int) -> NDArray[np.intp]:
-    """Number the distinct labels from 0, in their order: which unit each row belongs to.
-
-    InvalidData, if there is not one label a row, or they are not whole numbers, booleans or text.
-    """
-    vector = _vector(name, labels)
-    if vector.size != length:
-        raise InvalidData(
-            f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
-        )
-    if vector.dtype.kind == "f":
-        if (nan := np.isnan(vector)).any():
-            raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
-    elif vector.dtype.kind not in "biuUSO":
-        raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
-    elif vector.dtype.kind == "O" and not all(isinstance(v, str | int) for v in vector):
-        raise InvalidData(f"{name} must hold numbers, booleans or text, got other objects")
-    try:
-        return np.unique(vector, return_inverse=True)[1].astype(np.intp, copy=False)
-    except TypeError as error:
-        raise InvalidData(f"{name} must hold values that can be ordered") from error
-
-
-def _vector(name: str, values: ArrayLike) -> NDArray[Any]:
-    try:
-        vector = np.asarray(values)
-    except ValueError as error:
-        raise InvalidData(f"{name} must be a one-dimensional array, got ragged rows") from error
-    if vector.ndim != 1:
-        raise InvalidData(f"{name} must be one-dimensional, got shape {vector.shape}")
-    if vector.size == 0:
-        raise InvalidData(f"{name} must not be empty")
-    return vector
-
-
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
     """Give numbers as float64, one a row of y if so many are said; refuse what is not finite with InvalidData."""
-    vector = _vector(name, values)
+    vector = as_vector(name, values)
     if vector.dtype.kind not in "biuf":
         raise InvalidData(f"{name} must hold real numbers, got {vector.dtype}")
     if length is not None and vector.size != length:

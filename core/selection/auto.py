@@ -2,8 +2,9 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from core.ensemble import count_at_once
-from core.errors import InvalidParameter
+from core.errors import InvalidData, InvalidParameter
 from core.metrics.window import check_window
 from core.parameters import check_seed
-from core.ranker import Callback, Floats, StopFit, ignore
+from core.ranker import Callback, Floats, ignore
+from core.splits import count_distinct, row_keys
 from core.target import check_labels
 from core.trees.options import TARGET_ENCODING
 
@@ -50,19 +52,23 @@ from .leaderboard import (
 )
 from .planner import (
     CHOOSE_NOW,
+    CheckedRows,
     Chosen,
     LeaderboardRow,
     Member,
     Searched,
-    make_ranker,
+    fit_chosen,
     read_rows,
     run_search,
+    split_inner,
 )
 from .trial import HeldOut, Trial, TrialResult, draw_rows
 
 FEW_ROWS, FEW_RARE = 5_000, 400
 """Fewer rows, or rows of the rarer class, and there are folds in place of one split."""
 FOLDS = 5
+MIN_RARE = 5
+"""With fewer rows of the rarer class nothing is compared: chance alone would choose."""
 REPEATS = ((60, 4), (150, 3), (300, 2))
 """(rows of the rarer class, repeats of the folds) up to so many."""
 MOST_FOLDED_CELLS, REPEATED_CELLS = 5_000_000, 300_000
@@ -144,11 +150,15 @@ class Auto:
         Trials that run at once, and members in the last fit: so many are asked for together.
     can_repeat : bool, default=True
         Whether the rows can be split into folds in more than one way.
+    can_split : callable (n_splits, n_repeats, fraction) -> bool, optional
+        Whether the rows can be split so, with both classes on both sides each time; 1 split holds the fraction out.
+        There are fewer folds, or a part held out, where they cannot.
 
     Attributes
     ----------
     n_splits : int
-        1, which holds a part out, or 5 folds where rows or positives are few.
+        1, which holds a part out, or 5 folds where rows or positives are few, fewer where no 5 can be made; 0 where
+        nothing can be held out.
     n_repeats : int
         How often the rows are split anew into these folds.
     fraction : float
@@ -156,6 +166,9 @@ class Auto:
 
     Notes
     -----
+    Where nothing can be held out, all rows are alike, or the rarer class has fewer than 5 rows, logistic regression is
+    chosen untried.
+
     A few rounds on a sample tell what a round costs. Where the time is too short to try anything, boosted trees are
     fitted on all rows, with as many rounds as fit in. Otherwise boosted trees by the logistic and by the ranking loss
     come first, on all rows. Then the number of leaves is searched up and down by the better loss, each fit within a
@@ -193,6 +206,7 @@ class Auto:
         objective: Callable[[HeldOut, Floats], float] | None = None,
         at_once: int = 1,
         can_repeat: bool = True,
+        can_split: Callable[[int, int, float], bool] | None = None,
         random_state: int = 0,
     ) -> None:
         if not 0.0 < budget_seconds < math.inf:
@@ -212,13 +226,25 @@ class Auto:
             self.n_repeats = min(
                 next((times for most, times in REPEATS if n_rare <= most), 1), in_time
             )
+        self.fraction = min(FRACTION, MOST_HELD / n_rows)
+        self._n_rare = n_rare
+        if n_rare < MIN_RARE:
+            self.n_splits = self.n_repeats = 0
+        elif can_split is not None:
+            self.n_splits, self.n_repeats = next(
+                (
+                    wanted
+                    for wanted in _fewer(self.n_splits, self.n_repeats)
+                    if can_split(*wanted, self.fraction)
+                ),
+                (0, 0),
+            )
         self._splits = range(self.n_splits * self.n_repeats)
         self._evaluator = Evaluator(window)
         self._objective = objective
         self._at_once = at_once
         self._seed = random_state
-        self.fraction = min(FRACTION, MOST_HELD / n_rows)
-        learnt = 1.0 - (self.fraction if self.n_splits == 1 else 1.0 / self.n_splits)
+        learnt = 1.0 - (self.fraction if self.n_splits <= 1 else 1.0 / self.n_splits)
         self._to_all = 1.0 / learnt
         self._n_rows = n_rows * learnt
         self._n_features = n_features
@@ -234,6 +260,8 @@ class Auto:
         """See `Planner.next`. With `elapsed` beyond the budget the search ends with what it has time for; with
         `CHOOSE_NOW` with the best of what it has.
         """
+        if not self._splits:
+            return self._plain()
         history = TrialHistory(tried, self._others)
         left = SPENT * self._budget - elapsed
         if not tried and left > 0.0:
@@ -326,6 +354,24 @@ class Auto:
         )
         note = f"the budget of {self._budget:g} s was too short to compare rankers: boosted trees are fitted at once"
         return Chosen((Member(candidate.algorithm, parameters),), (row,), (note,))
+
+    def _plain(self) -> Chosen:
+        """Choose the plainest ranker, where no rows can judge others."""
+        algorithm = self._others[0].algorithm
+        if self._n_rare < MIN_RARE:
+            rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
+            why = f"the rarer class has {rows} to learn from, fewer than {MIN_RARE}"
+        else:
+            why = (
+                "all rows are alike, or no part of them can be held out with both classes, and with whole groups, on "
+                "both sides"
+            )
+        row = LeaderboardRow(algorithm, {}, state="chosen", reason="the plainest one, not tried")
+        note = (
+            f"{why}: no rankers were compared, {algorithm} was fitted as the plainest one. "
+            "Take what it says for a guess until there are more rows"
+        )
+        return Chosen((Member(algorithm, {}),), (row,), (note,))
 
     def _screen(
         self, history: TrialHistory, held: Sequence[HeldOut], left: float, elapsed: float
@@ -626,26 +672,43 @@ def auto_ranker(
         budget_seconds=budget_seconds,
         window=window,
         at_once=count_at_once(*rows.matrix.shape),
+        can_split=partial(_can_split, rows, random_state),
         random_state=random_state,
     )
     start = perf_counter()
     chosen, tried = run_search(rows, planner, window, random_state, callback)
     for note in chosen.notes:
-        if note.startswith(NO_TREES):
+        if not planner.n_splits or note.startswith(NO_TREES):
             warnings.warn(note, UserWarning, stacklevel=2)
-
-    def progress(step: int, of: int, info: Mapping[str, float]) -> None:
-        callback(step, of, info)
-        if perf_counter() - start > budget_seconds and step < of:
-            raise StopFit
-
     if chosen.rows < 1.0:
         _, positive = check_labels(y, len(y))
         drawn = np.zeros(len(positive))
         drawn[draw_rows(positive, chosen.rows, random_state)] = 1.0
         sample_weight = drawn if sample_weight is None else drawn * np.asarray(sample_weight)
-    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=progress)
+    ranker = fit_chosen(
+        chosen,
+        lambda ranker, step: ranker.fit(X, y, sample_weight, groups=group, callback=step),
+        callback,
+        start + budget_seconds,
+        perf_counter,
+    )
     return Searched(ranker, chosen, tried)
+
+
+def _can_split(
+    rows: CheckedRows, random_state: int, n_splits: int, n_repeats: int, fraction: float
+) -> bool:
+    try:
+        split_inner(rows, n_splits, n_repeats, fraction, random_state)
+    except InvalidData:
+        return False
+    return count_distinct(row_keys(rows.matrix, rows.positive, rows.weight)) > 1
+
+
+def _fewer(n_splits: int, n_repeats: int) -> list[tuple[int, int]]:
+    """Say what splits are tried if the wanted ones cannot be made, one after the other."""
+    fewer = [(n_splits, n_repeats), (n_splits, 1), (3, 1), (2, 1), (1, 1)]
+    return [wanted for wanted in dict.fromkeys(fewer) if wanted[0] <= n_splits]
 
 
 def _rate(result: CandidateResult) -> float:

@@ -5,10 +5,11 @@ whoever runs them may do so in one process or in many, and ask again after a cra
 process, `search_ranker` does all there is to do, from rows to a ranker.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -18,14 +19,13 @@ import numpy.typing as npt
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
 from core.metrics import auc, partial_auc
-from core.metrics.groups import number_units
 from core.metrics.window import check_window
 from core.parameters import check_seed
-from core.ranker import Callback, Floats, Ranker, ignore
+from core.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.registry import ALGORITHMS
 from core.splits import split_rows
 from core.table import Categories, CodedTable, is_table, to_matrix, to_numbers
-from core.target import check_labels, check_weights
+from core.target import check_labels, check_weights, number_units
 
 from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
 
@@ -125,7 +125,7 @@ class Planner(Protocol):
     Attributes
     ----------
     n_splits : int
-        Inner splits that it wants: 1 is a holdout, k are k folds.
+        Inner splits that it wants: 1 is a holdout, k are k folds; 0: none, it asks for no trial.
     n_repeats : int
         How often the rows are split anew into these folds. Splits are numbered repeat by repeat.
     fraction : float
@@ -259,7 +259,7 @@ def search_ranker(
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
     chosen, tried = run_search(rows, planner, window, random_state, callback)
-    ranker = make_ranker(chosen).fit(X, y, sample_weight, callback=callback)
+    ranker = make_ranker(chosen).fit(X, y, sample_weight, groups=group, callback=callback)
     return Searched(ranker, chosen, tried)
 
 
@@ -271,29 +271,21 @@ def run_search(
     callback: Callback,
 ) -> tuple[Chosen, list[TrialResult]]:
     """Carry out a plan on inner splits of these rows, by the partial AUC on a window."""
-    splits = [
-        split
-        for repeat in range(planner.n_repeats)
-        for split in split_rows(
-            rows.matrix,
-            rows.positive,
-            rows.weight,
-            planner.n_splits,
-            fraction=planner.fraction,
-            group=rows.group,
-            seed=random_state + _SALT * repeat,
-        )
-    ]
+    splits = split_inner(rows, planner.n_splits, planner.n_repeats, planner.fraction, random_state)
+    at_once = count_at_once(*rows.matrix.shape)
 
-    @cache
-    def part(split: int, share: float) -> CheckedRows:
-        learnt = rows.take(~splits[split])
-        return learnt.take(draw_rows(learnt.positive, share, random_state))
+    # What is taken of the table is as large as the table: no more of it at a time than is fitted.
+    @lru_cache(at_once)
+    def learnt_of(split: int, share: float) -> CheckedRows:
+        learnt = np.flatnonzero(~splits[split])
+        return rows.take(learnt[draw_rows(rows.positive[learnt], share, random_state)])
 
-    held_out = [rows.take(held) for held in splits]
+    @lru_cache(at_once)
+    def held_of(split: int) -> CheckedRows:
+        return rows.take(splits[split])
 
     def fit(trial: Trial, progress: Callback) -> TrialResult:
-        learnt, held = part(trial.split, trial.rows), held_out[trial.split]
+        learnt, held = learnt_of(trial.split, trial.rows), held_of(trial.split)
 
         def metric(scores: Floats) -> Metrics:
             return Metrics(
@@ -304,16 +296,88 @@ def run_search(
         return run_trial(
             trial,
             lambda ranker, step: ranker.fit(
-                learnt.table, learnt.positive, learnt.weight, callback=step
+                learnt.table, learnt.positive, learnt.weight, groups=learnt.group, callback=step
             ),
             held.table,
             metric,
             progress,
         )
 
-    held = [HeldOut(one.positive.astype(np.int8), one.weight, one.group) for one in held_out]
-    at_once = count_at_once(*rows.matrix.shape)
+    held = [
+        HeldOut(
+            rows.positive[split].astype(np.int8),
+            rows.weight[split],
+            None if rows.group is None else rows.group[split],
+        )
+        for split in splits
+    ]
     return run_plan(planner, held, fit, at_once=at_once, callback=callback)
+
+
+def split_inner(
+    rows: CheckedRows, n_splits: int, n_repeats: int, fraction: float, random_state: int
+) -> list[npt.NDArray[np.bool_]]:
+    """Split the rows for choosing among rankers, repeat by repeat; InvalidData as `split_rows`."""
+    return [
+        split
+        for repeat in range(n_repeats)
+        for split in split_rows(
+            rows.matrix,
+            rows.positive,
+            rows.weight,
+            n_splits,
+            fraction=fraction,
+            group=rows.group,
+            seed=random_state + _SALT * repeat,
+        )
+    ]
+
+
+def fit_chosen(
+    chosen: Chosen,
+    fit: Callable[[Ranker, Callback], object],
+    callback: Callback = ignore,
+    until: float = math.inf,
+    clock: Callable[[], float] = perf_counter,
+) -> Ranker:
+    """Fit what was chosen on all rows: until a time, where a fit keeps what it has when it is stopped.
+
+    What keeps nothing takes the time that it needs; so does a mean rank, fitted once more with a UserWarning, not one
+    of whose members was fitted in time.
+
+    Parameters
+    ----------
+    fit : callable (ranker, callback) -> object
+    callback : callable (step, of, info) -> None, optional
+        Told of the steps. What it raises reaches the caller, `StopFit` where nothing is kept.
+    until : float, optional
+        In seconds, as the clock tells them.
+    clock : callable () -> float
+        Seconds.
+    """
+    is_late = False
+
+    def step(done: int, of: int, info: Mapping[str, float]) -> None:
+        nonlocal is_late
+        callback(done, of, info)
+        if done < of and clock() > until:
+            is_late = True
+            raise StopFit
+
+    ranker = make_ranker(chosen)
+    if len(chosen.members) == 1 and not ranker.keeps_when_stopped:
+        fit(ranker, callback)
+        return ranker
+    try:
+        fit(ranker, step)
+    except StopFit:
+        if not is_late:
+            raise
+        message = "nothing was fitted in time that could be kept: the ranker was given more"
+        warnings.warn(message, UserWarning, stacklevel=2)
+        ranker = make_ranker(chosen)
+        fit(ranker, callback)
+    return ranker
 
 
 def make_ranker(chosen: Chosen) -> Ranker:

@@ -29,7 +29,7 @@ from core.linear.newton import (
 )
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, StopFit, warn_stopped
+from core.ranker import Callback, Groups, StopFit, warn_stopped
 from core.splits import hold_out
 from core.state import Value
 
@@ -102,7 +102,12 @@ class Logistic(LogisticParameters, LinearClassifier):
     """
 
     def _fit_sample(
-        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+        self,
+        X: Any,
+        sample: Sample,
+        positive: npt.NDArray[np.bool_],
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         score, values = None, self._followed()
         costs = values or (float(self.C),)
@@ -182,7 +187,12 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(
-        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+        self,
+        X: Any,
+        sample: Sample,
+        positive: npt.NDArray[np.bool_],
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         asymmetries = ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
         costs = COSTS if self.C == "auto" else (float(self.C),)
@@ -190,7 +200,9 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         chosen, start = (asymmetries[0], DEFAULT_COST if self.C == "auto" else float(self.C)), None
         n_tried = len(pairs)
         if len(pairs) > 1:
-            held = hold_out(X, positive, sample.weight, self.validation_fraction, self.random_state)
+            held = hold_out(
+                X, positive, sample.weight, self.validation_fraction, self.random_state, group
+            )
             if held is not None:
                 report = _count_fits(callback, len(pairs) + 1)
                 chosen, start, n_tried = self._choose(sample, held, pairs, report)

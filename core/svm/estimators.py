@@ -20,7 +20,7 @@ from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, lear
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
 from core.parameters import Seed
-from core.ranker import Callback, Floats
+from core.ranker import Callback, Floats, Groups
 from core.splits import hold_out
 from core.state import FINITE, Value
 
@@ -198,13 +198,24 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return ConvexSolver(sample, window, limits, progress)
 
     def _fit_sample(
-        self, X: Any, sample: Sample, positive: npt.NDArray[np.bool_], callback: Callback
+        self,
+        X: Any,
+        sample: Sample,
+        positive: npt.NDArray[np.bool_],
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         progress = Progress(callback)
         given = None if self.C == "auto" else float(self.C)
         values = self._followed()
         hold = partial(
-            hold_out, X, positive, sample.weight, self.validation_fraction, self.random_state
+            hold_out,
+            X,
+            positive,
+            sample.weight,
+            self.validation_fraction,
+            self.random_state,
+            group,
         )
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 

@@ -23,7 +23,7 @@ from core.coding.categories import count_rows
 from core.coding.threads import PARALLEL_CELLS
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
-from core.ranker import Callback, Floats, Ranker, StopFit, ignore, warn_stopped
+from core.ranker import Callback, Floats, Groups, Ranker, StopFit, ignore, warn_stopped
 from core.state import Array, Indices, Nested, State, Totals, Value, pieces
 from core.trees import predictor
 from core.trees.predictor import Nodes
@@ -378,7 +378,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
             As by `fit`.
         """
         own: Self = clone(self)
-        sample = own._sample(*own._take_rows(X, y, sample_weight))
+        sample = own._sample(*own._take_rows(X, y, sample_weight)[:3])
         if not 0 <= first < last <= self.n_trees:
             raise InvalidParameter(
                 f"first and last must be 0 <= first < last <= n_trees ({self.n_trees}), "
@@ -412,7 +412,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
         ArtifactError
             A share is damaged or of another fit, or a tree is missing or there twice.
         """
-        sample = self._sample(*self._take_rows(X, y, sample_weight))
+        sample = self._sample(*self._take_rows(X, y, sample_weight)[:3])
         trees: list[tuple[Tree, Integers]] = []
         for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
             trees += TreeShare.from_arrays(arrays, self._known() | {"n_trees": n_trees}).split()
@@ -420,7 +420,12 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
         return self
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         sample = self._sample(X, positive, weight)
         with closing(self._grow(sample, range(self.n_trees))) as grown:

@@ -19,8 +19,8 @@ from annotated_types import Ge, Le
 from core.classifiers import count_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.kernel import kernel
-from core.ranker import Floats
-from core.splits import draw_folds, draw_part
+from core.ranker import Floats, Groups
+from core.splits import draw_folds, draw_part, number_inseparable
 from core.state import Array, Rule, read_state
 
 from .grid import GridRules
@@ -210,24 +210,22 @@ def validation_auc(chosen: Chosen) -> float:
     return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
 
 
-def choose_by_folds(sample: Sample, grow: Grow, n_folds: int, seed: int) -> Chosen:
+def choose_by_folds(
+    sample: Sample, group: Groups | None, grow: Grow, n_folds: int, seed: int
+) -> Chosen:
     """Prune by the penalty per leaf that is best over folds (§4.1): n_folds + 1 trees.
 
-    There are fewer folds where a class has fewer rows; InvalidData where it has one row only. Penalties are tried
-    at the geometric means of neighbours on the whole tree's path, as in CART; of equal AUC the
+    There are fewer folds where a class has fewer rows, or groups of them; InvalidData where it has one only.
+    Penalties are tried at the geometric means of neighbours on the whole tree's path, as in CART; of equal AUC the
     greatest wins, so the smallest tree.
     """
     n_rows = len(sample.positive)
-    n_folds = min(n_folds, *np.bincount(sample.positive, minlength=2).tolist())
-    if n_folds < 2:
-        raise InvalidData(
-            "pruning='cv' needs at least 2 rows of positive weight in each class, got 1"
-        )
+    part = _draw_folds(sample, group, n_folds, seed)
+    n_folds = int(part.max()) + 1
     tree = grow(np.arange(n_rows), 0)
     critical = critical_penalties(tree)
     path = trace_path(tree, critical)
     penalties = middles(path.penalty)
-    part = draw_folds(sample.positive, n_folds, seed)
     folds, means = [], np.zeros(len(penalties))
     for k in range(n_folds):
         grown = grow(np.flatnonzero(part != k), k + 1)
@@ -245,19 +243,40 @@ def choose_by_folds(sample: Sample, grow: Grow, n_folds: int, seed: int) -> Chos
     return Chosen(kept, path._replace(validation_auc=means), better_order(pruned))
 
 
-def choose_on_held_out(sample: Sample, grow: Grow, fraction: float, seed: int) -> Chosen:
+def choose_on_held_out(
+    sample: Sample, group: Groups | None, grow: Grow, fraction: float, seed: int
+) -> Chosen:
     """Prune to the subtree that ranks a part held out best (eq. 12, Remark 10).
 
     `fraction` of the rows of each class are held out, at least one row and not all; InvalidData where a class has
-    one row only. The tree is grown on the others alone.
+    one row, or group, only. The tree is grown on the others alone.
     """
-    held = draw_part(sample.positive, fraction, seed)
+    held = draw_part(sample.positive, fraction, seed, _units(sample, group))
     if held is None:
         raise InvalidData(
-            "pruning='holdout' needs at least 2 rows of positive weight in each class, got 1"
+            "pruning='holdout' needs at least 2 rows of positive weight in each class, which differ and are of "
+            "two groups where there are groups"
         )
     tree = grow(np.flatnonzero(~held), 0)
     return choose_on(tree, weigh_anew(tree, sample.take(np.flatnonzero(held))))
+
+
+def _draw_folds(sample: Sample, group: Groups | None, n_folds: int, seed: int) -> Integers:
+    """Draw folds, so many at most that each has rows of both classes."""
+    unit = _units(sample, group)
+    classes = sample.positive, ~sample.positive
+    for k in range(min(n_folds, *(int(own.sum()) for own in classes)), 1, -1):
+        part = draw_folds(sample.positive, k, seed, unit)
+        if all(np.bincount(part[own], minlength=k).all() for own in classes):
+            return part
+    raise InvalidData(
+        "pruning='cv' needs at least 2 rows of positive weight in each class, which differ and are of "
+        "two groups where there are groups"
+    )
+
+
+def _units(sample: Sample, group: Groups | None) -> Integers | None:
+    return number_inseparable(sample.X, sample.positive, sample.weight, group)
 
 
 def choose_on(tree: Tree, held: Tree) -> Chosen:

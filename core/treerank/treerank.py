@@ -14,7 +14,7 @@ from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidData, InvalidParameter
 from core.explain import PartialDependence, partial_dependence
-from core.ranker import Callback, Floats, FollowingFit, StopFit, warn_stopped
+from core.ranker import Callback, Floats, FollowingFit, Groups, StopFit, warn_stopped
 from core.state import Nested, Value
 from core.target import check_labels, check_weights
 from core.trees import predictor
@@ -291,7 +291,12 @@ class TreeRank(TreeRankParameters, FollowingFit):
             )
 
     def _fit(
-        self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, callback: Callback
+        self,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
     ) -> None:
         sample = Sample(X, positive, weight, self._n_categories())
         grower = self._grower(sample)
@@ -324,7 +329,7 @@ class TreeRank(TreeRankParameters, FollowingFit):
                     raise StopFit
                 return tree
 
-            return self._choose(sample, grow)
+            return self._choose(sample, group, grow)
 
         choices: list[Chosen] = []
         try:
@@ -342,12 +347,12 @@ class TreeRank(TreeRankParameters, FollowingFit):
             if followed:
                 self._keep_on_path()
 
-    def _choose(self, sample: Sample, grow: pruning.Grow) -> Chosen:
+    def _choose(self, sample: Sample, group: Groups | None, grow: pruning.Grow) -> Chosen:
         if self.pruning == "cv":
-            return pruning.choose_by_folds(sample, grow, self.n_folds, self.random_state)
+            return pruning.choose_by_folds(sample, group, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
             return pruning.choose_on_held_out(
-                sample, grow, self.validation_fraction, self.random_state
+                sample, group, grow, self.validation_fraction, self.random_state
             )
         tree = grow(np.arange(len(sample.positive)), 0)
         if self.pruning == "structural":

@@ -61,7 +61,7 @@ from .splitting import (
     mark_codes,
 )
 
-MAX_LEAVES = 1024
+MIN_LEAVES, MAX_LEAVES = 2, 1024
 MOST_BYTES = (
     4 << 30
 )  # of histograms: 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte
@@ -1174,6 +1174,11 @@ class CellTrees(NamedTuple):
     splits: npt.NDArray[np.void]
     subsets: npt.NDArray[np.uint8]
     rows: npt.NDArray[np.uint32]
+
+
+def count_leaves(table: Table) -> int:
+    """Count the leaves of whose histograms there may be so many, of a tree that is grown best first."""
+    return MOST_BYTES // (8 * CELL * table.n_cells)
 
 
 class Grower(Resumable):

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.ranker import Floats
-from core.splits import draw_folds
+from core.ranker import Floats, Groups
+from core.splits import draw_folds, number_inseparable
 
 from .coding import Integers
 
@@ -25,6 +25,12 @@ N_FOLDS = 5
 
 # Rows that a category is taken to have beside its own, with the share of positives of all rows.
 PRIOR_ROWS = 10.0
+
+# Equal rows are copies of one, and stay in one fold, where a category has so many distinct rows on average, or where of
+# two equal rows, one of them positive, in so many cases both are. Elsewhere a category is all that rows consist of, and
+# its rows tell of each other.
+MIN_DISTINCT = 2
+COPIES_AGREE = 0.9
 
 
 class Encoded(NamedTuple):
@@ -70,6 +76,7 @@ def encode(
     n_categories: Integers,
     more_than: int | None,
     seed: int,
+    group: Groups | None = None,
 ) -> Encoded:
     """Encode the features of more categories than a number; None: no feature.
 
@@ -83,6 +90,9 @@ def encode(
     more_than : int or None
     seed : int
         Of the folds: a row's share of positives is found on the other folds' rows.
+    group : ndarray of shape (n_rows,), uint64, optional
+        Rows of a group are in one fold. Without groups equal rows are, where they are taken for copies: see
+        `MIN_DISTINCT` and `COPIES_AGREE`.
 
     Returns
     -------
@@ -97,7 +107,10 @@ def encode(
     if not len(many):
         return Encoded(X, n_categories, feature, numbers)
     weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
-    fold = draw_folds(positive, N_FOLDS, seed)
+    apart = draw_folds(positive, N_FOLDS, seed)
+    unit = number_inseparable(X, positive, weight, group)
+    together = None if unit is None else draw_folds(positive, N_FOLDS, seed, unit)
+    are_copies = unit is not None and _agree(unit, positive) >= COPIES_AGREE
     encoded = np.empty((len(X), n_features + len(many)), order="F")
     encoded[:, :n_features] = X
     mean = float(weight[positive].sum() / weight.sum())
@@ -105,6 +118,13 @@ def encode(
         known = ~np.isnan(X[:, j])
         category = X[known, j].astype(np.int64)
         shape = N_FOLDS, int(n_categories[j])
+        fold = apart
+        if unit is not None and together is not None and group is None:
+            n_distinct = np.count_nonzero(np.bincount(unit[known]))
+            n_present = np.count_nonzero(np.bincount(category))
+            fold = together if are_copies or n_distinct >= MIN_DISTINCT * n_present else apart
+        elif together is not None:
+            fold = together if together.any() else apart  # one group says nothing of others
         place = fold[known] * shape[1] + category
         own = weight[known]
         mass = np.bincount(place, own, math.prod(shape)).reshape(shape)
@@ -120,6 +140,16 @@ def encode(
         numbers[n_features + k] = np.append(np.where(present, total, np.nan), 0.0)
     kinds = np.where(n_categories > limit, 0, n_categories)
     return Encoded(encoded, np.append(kinds, np.zeros_like(many)), feature, numbers)
+
+
+def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
+    """Say of how many pairs of rows of one unit, one of them positive, both are."""
+    rows = np.bincount(unit).astype(np.float64)
+    positives = np.bincount(unit, positive)
+    negatives = rows - positives
+    both = (positives * (positives - 1)).sum()
+    either = (rows * (rows - 1) - negatives * (negatives - 1)).sum()
+    return float(both / either) if either else 0.0
 
 
 def _share(hits: Floats, mass: Floats, mean: float) -> Floats:

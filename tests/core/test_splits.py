@@ -1,9 +1,12 @@
 """Parts and folds: by the values of rows, or at random."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from core.splits import draw_folds, draw_part, hold_out
+from core.errors import InvalidData
+from core.splits import draw_folds, draw_part, hold_out, number_inseparable, split_rows
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 5, 40])
@@ -47,3 +50,72 @@ def test_folds_and_parts_at_random_are_drawn_from_each_class() -> None:
     assert (draw_part(positive, 0.25, 5) != draw_part(positive, 0.25, 6)).any()
     assert draw_part(np.arange(9) < 1, 0.5, 0) is None
     assert draw_part(np.zeros((8, 2), dtype=bool), 0.25, 0).sum() == 2
+
+
+def copies(n_distinct: int = 40, times: int = 4, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    row = rng.permutation(np.repeat(np.arange(n_distinct), times))
+    return rng.normal(size=(n_distinct, 3))[row], row, rng.random(len(row)) < 0.4
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_copies_of_a_row_and_rows_of_a_group_stay_together(labels: int) -> None:
+    X, row, positive = copies()
+    group = (row % 20).astype(np.uint64)
+    if labels > 1:
+        positive = np.random.default_rng(1).random((len(row), labels)) < 0.4
+    for given, known in ((None, row), (group, group)):
+        unit = number_inseparable(X, positive, np.ones(len(X)), given)
+        assert len(np.unique(np.stack([unit, known]), axis=1).T) == len(np.unique(known))
+        assert np.unique(unit, return_index=True)[1].tolist() == sorted(
+            np.unique(known, return_index=True)[1].tolist()
+        )  # numbered as they come
+        for seed in range(20):
+            part = draw_part(positive, 0.25, seed, unit)
+            assert not set(known[part]) & set(known[~part])
+            assert 0.1 < part.mean() < 0.4
+            if labels == 1:
+                fold = draw_folds(positive, 5, seed, unit)
+                assert len(np.unique(np.stack([fold, unit]), axis=1).T) == unit.max() + 1
+
+
+def test_rows_that_may_all_go_their_own_ways_are_drawn_as_ever() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    positive, weight = rng.random(200) < 0.3, np.ones(200)
+    assert number_inseparable(X, positive, weight) is None
+    assert number_inseparable(X, positive, weight, np.arange(200, dtype=np.uint64)) is None
+    kinds = rng.integers(0, 2, (200, 3)).astype(float)  # 8 kinds are no copies
+    assert number_inseparable(kinds, positive, weight) is None
+    assert number_inseparable(kinds, positive, weight, kinds[:, 0].astype(np.uint64)) is not None
+    alone = np.arange(200)
+    for seed in range(20):
+        assert (draw_part(positive, 0.2, seed) == draw_part(positive, 0.2, seed, alone)).all()
+        assert (draw_folds(positive, 5, seed) == draw_folds(positive, 5, seed, alone)).all()
+
+
+def test_a_part_that_no_units_make_is_none() -> None:
+    positive = np.arange(12) < 6
+    assert draw_part(positive, 0.5, 0, np.zeros(12, dtype=int)) is None
+    assert draw_part(positive, 0.5, 0, positive.astype(int)) is None
+    part = draw_part(positive, 0.5, 0, np.arange(12) % 2)  # each has both classes
+    assert part.sum() == 6
+
+
+def test_rows_of_a_few_kinds_are_parted_whatever_their_order() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (300, 2)).astype(float)
+    positive, weight = rng.random(300) < 0.3 + 0.2 * X[:, 0], rng.integers(1, 3, 300).astype(float)
+    order = rng.permutation(300)
+    for n_splits in (1, 5):
+        splits = split_rows(X, positive, weight, n_splits, seed=3)
+        moved = split_rows(X[order], positive[order], weight[order], n_splits, seed=3)
+        for held, again in zip(splits, moved, strict=True):
+            assert held.mean() == pytest.approx(0.25 if n_splits == 1 else 0.2, abs=0.05)
+            one, other = (
+                np.column_stack([X, positive, weight])[held],
+                np.column_stack([X[order], positive[order], weight[order]])[again],
+            )
+            assert (one[np.lexsort(one.T)] == other[np.lexsort(other.T)]).all()
+    with pytest.raises(InvalidData, match="in more groups where there are groups"):
+        split_rows(X, positive, weight, 5, group=X[:, 0].astype(np.uint64))

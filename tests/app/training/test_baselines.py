@@ -42,6 +42,9 @@ class Rows:
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
         return self._n, self._n // 10, 2, 0
 
+    def can_split(self, *asked: Any) -> bool:
+        raise AssertionError(asked)
+
     def held_out(self, *asked: Any) -> Any:
         raise AssertionError(asked)
 
@@ -207,9 +210,9 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     drawn = []
     whole = fitting._fit
 
-    def fit(members: Any, trial: Any, callback: Any) -> Any:
+    def fit(members: Any, trial: Any, *more: Any) -> Any:
         drawn.append((members[0]["algorithm"], len(trial.train.y)))
-        return whole(members, trial, callback)
+        return whole(members, trial, *more)
 
     monkeypatch.setattr(fitting, "_fit", fit)
     monkeypatch.setattr("app.training.plan.LEAST_SECONDS", 100.0)  # none is given up

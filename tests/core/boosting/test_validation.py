@@ -262,6 +262,62 @@ def test_the_split_is_stratified_and_seeded() -> None:
     assert (rows.split_off(0.25, 8)[1].X != held.X).any()
 
 
+def noise(seed: int = 0, n: int = 600) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 10)), rng.integers(0, 2, n)
+
+
+@EACH
+@pytest.mark.parametrize("told_by", ["copies", "groups"])
+def test_what_was_learnt_from_does_not_judge(algorithm: Any, told_by: str) -> None:
+    """Noise, four times over: were copies on both sides, every round would seem to gain."""
+    X, y = noise()
+    row = np.tile(np.arange(len(X)), 4)
+    rows = X[row]
+    groups = None
+    if told_by == "groups":
+        rows, groups = rows + 1e-3 * np.random.default_rng(1).normal(size=rows.shape), row
+    booster = algorithm(n_rounds=60, early_stopping_rounds=15, random_state=3)
+    booster.fit(rows, y[row], groups=groups)
+    assert booster.validation_auc_.max() < 0.62
+    assert len(booster.rounds_) < 40
+    if told_by == "groups":
+        booster.fit(rows, y[row])
+        assert booster.validation_auc_.max() > 0.62
+
+
+def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out() -> None:
+    X, y = noisy_table()
+    plain = RankBoost(n_rounds=5).fit(X, y)
+    grouped = RankBoost(n_rounds=5).fit(X, y, groups=np.arange(len(y)) // 3)
+    assert (plain.decision_function(X) == grouped.decision_function(X)).all()
+    for wrong, said in (
+        (np.zeros(3), "groups must have one value for each of the 400 rows"),
+        (np.full(len(y), np.nan), "groups must not hold NaN"),
+        (np.zeros((len(y), 1)), "groups must be one-dimensional"),
+        ([None] * len(y), "groups must hold numbers, booleans or text"),
+    ):
+        with pytest.raises(InvalidData, match=said):
+            RankBoost(n_rounds=5).fit(X, y, groups=wrong)
+    booster = RankBoost(n_rounds=5, early_stopping_rounds=2)
+    with pytest.raises(InvalidData, match="in at least 2 groups"):
+        booster.fit(X, y, groups=["one"] * len(y))
+    weight = (np.arange(len(y)) % 2).astype(float)  # rows of weight 0 are in no group
+    groups = np.where(weight > 0, np.arange(len(y)) // 4, 0)
+    booster.fit(X, y, weight, groups=groups)
+    present = weight > 0
+    again = RankBoost(n_rounds=5, early_stopping_rounds=2)
+    again.fit(X[present], y[present], groups=groups[present])
+    assert (booster.decision_function(X) == again.decision_function(X)).all()
+
+
+def test_copies_that_are_all_of_a_class_are_parted_with_a_warning() -> None:
+    X, y = noisy_table()
+    X[y == 1] = X[y == 1][0]
+    with pytest.warns(UserWarning, match="copies of rows that it learnt from"):
+        RankBoost(n_rounds=5, early_stopping_rounds=2).fit(X, y)
+
+
 def test_a_class_too_small_to_hold_out_is_refused() -> None:
     X, y = noisy_table()
     one = np.concatenate([[0], np.ones(len(y) - 1, int)])

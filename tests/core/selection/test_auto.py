@@ -16,17 +16,20 @@ from core import Logistic, RankAverage, load, save
 from core.errors import InvalidData, InvalidParameter
 from core.explain import permutation_importance, variable_dependence
 from core.metrics import auc, partial_auc
+from core.ranker import StopFit
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,
     Chosen,
     GridSearch,
     HeldOut,
+    Member,
     NothingFitted,
     RandomSearch,
     SuccessiveHalving,
     TrialResult,
     auto_ranker,
+    fit_chosen,
     make_ranker,
     run_plan,
     search_ranker,
@@ -466,10 +469,83 @@ def test_bad_rows_are_refused_before_anything_is_fitted() -> None:
             auto_ranker(words, [0, 1])
     with pytest.raises(InvalidData, match="group must have one value"):
         auto_ranker(X, y, group=np.zeros(3))
-    with pytest.raises(InvalidData, match="of 5 inner splits one has no rows of a class"):
-        auto_ranker(X, np.arange(40) == 3)
     with pytest.raises(InvalidParameter, match="fpr_max must be greater than fpr_min"):
         auto_ranker(X, y, fpr_min=0.5, fpr_max=0.1)
+
+
+DEGENERATE = np.random.default_rng(5)
+ROWS = DEGENERATE.normal(size=(120, 3))
+HALF = np.arange(120) % 2
+PLAIN = {
+    "1 positive": (ROWS, np.arange(120) == 7, None, "1 row to learn from"),
+    "4 positives": (ROWS, np.arange(120) % 30 == 7, None, "4 rows to learn from"),
+    "two rows": (ROWS[:2], [0, 1], None, "1 row to learn from"),
+    "constant columns": (np.ones((120, 3)), HALF, None, "all rows are alike"),
+    "nothing but missing values": (np.full((120, 2), np.nan), HALF, None, "all rows are alike"),
+    "one group": (ROWS, HALF, np.zeros(120), "with whole groups"),
+    "a group for each class": (ROWS, HALF, HALF, "with whole groups"),
+}
+
+
+@pytest.mark.parametrize(("X", "y", "group", "said"), PLAIN.values(), ids=PLAIN)
+def test_where_no_rows_can_judge_the_plainest_ranker_is_fitted_with_a_warning(
+    X: Any, y: Any, group: Any, said: str
+) -> None:
+    with pytest.warns(UserWarning, match=said):
+        searched = auto_ranker(X, y, group=group, budget_seconds=2.0)
+    assert [member.algorithm for member in searched.chosen.members] == ["logistic"]
+    assert said in searched.chosen.notes[0]
+    assert not searched.tried
+    assert np.isfinite(searched.ranker.decision_function(X)).all()
+
+
+def test_one_binary_column_is_ranked_by_as_it_is() -> None:
+    x = DEGENERATE.random(500) < 0.5
+    y = DEGENERATE.random(500) < 0.2 + 0.5 * x
+    searched = auto_ranker(x[:, None].astype(float), y, budget_seconds=1.0)
+    low, high = np.unique(searched.ranker.decision_function([[0.0], [1.0]]))
+    assert low < high
+
+
+@pytest.mark.parametrize(("n_groups", "n_splits"), [(120, 5), (4, 3), (2, 2)])
+def test_few_groups_make_fewer_folds(n_groups: int, n_splits: int) -> None:
+    group = np.arange(120) // 2 % n_groups
+    searched = auto_ranker(ROWS, HALF, group=group, budget_seconds=0.5)
+    tried = {one.trial.split for one in searched.tried}
+    assert max(tried) + 1 in (n_splits, 1)  # the probe's alone, where the machine is busy
+    planned = Auto(
+        n_rows=120, n_rare=60, can_split=lambda splits, repeats, share: splits <= n_splits
+    )
+    assert planned.n_splits == n_splits
+
+
+def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> None:
+    X, y = DEGENERATE.normal(size=(200, 2)), np.arange(200) % 2
+    ticks = count()
+
+    def fit(names: list[str]) -> Any:
+        chosen = Chosen(tuple(Member(name, {}) for name in names), ())
+        return fit_chosen(
+            chosen,
+            lambda ranker, step: ranker.fit(X, y, callback=step),
+            until=0.5,
+            clock=lambda: float(next(ticks)),
+        )
+
+    assert np.isfinite(fit(["greedy_pairs"]).decision_function(X)).all()
+    with pytest.warns(UserWarning, match="nothing was fitted in time"):
+        both = fit(["greedy_pairs", "martirank"])
+    assert len(both.members_) == 2
+
+    def stop(step: int, of: int, info: Any) -> None:
+        raise StopFit
+
+    with pytest.raises(StopFit):  # who asks for it hears of it
+        fit_chosen(
+            Chosen((Member("greedy_pairs", {}),), ()),
+            lambda ranker, step: ranker.fit(X, y, callback=step),
+            stop,
+        )
 
 
 def test_time_that_is_left_goes_into_copies_of_other_seeds() -> None:

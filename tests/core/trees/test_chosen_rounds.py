@@ -9,7 +9,9 @@ import pytest
 from core import LogitBoost, RankBoost, load, save
 from core.boosting import booster
 from core.checkpoint import Checkpoints
+from core.errors import InvalidData, InvalidParameter
 from core.ranker import StopFit
+from core.trees import grower
 
 BOOSTERS = {
     "pairs": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -167,3 +169,37 @@ def test_rows_that_are_given_to_be_watched_take_the_place_of_those_held_out() ->
     assert (len(ranker.rounds_), ranker.n_rounds) == (1, None)
     one = LogitBoost(n_rounds=1, learning_rate=0.05, max_features=0.5).fit(X, y)
     assert (ranker.decision_function(X) == one.decision_function(X)).all()
+
+
+@boosters
+def test_trees_have_as_many_leaves_as_histograms_have_room_for(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """500 rounds are not to be lost because four times the leaves would not fit into memory."""
+    monkeypatch.setattr(booster, "MOST_ROUNDS", 20)
+    monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
+    X, y = make_table()
+    n_bytes = 2 * 8 * 256 * 16  # of a leaf: columns stand in groups of eight
+    monkeypatch.setattr(grower, "MOST_BYTES", 12 * n_bytes)
+    ranker = make(max_leaves=8, max_depth=3).fit(X, y)
+    assert ranker.rounds_["n_leaves"].max() > 8
+    assert ranker.rounds_["n_leaves"].max() <= 13
+    assert ranker.get_params() == make(max_leaves=8, max_depth=3).get_params()
+    with pytest.raises(InvalidParameter, match="histograms of 32 leaves"):  # as it was asked for
+        make(n_rounds=5, max_leaves=32).fit(X, y)
+    monkeypatch.setattr(grower, "MOST_BYTES", n_bytes)
+    with pytest.raises(InvalidParameter, match="histograms of 2 leaves"):
+        make().fit(X, y)
+
+
+@boosters
+def test_groups_that_cannot_be_parted_leave_the_usual_rounds(make: Any) -> None:
+    X, y = make_table()
+    with pytest.warns(
+        UserWarning, match="n_rounds is 100: early stopping needs rows of each class"
+    ):
+        ranker = make().fit(X, y, groups=np.zeros(len(y)))
+    usual = make(n_rounds=100).fit(X, y)
+    assert (ranker.decision_function(X) == usual.decision_function(X)).all()
+    with pytest.raises(InvalidData, match="in at least 2 groups"):
+        make(early_stopping_rounds=5).fit(X, y, groups=np.zeros(len(y)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import RankBoost
+from core import RankBoost, load, save
 from core.boosting import LogitBoost
 from core.metrics import auc
 from core.splits import draw_folds
@@ -130,3 +130,49 @@ def test_an_unknown_name_counts_as_rare_where_none_was_missing(
     rows = pd.DataFrame({"name": ["never seen", "a000", "b0"]})
     unknown, rare, common = ranker.decision_function(rows)
     assert unknown == rare < common
+
+
+@boosters
+def test_copies_do_not_tell_a_row_its_own_label(make: Any) -> None:
+    rng = np.random.default_rng(0)
+    n = 2000
+    x, name = rng.normal(size=n), rng.integers(0, 700, n)
+    y = rng.random(n) < 1 / (1 + np.exp(1 - x))  # the name says nothing
+    table = pd.DataFrame({"x": x, "name": [f"n{k:03}" for k in name]})
+    train, test = slice(0, 1000), slice(1000, None)
+    once = make(n_rounds=60).fit(table[train], y[train])
+    copies = np.tile(np.arange(1000), 4)
+    four = make(n_rounds=60).fit(table.iloc[copies], y[copies])
+    moved = table.iloc[copies].assign(x=x[copies] + 1e-6 * rng.normal(size=len(copies)))
+    grouped = make(n_rounds=60).fit(moved, y[copies], groups=copies)
+    leaking = make(n_rounds=60).fit(moved, y[copies])
+    found = [auc(y[test], r.decision_function(table[test])) for r in (once, four, grouped, leaking)]
+    assert min(found[1:3]) > found[0] - 0.03
+    assert min(found[1:3]) > found[3] + 0.03
+
+
+@boosters
+def test_a_name_that_is_all_of_a_row_is_still_learnt_from(make: Any) -> None:
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=300)
+    name = rng.integers(0, 300, 4000)
+    y = rng.random(4000) < 1 / (1 + np.exp(1 - 2 * level[name]))
+    table = pd.DataFrame({"name": [f"n{k:03}" for k in name]})
+    ranker = make(n_rounds=20).fit(table[:2000], y[:2000])
+    assert auc(y[2000:], ranker.decision_function(table[2000:])) > 0.7
+    together = make(n_rounds=20).fit(table[:2000], y[:2000], groups=np.zeros(2000))
+    assert auc(y[2000:], together.decision_function(table[2000:])) > 0.7  # one group parts nothing
+
+
+def test_the_losses_say_by_which_scores_they_are() -> None:
+    table, y = draw_names(n=1500, n_names=600)
+    for more_than, said in ((255, "not those of the ranker's own scores"), (None, "as new rows")):
+        ranker = RankBoost(weak_ranker="tree", n_rounds=20, target_encoding=more_than)
+        ranker.fit(table, y)
+        scores = ranker.decision_function(table)
+        own = np.exp(-scores[y]).sum() * np.exp(scores[~y]).sum()
+        told = ranker.structure()
+        assert said in told["losses_of"]
+        is_own = told["losses"]["f_tilde"] == pytest.approx(own, rel=1e-9)
+        assert is_own == (more_than is None)
+        assert load(save(ranker)).structure()["losses_of"] == told["losses_of"]
