@@ -90,9 +90,12 @@ class Stream(io.RawIOBase):
         self, stored: Path | bytes, encoding: str | None, max_bytes: int, codec: str | None = None
     ) -> None:
         super().__init__()
+        self._file = self._plain = open_stored(
+            stored
+        )  # before any refusal: a stream is closed in any case
         encoding = find_compression(stored, encoding)
-        self._file = open_stored(stored)
-        self._plain = pa.CompressedInputStream(self._file, encoding) if encoding else self._file
+        if encoding:
+            self._plain = pa.CompressedInputStream(self._file, encoding)
         self._encoding = encoding
         self._max_bytes = max_bytes
         self._recoder = _Recoder(codec) if codec else None

@@ -222,7 +222,7 @@ def test_later_rows_judge_by_a_time_column(tmp_path: Path) -> None:
     """A feature that says the opposite later on: drawn at random it would be worth something."""
     rng = np.random.default_rng(0)
     order = rng.permutation(400)
-    days = [str(np.datetime64("2020-01-01") + int(k)) for k in order]
+    days = [str(np.datetime64("2020-01-01") + np.timedelta64(int(k), "D")) for k in order]
     y = rng.integers(0, 2, 400).astype(np.int8)
     x = np.where(order < 300, 1, -1) * (y - 0.5) + 0.1 * rng.normal(size=400)
     columns = {"day": pa.array(days).dictionary_encode(), "x": x, "y": y}
