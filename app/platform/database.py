@@ -101,6 +101,7 @@ class Database:
                 "keepalives_count": 3,
                 "tcp_user_timeout": 20_000,
                 "application_name": "rankwright",
+                "client_encoding": "UTF8",  # whatever PGCLIENTENCODING, the role or the database would have
             },
         )
         event.listen(engine, "connect", _postgres_connect)
@@ -285,6 +286,16 @@ def _to_json(value: Any) -> str:
 
 
 def _postgres_connect(connection: Any, _record: Any) -> None:
+    # Told at the start of every connection, so it costs no question. In another encoding the driver would return bytes
+    # for text, or PostgreSQL would refuse names that callers may choose.
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        connection.close()
+        raise Unavailable(
+            f"the database's encoding must be UTF8, got {encoding}: "
+            "make one with CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'",
+            code="database_unavailable",
+        )
     # A process that stands still in the middle of a transaction keeps its locks, and its connection is well: after a
     # while the server ends it. Our transactions are short, and none of them waits for anything but the database.
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")

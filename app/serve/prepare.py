@@ -1,7 +1,7 @@
 """What comes before the first process of `serve`: the newest tables, and a key for the first user.
 
 `python -m app.serve.prepare` is a process of its own, so that the process that watches does not import all this. It
-prints one JSON object: `{"key": …}`, null if there was a key, or `{"error": …}`.
+prints one JSON object: `{"key": …, "link": …}`, each null if none was made, or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,16 +24,16 @@ OWNER = "default"
 
 
 class Prepared(NamedTuple):
-    """The first key's secret if it is new, and the token of a link that signs in to the console."""
+    """The first key's secret if it is new, and the token of a link that signs in to the console if one was made."""
 
     key: str | None
     link: str | None
 
 
-def prepare(settings: Settings) -> Prepared:
+def prepare(settings: Settings, *, link: bool) -> Prepared:
     """Run `main` in a process of its own; returns the first key's secret if it is new. Raises ServeError."""
     done = subprocess.run(
-        python_command("app.serve.prepare"),
+        python_command("app.serve.prepare", *(["--link"] if link else [])),
         env=child_environment() | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -48,8 +49,8 @@ def prepare(settings: Settings) -> Prepared:
     return Prepared(answer["key"], answer["link"])
 
 
-def main() -> None:
-    """Migrate, make the first key, and print the answer."""
+def main(arguments: list[str]) -> None:
+    """Migrate, make the first key, and with `--link` a link that signs in; print the answer."""
     from alembic.util import CommandError
 
     from app.platform.database import Database
@@ -67,7 +68,7 @@ def main() -> None:
         try:
             path = settings.state_dir / "api-key"
             key = first_key(db, path)
-            link = console_link(db, path)
+            link = console_link(db, path) if "--link" in arguments else None
         finally:
             db.close()
     except (Incomplete, ServiceError, OSError, DBAPIError, CommandError) as error:
@@ -108,4 +109,4 @@ def console_link(db: Database, path: Path) -> str | None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

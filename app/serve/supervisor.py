@@ -58,12 +58,13 @@ def serve(host: str, port: int, settings: Settings) -> None:
         stack.callback(supervisor.stop)
         supervisor.start_broker()
         supervisor.start_services()
-        prepared = prepare(settings)
+        terminal = sys.stdout.isatty()
+        prepared = prepare(settings, link=terminal)
         supervisor.open_gate()
         print_line(f"rankwright keeps its state in {state_dir}")
         resources.keep_reserve(state_dir, spare=resources.RESERVE_BYTES)
         if prepared.key is not None:
-            print_line(f"first key: {prepared.key} (shown once; also in {state_dir / 'api-key'})")
+            print_line(describe_first_key(prepared.key, state_dir / "api-key", shown=terminal))
         if not supervisor.watch_until_ready(address):
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
@@ -71,6 +72,11 @@ def serve(host: str, port: int, settings: Settings) -> None:
         way_in = "" if prepared.link is None else f"/sign-in?link={prepared.link}"
         print_line(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
         supervisor.watch()
+
+
+def describe_first_key(key: str, path: Path, *, shown: bool) -> str:
+    """Return the line on the first key, which is shown on a terminal alone: a journal would keep it for others."""
+    return f"first key: {key} (shown once; also in {path})" if shown else f"first key: in {path}"
 
 
 @contextmanager

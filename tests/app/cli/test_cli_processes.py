@@ -204,6 +204,26 @@ def test_a_fault_is_one_sentence(
     assert "secret" not in done.stderr
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_another_encoding_is_refused_in_a_sentence(
+    postgres: PostgresServer, tmp_path: Path, encoding: str
+) -> None:
+    name = f"in_{encoding.lower()}"
+    postgres.run(
+        f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'",
+    )
+    settings = {"database_url": postgres.url(name), "state_dir": str(tmp_path)}
+    try:
+        key = ("keys", "create", "--owner", "o", "--name", "n", "--scope", "read")
+        for words in (key, ("serve", "--port", "0") if encoding == "LATIN1" else ("migrate",)):
+            done = run(*words, **settings)
+            assert done.returncode == 1
+            assert f"the database's encoding must be UTF8, got {encoding}" in done.stderr
+            assert "Traceback" not in done.stderr
+    finally:
+        postgres.drop(name)
+
+
 def test_the_doctor_tells_programs_of_a_faulty_setting_too(tmp_path: Path) -> None:
     done = run("doctor", "--json", worker_slots="0", state_dir=str(tmp_path))
     assert done.returncode == 1, done.stderr

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import stat
@@ -32,9 +33,9 @@ SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
 
 class Serve:
-    """A running `rankwright serve`."""
+    """A running `rankwright serve`. What it says goes to a file, or to a terminal of its own."""
 
-    def __init__(self, state: Path, log: Path, **variables: str) -> None:
+    def __init__(self, state: Path, log: Path, *, terminal: bool = False, **variables: str) -> None:
         self.state = state
         self.log = log
         environment = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
@@ -44,14 +45,28 @@ class Serve:
             "RANKWRIGHT_REAP_SECONDS": "0.3",
             "RANKWRIGHT_WARM_UP": "false",
         }
-        with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [*SERVE, str(state)], stdout=out, stderr=out, env=environment | quick | variables
-            )
+        self.screen: int | None = None
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        if terminal:
+            os.close(out)
+            self.screen, out = os.openpty()
+        self.process = subprocess.Popen(
+            [*SERVE, str(state)], stdout=out, stderr=out, env=environment | quick | variables
+        )
+        os.close(out)
 
     @property
     def output(self) -> str:
         """What it printed so far."""
+        if self.screen is not None:
+            with self.log.open("ab") as log:
+                while select.select([self.screen], [], [], 0)[0]:
+                    try:
+                        log.write(os.read(self.screen, 4096))
+                    except OSError:  # nobody holds its other end any more
+                        os.close(self.screen)
+                        self.screen = None
+                        break
         return self.log.read_text()
 
     def ready(self) -> str:
@@ -126,9 +141,19 @@ def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None
     assert f"{address}/docs" in served.output
     key_file = served.state / "api-key"
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
-    assert served.output.count(key_file.read_text().strip()) == 1
+    # A journal, or a file of logs, is for other eyes: the key of all scopes is named there, not shown.
+    assert key_file.read_text().strip() not in served.output
+    assert f"first key: in {key_file}\n" in served.output
+    assert f"console: {address}/console\n" in served.output
     answer = httpx.get(f"{address}/v1/jobs", headers=served.headers())
     assert answer.status_code == 200
+
+
+def test_a_first_key_is_shown_on_a_terminal_alone(tmp_path: Path) -> None:
+    path = tmp_path / "api-key"
+    shown = supervision.describe_first_key("rw_secret", path, shown=True)
+    assert shown == f"first key: rw_secret (shown once; also in {path})"
+    assert "rw_secret" not in supervision.describe_first_key("rw_secret", path, shown=False)
 
 
 def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
@@ -178,11 +203,12 @@ def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_tw
     served.kill()
     eventually(lambda: not any(map(is_running, family.values())))
 
-    again = Serve(served.state, served.log.with_name("log of the next"))
+    again = Serve(served.state, served.log.with_name("log of the next"), terminal=True)
     try:
         address = again.ready()
         assert (again.state / "api-key").read_text() == key
         assert "first key" not in again.output
+        eventually(lambda: f"console: {address}/console/sign-in?link=" in again.output)
         assert httpx.get(f"{address}/v1/jobs", headers=again.headers()).status_code == 200
 
         family = again.family()
