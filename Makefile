@@ -9,16 +9,19 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo serve test kernels pythons lint audit bench peers long chaos clients fuzz lock clean upgrade
+.PHONY: help browser demo serve secrets test kernels pythons lint audit bench peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC curve, score: five minutes' tour in one.
 	@$(BIN)/python examples/demo.py
 
 serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
 	@$(BIN)/rankwright serve
+
+secrets:  ## Make the passwords of docker-compose.yml, once: files in secrets/.
+	@docker/make-secrets
 
 # A file's tests stay in one process, which makes its fixtures once. Bytecode is written, whatever the environment says:
 # hundreds of processes are started, and each would compile all that it imports.
@@ -88,6 +91,10 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 
 upgrade: $(VENV)/.dev  ## Replace older processes by today's, one by one, under load: a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
+
+containers: $(VENV)/.dev  ## Build the image and prove the whole of docker-compose.yml, by Docker or podman; some minutes.
+	@docker compose version > /dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6" 2> /dev/null
+	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
 
 audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.
 	$(PYTHON) -m venv $(VENV)/audit

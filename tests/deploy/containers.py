@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -22,6 +22,7 @@ from tests.servers import eventually
 
 SECONDS_TO_START = 120.0
 SECONDS_TO_STOP = 30.0
+SECRETS = "/run/secrets"
 
 
 class DeploymentFailed(AssertionError):
@@ -63,13 +64,14 @@ def as_user(uid: int, gid: int) -> list[str]:
 class Host:
     """This machine in the place of the compose network and of the image's file system below `root`.
 
-    Each copy has ports of its own, and `folder` for logs and data.
+    Each copy has ports of its own, and `folder` for logs and data. `secrets`: the text of each secret's file.
     """
 
     image: Image
     checkout: Path
     root: Path
     folder: Path
+    secrets: Mapping[str, str]
     ports: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,8 @@ class Host:
 
     def here(self, text: str) -> str:
         """THE mapping: hosts, ports and paths of the containers, in any text of the files, to those of this machine."""
-        text = re.sub(r"@(?:postgres|redis):", "@127.0.0.1:", text).replace("0.0.0.0", "127.0.0.1")
+        text = re.sub(r"(?<=[@/])(?:postgres|redis):", "127.0.0.1:", text)
+        text = text.replace("0.0.0.0", "127.0.0.1")
         text = re.sub(
             r"(?<![\w.])\d+(?!\w)", lambda found: str(self.ports.get(found[0], found[0])), text
         )
@@ -94,7 +97,12 @@ class Host:
     def _paths(self) -> set[str]:
         copied = {str(Path(copy.target).parent) for copy in self.image.copies()}
         kernels = set(self.image.environment[FOLDERS].split(":"))
-        return {"/opt/venv/bin"} | (copied - {"/tmp"}) | set(self.image.owned_folders()) | kernels
+        return (
+            {"/opt/venv/bin", SECRETS}
+            | (copied - {"/tmp"})
+            | set(self.image.owned_folders())
+            | kernels
+        )
 
     def build(self) -> None:
         """Copy what the Dockerfile copies, and make the folders that it makes, with their owners."""
@@ -106,6 +114,9 @@ class Host:
             folder.mkdir(parents=True, exist_ok=True)
             if os.getuid() == 0:
                 os.chown(folder, uid, gid)
+        self.path(SECRETS).mkdir(parents=True)
+        for name, text in self.secrets.items():
+            (self.path(SECRETS) / name).write_text(f"{text}\n")
         self._compile()
 
     @property
@@ -150,6 +161,11 @@ class Container:
         self.health = [self.host.here(word) for word in service.healthcheck or ()]
         variables = {**self.host.image.environment, **service.environment}
         self.environment = {name: self.host.here(value) for name, value in variables.items()}
+
+    @property
+    def address(self) -> str:
+        """Where the API is published, whichever container this is."""
+        return f"http://127.0.0.1:{self.host.ports['8000']}"
 
     def changed(self, service: Service) -> Self:
         """The same container, had the file said this."""

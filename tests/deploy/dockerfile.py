@@ -7,6 +7,7 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,35 @@ class Image:
         }
 
 
+def variables(instruction: Instruction) -> dict[str, str]:
+    """What an ENV or ARG instruction sets."""
+    return dict(pair.split("=", 1) for pair in shlex.split(instruction.text))
+
+
+def commands(instruction: Instruction) -> list[str]:
+    """The first word of each command of a RUN instruction."""
+    return [part.split()[0] for part in re.split(r"&&|\|\|?|;(?=\s)", instruction.text)]
+
+
+def base_image(path: Path) -> str:
+    """The image that the file builds on, if nobody says another."""
+    (argument,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", path.read_text(), re.MULTILINE)
+    return str(argument)
+
+
 def read(path: Path) -> Image:
-    """Parse the file as far as ours goes: no heredocs, no ONBUILD, no build arguments outside FROM."""
+    """Parse the file as far as ours goes: no heredocs, no ONBUILD; build arguments have their defaults."""
     instructions = tuple(_instructions(path.read_text()))
     last = max(i for i, one in enumerate(instructions) if one.name == "FROM")
     environment: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     user, workdir = "root", "/"
     for one in instructions[last:]:
-        if one.name == "ENV":
-            environment |= dict(pair.split("=", 1) for pair in shlex.split(one.text))
+        if one.name == "ARG":
+            arguments |= variables(one)
+        elif one.name == "ENV":
+            set_here = variables(one).items()
+            environment |= {k: Template(v).safe_substitute(arguments) for k, v in set_here}
         elif one.name == "USER":
             user = one.text
         elif one.name == "WORKDIR":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 from sklearn.datasets import load_breast_cancer
@@ -55,10 +56,21 @@ def table() -> bytes:
     return csv.encode()
 
 
+class Api(Protocol):
+    """A container of the API, of whatever kind."""
+
+    @property
+    def address(self) -> str:
+        """Where the API is published."""
+
+    def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run another command in the same container."""
+
+
 class Caller:
     """A user of the deployment: with a key made in the API's container, at the address that the file publishes."""
 
-    def __init__(self, api: Container) -> None:
+    def __init__(self, api: Api) -> None:
         scopes = [word for scope in ("read", "train", "score") for word in ("--scope", scope)]
         made = api.execute(
             ["rankwright", "keys", "create", "--owner", "clinic", "--name", "test", *scopes]
@@ -66,7 +78,7 @@ class Caller:
         if made.returncode != 0:
             raise DeploymentFailed(f"no key was made: {made.stderr}")
         self._http = httpx.Client(
-            base_url=f"http://127.0.0.1:{api.host.ports['8000']}",
+            base_url=api.address,
             headers={"Authorization": f"Bearer {made.stdout.strip()}"},
             timeout=60,
             trust_env=False,
