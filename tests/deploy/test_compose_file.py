@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,6 @@ from workers.slots import memory_per_fit
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
-SECRETS = {"POSTGRES_PASSWORD": "pg", "REDIS_PASSWORD": "rd"}
 OURS = ("migrate", "api", "worker", "dispatcher")
 VALIDATOR = Draft202012Validator(
     json.loads((Path(__file__).parent / "compose-spec.json").read_text())
@@ -26,7 +27,7 @@ VALIDATOR = Draft202012Validator(
 
 @pytest.fixture
 def document() -> compose_file.Document:
-    return compose_file.load(FILE, SECRETS)
+    return compose_file.load(FILE, {})
 
 
 def faults(document: compose_file.Document) -> list[str]:
@@ -37,17 +38,76 @@ def test_the_file_keeps_to_the_specification(document: compose_file.Document) ->
     assert faults(document) == []
 
 
-@pytest.mark.parametrize("name", SECRETS)
-def test_without_a_password_compose_stops_and_says_which(name: str) -> None:
-    with pytest.raises(compose_file.VariableMissing, match=f"{name} is not set, see .env.example"):
-        compose_file.load(FILE, {**SECRETS, name: ""})
+def test_no_password_stands_in_the_file_its_example_or_the_environment(
+    document: compose_file.Document,
+) -> None:
+    assert [line for line in EXAMPLE.read_text().splitlines() if line and line[0] != "#"] == []
+    for name, service in document["services"].items():
+        for variable, value in service.get("environment", {}).items():
+            assert not re.search(r"://[^/]*:[^/]*@", value), f"{name}: {variable}"
+            if "PASSWORD" in variable:
+                assert variable.endswith("_FILE")
+                assert value.removeprefix("/run/secrets/") in service["secrets"], name
 
 
-def test_the_file_and_its_example_hold_no_secret() -> None:
-    lines = [line for line in EXAMPLE.read_text().splitlines() if line and line[0] != "#"]
-    assert lines == [f"{name}=" for name in SECRETS]
-    said = re.findall(r"(?i)password\w*[:=] *([^\s$}]+)", FILE.read_text())
-    assert [word for word in said if not word.startswith(("?", "${"))] == []
+def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.Document) -> None:
+    asked = {name: set(service["secrets"]) for name, service in document["services"].items()}
+    both = set(document["secrets"])
+    assert asked == dict.fromkeys(OURS, both) | {
+        "postgres": {"postgres_password"},
+        "redis": {"redis_password"},
+    }
+    # Only a file can be a secret of a container that is read-only.
+    files = {name: f"./secrets/{name}" for name in both}
+    assert {name: secret["file"] for name, secret in document["secrets"].items()} == files
+
+
+def make_secrets(folder: Path, **environment: str) -> dict[str, str]:
+    """What is in the passwords' files, and each line that was said, after `docker/make-secrets`."""
+    done = subprocess.run(
+        [ROOT / "docker" / "make-secrets"],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    made = {path.name: path.read_text() for path in (folder / "secrets").iterdir()}
+    return made | {"said": done.stdout}
+
+
+def test_the_passwords_are_made_once_and_stay(
+    tmp_path: Path, document: compose_file.Document
+) -> None:
+    made = make_secrets(tmp_path)
+    assert made.pop("said").splitlines() == [f"made secrets/{name}" for name in document["secrets"]]
+    assert set(made) == set(document["secrets"])
+    assert len(set(made.values())) == len(made)
+    assert all(re.fullmatch(r"[0-9a-f]{48}\n", password) for password in made.values())
+    # The containers' users read the files; nobody else on the host gets to them.
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o644}
+    assert make_secrets(tmp_path) == made | {"said": ""}
+
+
+def test_the_passwords_of_an_older_deployment_are_taken_over(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("WORKERS=3\nPOSTGRES_PASSWORD='elephant'\nREDIS_PASSWORD=\n")
+    made = make_secrets(tmp_path, REDIS_PASSWORD="dictionary")
+    assert made["postgres_password"] == "elephant\n"
+    assert made["redis_password"] == "dictionary\n"
+
+
+def test_no_container_has_a_right_or_can_change_its_own_files(
+    document: compose_file.Document,
+) -> None:
+    for name, service in document["services"].items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "cap_add" not in service, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["user"], name
+        assert any(mount.startswith("/tmp:") for mount in service["tmpfs"]), name
 
 
 def test_every_variable_of_the_file_is_in_the_example() -> None:

@@ -1,11 +1,13 @@
-"""A URL with a password may stand in a file, where no list of processes or containers shows it."""
+"""A URL, or its password alone, may stand in a file, where no list of processes or containers shows it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from kombu.utils.url import parse_url
+from pydantic import SecretStr, ValidationError
+from sqlalchemy.engine import make_url
 
 from app.platform.settings import Settings
 
@@ -58,3 +60,51 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_url_and_file_are_not_both_given(file: Path) -> None:
     with pytest.raises(ValidationError, match="must not be set beside database_url_file"):
         Settings.model_validate({"database_url_file": file, "database_url": URL})
+
+
+ODD = "p@ss:w/rd %41#?é'\"\\ "
+"""Characters that a URL gives a meaning, and a space at its end."""
+
+
+def test_a_password_of_a_file_may_have_any_character(file: Path) -> None:
+    file.write_text(f"{ODD}\n")
+    settings = Settings(
+        database_url=SecretStr(
+            "postgresql+psycopg://rankwright@db:5432/rankwright?sslmode=require"
+        ),
+        database_password_file=file,
+        broker_url=SecretStr("redis://b:6379/0"),
+        broker_password_file=file,
+    )
+    url = make_url(settings.sqlalchemy_url)
+    assert (url.username, url.password, url.host, url.port) == ("rankwright", ODD, "db", 5432)
+    assert (url.database, url.query) == ("rankwright", {"sslmode": "require"})
+    broker = parse_url(settings.celery_broker_url)
+    assert (broker["password"], broker["hostname"], broker["port"]) == (ODD, "b", 6379)
+    assert "p%40ss" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        (None, "must be a URL with a host beside database_password_file"),
+        ("sqlite:////srv/rankwright.db", "must be a URL with a host"),
+        ("postgresql://u:s3cret@db/d", "must be a URL without a password"),
+    ],
+)
+def test_a_password_needs_a_url_that_it_fits_into(file: Path, url: str | None, rule: str) -> None:
+    file.write_text("s3cret")
+    with pytest.raises(ValidationError, match=rule) as caught:
+        Settings.model_validate({"database_url": url, "database_password_file": file})
+    assert caught.value.errors()[0]["loc"] == ("database_url",)
+    assert "s3cret" not in caught.value.errors()[0]["msg"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"s3cret\nanother", b"\xff\xfe", None])
+def test_a_file_without_one_password_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "password"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValidationError, match=f"the file {path}") as caught:
+        Settings.model_validate({"broker_url": "redis://b/0", "broker_password_file": path})
+    assert "s3cret" not in caught.value.errors()[0]["msg"]
