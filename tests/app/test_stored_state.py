@@ -12,6 +12,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -184,8 +185,9 @@ def addresses(client: httpx.Client) -> Iterator[str]:
         "keys",
     )
     for kind in kinds:
-        yield f"/v1/{kind}?limit=100"
-        for thing in client.get(f"/v1/{kind}?limit=100").json()["data"]:
+        listed = f"/v1/{kind}" if kind == "algorithms" else f"/v1/{kind}?limit=100"
+        yield listed
+        for thing in client.get(listed).json()["data"]:
             at = f"/v1/{kind}/{thing.get('id', thing.get('name'))}"
             if kind == "models":
                 yield from (at + part for part in OF_A_MODEL)
@@ -269,8 +271,13 @@ def test_it_answers_as_it_did_and_does_what_was_queued(
     service, told = stored
     client = service.client(told["secret"])
     found = answers(client)
-    assert found.keys() == told["answers"].keys()
-    for address, before in told["answers"].items():
+    # Algorithms have no pages: a `limit` was ignored there once, and is refused now.
+    old = {
+        where.replace("algorithms?limit=100", "algorithms"): a
+        for where, a in told["answers"].items()
+    }
+    assert found.keys() == old.keys()
+    for address, before in old.items():
         _same(found[address], before, address)
     assert service.work() == 1
     assert client.get("/v1/models/waiting").json()["version"] == 1
@@ -288,6 +295,8 @@ def _same(now: Any, before: Any, where: str) -> None:
         for k, value in enumerate(before):
             _same(now[k], value, f"{where} {k}")
     elif isinstance(before, float):
+        if isinstance(now, str) and "/preview " in where:  # a date, which was told as seconds
+            now = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
         assert now == pytest.approx(before, rel=1e-9, abs=1e-12), where
     else:
         assert now == before, where

@@ -106,7 +106,7 @@ def test_typed_columns_that_do_not_fit(bench: Workbench) -> None:
         body = as_parquet(y=["p"], **columns)
         assert detail in fault(bench, first.id, body, content_type=PARQUET)
     second = made(bench, first.id, as_parquet(y=["p"], a=[None], d=dates), content_type=PARQUET)
-    assert data(bench, second)[2] == {"a": None, "d": 0.0, "y": "p"}
+    assert data(bench, second)[2] == {"a": None, "d": "1970-01-01", "y": "p"}
 
 
 def test_limits_are_those_of_all_rows(bench: Workbench) -> None:
