@@ -38,10 +38,13 @@ kernels: $(VENV)/.dev
 pythons: $(VENV)/.dev  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
 	$(BIN)/python -m tests.pythons
 
-browser:  ## Install Chromium, which the tests of the console drive, by Debian's package; asks for root where it must.
-	@command -v chromium chromium-browser google-chrome > /dev/null || { \
+browser:  ## Install Chromium, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
+	@missing=; command -v chromium chromium-browser google-chrome > /dev/null || missing=chromium; \
+	PATH="$$PATH:/usr/sbin" command -v nginx > /dev/null || missing="$$missing nginx-light"; \
+	command -v openssl > /dev/null || missing="$$missing openssl"; \
+	test -z "$$missing" || { \
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
-	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends chromium > /dev/null; }
+	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .

@@ -83,7 +83,7 @@ async def read_made(page: PageDep) -> Response:
     """The new key's secret, once: what the note said is gone when the page is loaded again."""
     made = page.take_note(NOTE)
     shown = page.show("key_made.html", made=made)
-    shown.delete_cookie(NOTE, path=NOTE_PATH, httponly=True, samesite="strict")
+    shown.delete_cookie(NOTE, path=page.outside(NOTE_PATH), httponly=True, samesite="strict")
     return shown
 
 

@@ -26,6 +26,7 @@ from app.console.rendering import render
 from app.http import problems
 from app.http.dependencies import Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
+from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
 from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated
@@ -104,6 +105,7 @@ class Page:
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page made of a template. A fragment is shown the same way."""
         return answer(
+            self.request,
             template,
             status,
             page=self,
@@ -122,6 +124,10 @@ class Page:
         """Send the browser to another page, after a change."""
         return RedirectResponse(path + ("?" + urlencode(query) if query else ""), 303)
 
+    def outside(self, path: str) -> str:
+        """A path of the console as a browser names it: behind the prefix, if there is one."""
+        return root_path_of(self.request.scope) + path
+
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
         """Have the browser bring a note to one page of this session, within a minute."""
         text = base64.urlsafe_b64encode(json.dumps(note).encode()).decode()
@@ -129,7 +135,7 @@ class Page:
             name,
             f"{self._signature(text)}.{text}",
             max_age=60,
-            path=path,
+            path=self.outside(path),
             secure=self.request.url.scheme == "https",
             httponly=True,
             samesite="strict",
@@ -147,12 +153,12 @@ class Page:
         return hmac.new(self.token.encode(), f"note {text}".encode(), hashlib.sha256).hexdigest()
 
 
-def answer(template: str, status: int = 200, **values: Any) -> Response:
+def answer(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """A page as a response with the console's content security policy.
 
     Under `no-referrer` a browser's own forms would come from the origin `null`, as another site's can.
     """
-    text = render(template, **values)
+    text = render(template, root=root_path_of(request.scope), **values)
     # A caller's lone surrogates come back in the API's words; UTF-8 cannot hold them.
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
     return CompressedPage(text.encode("utf-8", "replace"), status, headers)
@@ -160,7 +166,7 @@ def answer(template: str, status: int = 200, **values: Any) -> Response:
 
 def nothing_here(request: Request, problem: Mapping[str, Any]) -> Response:
     """What a browser is shown at an address that leads nowhere, whether somebody is signed in or not."""
-    return answer("error.html", problem["status"], error=problem)
+    return answer(request, "error.html", problem["status"], error=problem)
 
 
 class ConsoleRoute(APIRoute):
@@ -318,9 +324,9 @@ def _client(request: Request) -> tuple[str, int] | None:
     return client
 
 
-def _refused(error: ServiceError, where: str) -> Response:
+def _refused(request: Request, error: ServiceError, where: str) -> Response:
     """The page that takes a key, with what was wrong."""
-    shown = answer("sign_in.html", error.status, next=where, message=error.detail)
+    shown = answer(request, "sign_in.html", error.status, next=where, message=error.detail)
     shown.headers.update(error.headers)
     return shown
 
@@ -329,14 +335,15 @@ def _too_many(request: Request, error: TooMany) -> Response:
     """What an address is told that has sent too many cookies of no session."""
     if "hx-request" in request.headers:
         return Response(status_code=error.status, headers=error.headers)
-    return _refused(error, HOME)
+    return _refused(request, error, HOME)
 
 
 def _ask_to_sign_in(request: Request) -> Response:
     """Send a browser to the sign-in page, and back afterwards. A fragment's script has the whole page reloaded."""
     if "hx-request" in request.headers:
         shown = _PATH_OF.match(request.headers.get("hx-current-url", ""))
-        where = _sign_in_and_back(shown["path"] if shown else HOME)
+        here = shown["path"].removeprefix(root_path_of(request.scope)) if shown else HOME
+        where = _sign_in_and_back(here)
         return Response(status_code=401, headers={"HX-Redirect": where})
     if request.method in _SAFE:
         scope = request.scope
@@ -357,6 +364,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 @open_router.get("/sign-in")
 async def read_sign_in(
+    request: Request,
     next: Annotated[str, Query(description="The page to go to.")] = HOME,
     link: Annotated[
         str | None, Query(description="The token of a link that signs in once.")
@@ -366,8 +374,8 @@ async def read_sign_in(
     in the query, which no log has.
     """
     if link:
-        return answer("sign_in_link.html", link=link)
-    return answer("sign_in.html", next=inside(next), message=None)
+        return answer(request, "sign_in_link.html", link=link)
+    return answer(request, "sign_in.html", next=inside(next), message=None)
 
 
 @open_router.post("/sign-in")
@@ -383,7 +391,7 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
         else:
             session = await _exchange(request, context, form.get("key", "").strip())
     except ServiceError as error:
-        return _refused(error, where)
+        return _refused(request, error, where)
     return _signed_in(request, session, where)
 
 
@@ -406,7 +414,7 @@ async def sign_out(page: PageDep, context: ContextDep) -> Response:
     """End the session."""
     await run_in_threadpool(context.db.writing, sessions.end, page.token)
     response = RedirectResponse(SIGN_IN, 303)
-    response.delete_cookie(COOKIE, path=HOME, httponly=True, samesite="strict")
+    response.delete_cookie(COOKIE, path=page.outside(HOME), httponly=True, samesite="strict")
     return response
 
 
@@ -417,7 +425,7 @@ def _signed_in(request: Request, token: str, where: str) -> Response:
         COOKIE,
         token,
         max_age=int(sessions.SESSION_SECONDS),
-        path=HOME,
+        path=root_path_of(request.scope) + HOME,
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="strict",

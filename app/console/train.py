@@ -12,6 +12,7 @@ from app.console.api import ApiError, at
 from app.console.choices import offer_datasets
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
+from app.http.proxies import root_path_of
 
 router = APIRouter(prefix="/console/train", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -90,7 +91,7 @@ async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> 
             error = refused
     if error is not None:
         form.place(error.body)
-    base = str(page.request.base_url)
+    base = f"{str(page.request.base_url).rstrip('/')}{root_path_of(page.request.scope)}/"
     return {
         "form": form,
         "sound": sound,

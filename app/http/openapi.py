@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from app import __version__
 from app.http.problems import MEDIA_TYPE
+from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage, CompressedResponse
 from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
@@ -245,7 +246,7 @@ _PAGE = Path(__file__).with_name("docs.html")
 def _page() -> str:
     page = _PAGE.read_text(encoding="utf-8")
     for name in ("docs.css", "docs.js"):
-        page = page.replace("{{" + name + "}}", STATIC.url(name))
+        page = page.replace("{{" + name + "}}", STATIC.url(name).removeprefix("/"))
     return page
 
 
@@ -257,8 +258,11 @@ async def read_docs() -> Response:
 
 @router.get("/openapi.json", include_in_schema=False)
 async def read_document(request: Request) -> Response:
-    """Send the document itself."""
-    document = JSONResponse(request.app.openapi()).body
+    """Send the document itself; behind a path prefix it says where the paths begin."""
+    document = request.app.openapi()
+    if root := root_path_of(request.scope):
+        document = {**document, "servers": [{"url": root}]}
+    document = JSONResponse(document).body
     return CompressedResponse(document, media_type="application/json")
 
 

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from app.http.proxies import root_path_of
 from app.http.responses import choose_media_type
 from app.platform import resources
 from app.platform.errors import MOST_ERRORS, Malformed, NotAcceptable, ServiceError, shown
@@ -57,7 +58,8 @@ def problem(
         "title": title,
         "status": status,
         "detail": detail,
-        "instance": request.scope["path"].encode("utf-8", "replace").decode(),
+        "instance": root_path_of(request.scope)
+        + request.scope["path"].encode("utf-8", "replace").decode(),
         "code": code,
         "request_id": request.scope.get("request_id"),
     }

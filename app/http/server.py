@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.http import problems
+from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
 from app.platform.errors import Malformed, ServiceError, Unavailable
 from app.platform.ids import new_id
@@ -142,7 +143,7 @@ def server_config(
 ) -> uvicorn.Config:
     """Configure uvicorn, for the service and for tests. There are no web sockets, so none are opened."""
     protocol: Any = partial(BoundedProtocol, head_seconds=settings.head_seconds)
-    return uvicorn.Config(
+    return ProxiedConfig(
         app, http=protocol, ws="none", access_log=False, server_header=False, **options
     )
 
@@ -234,6 +235,7 @@ class RequestMiddleware:
         self, app: ASGIApp, *, settings: Settings, requests: Histogram, drain: Drain
     ) -> None:
         self._app = app
+        self._root = settings.root_path
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
         self._body_seconds = settings.body_seconds
@@ -258,6 +260,8 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if root := root_path_of(scope):
+                    put_prefix_before(message, root)
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
                 headers.extend(_HEADERS)
@@ -268,7 +272,7 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            refusal = _refusal(scope, size) or self._overload(scope)
+            refusal = _refusal(scope, size, self._root) or self._overload(scope)
             if refusal is not None:
                 response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, send_with_headers)
@@ -339,7 +343,7 @@ def client_address(scope: Scope) -> str | None:
         return None
 
 
-def _refusal(scope: Scope, size: int) -> ServiceError | None:
+def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
     """Why no route can take this request; None if one may."""
     count = len(scope["headers"])
     if count > MOST_HEADERS or size > LONGEST_HEADERS:
@@ -352,6 +356,10 @@ def _refusal(scope: Scope, size: int) -> ServiceError | None:
     length = len(scope["raw_path"]) + len(scope["query_string"])
     if length > LONGEST_ADDRESS:
         return AddressTooLong(f"the address may have at most {LONGEST_ADDRESS} bytes, got {length}")
+    try:
+        take_off_prefix(scope, root)
+    except Malformed as error:
+        return error
     return None
 
 

@@ -35,6 +35,33 @@ def _read(path: Path) -> str:
         raise ValueError(f"cannot be read from the file {path}: {why}") from None
 
 
+MAX_ROOT_PATH = 200
+_OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
+
+
+def checked_root_path(given: str) -> str:
+    """A path prefix without a slash at its end; empty for none. Raises ValueError for what cannot be one.
+
+    Letters, digits and `._~-` between single slashes: so it needs no quoting anywhere, and names no other host. It must
+    not begin as a path of the service does, or nobody could tell whether a proxy has taken it off.
+    """
+    path = given.removesuffix("/")
+    if not path:
+        return ""
+    steps = path.split("/")[1:]
+    if (
+        len(path) > MAX_ROOT_PATH
+        or not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path)
+        or {".", ".."} & set(steps)
+        or steps[0] in _OWN_PATHS
+    ):
+        raise ValueError(
+            f"must be a path as /ranking, at most {MAX_ROOT_PATH} letters, digits and ._~- between single slashes, "
+            f"that does not begin as a path of the service does, got {given[:100]!r}"
+        )
+    return path
+
+
 class Settings(BaseSettings):
     """The settings, read once at start. Without any variable everything lies in `state_dir`."""
 
@@ -220,6 +247,11 @@ class Settings(BaseSettings):
         description="Free space, in bytes, below which nothing new is accepted and no job is begun.",
     )
 
+    root_path: str = Field(
+        default="",
+        description="The path prefix under which a proxy serves API and console, as `/ranking`. Default: what a "
+        "trusted proxy says in `X-Forwarded-Prefix`, else none.",
+    )
     drain_seconds: Annotated[float, Ge(0)] = Field(
         default=0.0,
         description="How long an API that was told to end goes on answering; `/health/ready` says so. In seconds.",
@@ -294,6 +326,12 @@ class Settings(BaseSettings):
         if not re.fullmatch(r"[A-Za-z0-9._+-]{0,64}", value):
             raise ValueError("must be at most 64 letters, digits and . _ + -")
         return value or "unknown"
+
+    @field_validator("root_path")
+    @classmethod
+    def _a_prefix(cls, value: str) -> str:
+        """Refuse what is no prefix."""
+        return checked_root_path(value)
 
     @field_validator("kernel_cpu")
     @classmethod

@@ -47,7 +47,7 @@ function prepare(form) {
     };
     request.addEventListener("load", () => {
       ended();
-      if (!request.responseURL.includes("/console/uploads/") || request.getResponseHeader("x-session-changed")) { window.come_back(); return; }  // the session has ended, or is another
+      if (new URL(request.responseURL).pathname !== new URL(form.dataset.upload, location).pathname || request.getResponseHeader("x-session-changed")) { window.come_back(); return; }  // the session has ended, or is another
       let answer;
       try { answer = JSON.parse(request.responseText); } catch { answer = { title: "The service gave no sound answer", detail: "" }; }
       if (request.status >= 400) refuse(answer);

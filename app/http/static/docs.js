@@ -87,7 +87,7 @@ function content(body) {
 function curl(method, path, operation) {
   const query = (operation.parameters || []).filter(p => p.in === "query" && p.required)
     .map(p => `${p.name}=…`).join("&");
-  const lines = [`curl ${location.origin}${path}${query ? `?${query}` : ""}`];
+  const lines = [`curl ${new URL(".", location).href.slice(0, -1)}${path}${query ? `?${query}` : ""}`];
   if (method !== "get" && !(method === "post" && operation.requestBody)) lines[0] += ` -X ${method.toUpperCase()}`;
   if (operation.security) lines.push('-H "Authorization: Bearer $KEY"');
   const media = Object.keys((operation.requestBody || {}).content || {});
@@ -116,12 +116,12 @@ function draw(path, method, operation) {
 
 async function start() {
   const main = document.getElementById("main"), nav = document.getElementById("nav");
-  doc = await (await fetch("/openapi.json")).json();
+  doc = await (await fetch("openapi.json")).json();
   const operations = Object.entries(doc.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => [path, method, operation]));
   main.replaceChildren(
     el("h1", {}, `${doc.info.title} ${doc.info.version}`), el("p", {}, doc.info.summary), ...prose(doc.info.description),
-    el("p", { class: "soft" }, "The same for programs: ", el("a", { href: "/openapi.json" }, "/openapi.json")));
+    el("p", { class: "soft" }, "The same for programs: ", el("a", { href: "openapi.json" }, "openapi.json")));
   for (const tag of doc.tags) {
     main.append(el("h2", { id: tag.name }, tag.name), el("p", { class: "soft" }, tag.description));
     nav.append(el("a", { class: "tag", href: `#${tag.name}` }, tag.name));

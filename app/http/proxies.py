@@ -1,0 +1,92 @@
+"""A path prefix in front of the service, and what a trusted proxy says of how it was reached.
+
+Inside there is no prefix: it is taken off the path of a request, and put before each address that an answer names.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from app.platform.errors import Malformed
+from app.platform.settings import checked_root_path
+
+_ROOT, _SAID = "rankwright.root_path", "rankwright.said_prefix"
+_PREFIX, _HOST = b"x-forwarded-prefix", b"x-forwarded-host"
+_ADDRESSES = (b"location", b"content-location", b"hx-redirect")
+_IS_HOST = re.compile(rb"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+
+
+def root_path_of(scope: Scope) -> str:
+    """The prefix under which the caller reaches the service, without a slash at its end; empty without one."""
+    root: str = scope.get(_ROOT, "")
+    return root
+
+
+def take_off_prefix(scope: Scope, set_root: str) -> None:
+    """Note the prefix, and take it off the path if the proxy has not. Raises Malformed.
+
+    The setting counts; without one, what a trusted proxy says in `X-Forwarded-Prefix`.
+    """
+    try:
+        root = set_root or checked_root_path(scope.get(_SAID, ""))
+    except ValueError as error:
+        raise Malformed(f"X-Forwarded-Prefix {error}") from None
+    scope[_ROOT] = root
+    path = scope["path"]
+    if root and (path == root or path.startswith(root + "/")):
+        scope["path"] = path[len(root) :] or "/"
+        raw: bytes = scope["raw_path"]
+        cut = raw[len(root) :] or b"/"
+        scope["raw_path"] = cut if raw.startswith(root.encode()) else quote(scope["path"]).encode()
+
+
+def put_prefix_before(message: Message, root: str) -> None:
+    """Let an answer's addresses begin with the prefix."""
+    prefix = root.encode()
+
+    def moved(name: bytes, value: bytes) -> bytes:
+        if name in _ADDRESSES and value.startswith(b"/"):
+            return prefix + value
+        return value.replace(b"</", b"<" + prefix + b"/") if name == b"link" else value
+
+    message["headers"] = [(name, moved(name, value)) for name, value in message["headers"]]
+
+
+class ProxiedConfig(uvicorn.Config):
+    """uvicorn's configuration; of the proxies that `FORWARDED_ALLOW_IPS` names, two headers more are believed."""
+
+    def load(self) -> None:
+        """Load the application, and put `_Proxied` around it: within, the peer's address is the caller's."""
+        super().load()
+        if self.proxy_headers:
+            self.loaded_app = _Proxied(self.loaded_app, self.forwarded_allow_ips or [])
+
+
+class _Proxied:
+    def __init__(self, app: Any, trusted: list[str] | str) -> None:
+        self._app: ASGIApp = app
+        self._trusted = ProxyHeadersMiddleware(app, trusted).trusted_hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Believe `X-Forwarded-Prefix` and `X-Forwarded-Host` of a trusted proxy."""
+        if scope["type"] == "http":
+            client = scope.get("client")
+            if (client[0] if client else None) in self._trusted:
+                _believe(scope)
+        await self._app(scope, receive, send)
+
+
+def _believe(scope: Scope) -> None:
+    said = dict(scope["headers"])
+    if _PREFIX in said:
+        scope[_SAID] = said[_PREFIX].decode("latin-1").strip()
+    host = said.get(_HOST, b"").partition(b",")[0].strip()  # the outermost proxy's comes first
+    if _IS_HOST.fullmatch(host):
+        others = [header for header in scope["headers"] if header[0] != b"host"]
+        scope["headers"] = [(b"host", host), *others]
