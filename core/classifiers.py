@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
+from scipy import sparse
 from sklearn.base import clone
 
 from core.errors import ArtifactError, InvalidData
@@ -28,6 +29,10 @@ LEAST_SCALE = float(np.finfo(np.float64).tiny)
 
 TERMS_SHOWN = 20
 BLOCK_ROWS = 4096  # that all trees of a forest predict at once
+
+# More columns, some of categories, are not laid out row by row.
+MAX_DENSE_COLUMNS = 256
+COLUMNS_AT_ONCE = 64
 
 
 def expand(X: Floats, n_categories: Integers) -> Floats:
@@ -44,6 +49,14 @@ def expand(X: Floats, n_categories: Integers) -> Floats:
         else:
             columns.append(column[:, np.newaxis])
     return np.concatenate(columns, axis=1, dtype=np.float64)
+
+
+def column_origins(n_categories: Integers) -> tuple[Integers, Integers]:
+    """Give the feature that each column of `expand` is made of, and its category; -1 where that is numeric."""
+    counts = np.maximum(n_categories, 1)
+    feature = np.repeat(np.arange(len(counts)), counts)
+    category = np.arange(len(feature)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return feature, np.where(n_categories[feature] > 0, category, -1)
 
 
 def count_columns(n_categories: Integers) -> int:
@@ -120,12 +133,15 @@ class LinearStack(Stack):
         """Score rows; see `Stack.score`."""
         from core.linear.design import standardise
 
-        columns = expand(X, self.n_categories)
+        feature, category = column_origins(self.n_categories)
         scores = np.full(len(X), self.intercept[number])
         coef, center, scale = self.coef[number], self.center[number], self.scale[number]
         # Column by column: BLAS adds in an order that depends on its threads and the number of rows.
         for j in np.flatnonzero(coef):
-            deviation = standardise(columns[:, j], center[j], scale[j])
+            column = X[:, feature[j]]
+            if category[j] >= 0:
+                column = (column == category[j]).astype(np.float64)
+            deviation = standardise(column, center[j], scale[j])
             deviation[np.isnan(deviation)] = 0.0
             scores += coef[j] * deviation
         return scores
@@ -215,21 +231,23 @@ class ForestStack(Stack):
 
     def score(self, number: int, X: Floats) -> Floats:
         """Score rows; see `Stack.score`."""
-        columns = expand(X, self.n_categories)
         scores = np.empty(len(X))
         for start in range(0, len(X), BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
-            scores[block] = self._predict(number, columns[block])
+            scores[block] = self._predict(number, X[block])
         return scores
 
-    def _predict(self, number: int, columns: Floats) -> Floats:
+    def _predict(self, number: int, X: Floats) -> Floats:
         """Give all rows' mean value over the trees of a forest: all rows go down all trees, level by level."""
         nodes = self.nodes
+        feature, category = column_origins(self.n_categories)
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
-        at = np.tile(self._root[trees], (len(columns), 1))
-        row = np.arange(len(columns))[:, np.newaxis]
+        at = np.tile(self._root[trees], (len(X), 1))
+        row = np.arange(len(X))[:, np.newaxis]
         while (column := nodes["column"][at]).max(initial=-1) >= 0:
-            values = columns[row, np.maximum(column, 0)]
+            asked = np.maximum(column, 0)
+            values = X[row, feature[asked]]
+            values = np.where(category[asked] >= 0, values == category[asked], values)
             first = np.where(
                 np.isnan(values), nodes["missing_first"][at], values <= nodes["threshold"][at]
             )
@@ -298,9 +316,14 @@ ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 
 
 class TrainingRows(NamedTuple):
-    """Rows ready for a fit: the columns of `expand`, standardised by `center` and `scale`, and the weights in rows."""
+    """Rows ready for a fit: the columns of `expand`, standardised by `center` and `scale`, and the weights in rows.
 
-    columns: Floats
+    If there are many columns, those of categories are stored as 1 / scale where a row is of theirs, in a CSR matrix:
+    what they are less, once they are standardised, is `shift`, which is 0 elsewhere.
+    """
+
+    columns: Any
+    shift: Floats
     center: Floats
     scale: Floats
     positive: npt.NDArray[np.bool_]
@@ -341,21 +364,69 @@ def fit_classifier(
     """
     from core.linear.design import column_scales, standardise
 
-    columns = expand(X, n_categories)
-    center, scale = column_scales(columns, weight)
-    standard = standardise(columns, center, scale)
-    rows = TrainingRows(standard, center, scale, positive, weight, n_categories, seed)
+    if count_columns(n_categories) > MAX_DENSE_COLUMNS and n_categories.any():
+        rows = _store_rows(X, positive, weight, n_categories, seed)
+    else:
+        columns = expand(X, n_categories)
+        center, scale = column_scales(columns, weight)
+        standard = standardise(columns, center, scale)
+        shift = np.zeros(len(center))
+        rows = TrainingRows(standard, shift, center, scale, positive, weight, n_categories, seed)
     return _fit_random_forest(rows) if name == "random_forest" else _fit_linear(rows, name)
+
+
+def _store_rows(
+    X: Floats,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    n_categories: Integers,
+    seed: int,
+) -> TrainingRows:
+    """Standardise rows of many categories, of which each row has one a feature: the others are not stored."""
+    from core.linear.design import column_scales, standardise
+
+    center, scale = np.empty((2, count_columns(n_categories)))
+    shift = np.zeros_like(center)
+    indices, values = np.empty((2, *X.shape))
+    first = 0
+    for j, count in enumerate(n_categories.tolist()):
+        column, own = X[:, j], slice(first, first + max(count, 1))
+        if count:
+            for start in range(0, count, COLUMNS_AT_ONCE):  # each is as wide as the table is long
+                some = np.arange(start, min(start + COLUMNS_AT_ONCE, count))
+                part = (column[:, np.newaxis] == some).astype(np.float64)
+                center[first + some], scale[first + some] = column_scales(part, weight)
+            known = np.where(np.isnan(column), 0.0, column).astype(np.int64)
+            indices[:, j] = first + known
+            values[:, j] = np.where(np.isnan(column), 0.0, 1.0 / scale[own][known])
+            shift[own] = center[own] / scale[own]
+        else:
+            center[own], scale[own] = column_scales(column[:, np.newaxis], weight)
+            indices[:, j] = first
+            values[:, j] = standardise(column, center[first], scale[first])
+        first = own.stop
+    whole = np.int32 if X.size < 2**31 else np.int64  # all that scikit-learn's trees take
+    starts = np.arange(0, X.size + 1, X.shape[1], dtype=whole)
+    stored = values.ravel(), indices.ravel().astype(whole), starts
+    points = sparse.csr_array(stored, (len(X), first))
+    points.eliminate_zeros()
+    return TrainingRows(points, shift, center, scale, positive, weight, n_categories, seed)
 
 
 def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
     """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
-    from core.linear.design import DenseRows, identity_coordinates
+    from core.linear.design import DenseRows, StoredRows, TableRows, identity_coordinates
     from core.linear.newton import CLOSE_ENOUGH, logistic_loss, minimise, squared_hinge_loss
 
     loss = logistic_loss if name == "logistic" else squared_hinge_loss
-    points = np.nan_to_num(rows.columns, nan=0.0)
-    table = DenseRows(points, identity_coordinates(points.shape[1]))
+    coordinates = identity_coordinates(rows.columns.shape[1])
+    table: TableRows
+    if sparse.issparse(rows.columns):
+        points = rows.columns.copy()
+        points.data = np.nan_to_num(points.data, nan=0.0)
+        table = StoredRows(points, rows.shift, coordinates)
+    else:
+        table = DenseRows(np.nan_to_num(rows.columns, nan=0.0), coordinates)
     w, b = minimise(table, rows.positive, rows.weight, loss, tol=CLOSE_ENOUGH).score
     return LinearStack(
         rows.n_categories,
@@ -373,7 +444,14 @@ def _fit_random_forest(rows: TrainingRows) -> ForestStack:
     forest = RandomForestClassifier(
         n_estimators=50, max_depth=5, min_weight_fraction_leaf=0.01, random_state=rows.seed
     )
-    forest.fit(rows.columns, rows.positive, sample_weight=rows.weight)
+    columns = rows.columns
+    if sparse.issparse(columns) and np.isnan(columns.data).any():
+        columns = columns.astype(
+            np.float32
+        ).toarray()  # a forest knows no missing among stored values
+    elif sparse.issparse(columns):
+        columns = columns.tocsc()
+    forest.fit(columns, rows.positive, sample_weight=rows.weight)
     trees = [_tree_of(tree.tree_, rows) for tree in forest.estimators_]
     return ForestStack(
         rows.n_categories,
@@ -390,9 +468,10 @@ def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
     column = np.where(inside, tree.feature, 0)
     nodes["column"] = np.where(inside, column, -1)
     standard = np.where(inside, tree.threshold, 0.0)
-    half = (
-        rows.center[column] / 2 + rows.scale[column] / 2 * standard
-    )  # by halves, see `standardise`
+    center = np.where(rows.shift == 0.0, rows.center, 0.0)[
+        column
+    ]  # stored columns have kept theirs
+    half = center / 2 + rows.scale[column] / 2 * standard  # by halves, see `standardise`
     nodes["threshold"] = np.where(inside, 2 * half, 0.0)
     nodes["missing_first"] = inside & (tree.missing_go_to_left != 0)
     places = np.arange(len(inside))

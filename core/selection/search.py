@@ -24,6 +24,9 @@ MOST_CANDIDATES = 1000
 
 MOST_SPLITS = 20
 
+DRAWS_FOR_ONE = 20
+"""So many draws for each candidate that is wanted; then those not drawn yet are taken as they come."""
+
 PATH_POINTS = 10
 """So many values of a range are tried where it is that of a path parameter."""
 
@@ -74,6 +77,10 @@ class Range:
             return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
         return low + share * (high - low)
 
+    def whole(self) -> Sequence[float | int]:
+        """Give its whole numbers, of which there may be many; of other ranges, which have no end, none."""
+        return range(int(self.low), int(self.high) + 1) if self.integer else ()
+
     def points(self) -> tuple[float | int, ...]:
         """Give evenly spaced numbers, from low to high."""
         between = np.linspace(0.0, 1.0, PATH_POINTS)[1:-1].tolist()
@@ -108,7 +115,10 @@ class Space:
         ]
 
     def draw(self, n_candidates: int, seed: int) -> list[dict[str, Any]]:
-        """Draw candidates at random; of lists alone each combination comes once, in the grid's order if all come."""
+        """Draw candidates at random, each combination once; fewer where there are no more.
+
+        Of lists alone they come in the grid's order.
+        """
         rng = np.random.Generator(np.random.Philox(check_seed(seed)))
         whole = self.n_combinations()
         has_range = any(isinstance(d, Range) for d in self.dimensions.values())
@@ -116,10 +126,20 @@ class Space:
             grid = self.grid()
             taken = rng.permutation(whole)[:n_candidates] if whole > n_candidates else range(whole)
             return [grid[place] for place in sorted(int(place) for place in taken)]
-        return [
-            {**self.parameters, **{name: _draw(d, rng) for name, d in self.dimensions.items()}}
-            for _ in range(n_candidates)
-        ]
+        found: dict[str, dict[str, Any]] = {}
+        for _ in range(DRAWS_FOR_ONE * n_candidates):
+            drawn = {name: _draw(d, rng) for name, d in self.dimensions.items()}
+            found.setdefault(repr(drawn), {**self.parameters, **drawn})
+            if len(found) == n_candidates:
+                return list(found.values())
+        # what is drawn seldom, or everything there is
+        values = [d.whole() if isinstance(d, Range) else d for d in self.dimensions.values()]
+        for each in product(*values):
+            left = dict(zip(self.dimensions, each, strict=True))
+            found.setdefault(repr(left), {**self.parameters, **left})
+            if len(found) == n_candidates:
+                break
+        return list(found.values())
 
 
 class CandidateSearch:
@@ -148,7 +168,7 @@ class CandidateSearch:
             return self.trials(range(len(self.candidates)), self.space.path)
         last = in_splits(tried, self.n_splits)
         seconds = [sum(one.seconds for one in splits) for splits in last]
-        return conclude(self.space, self.candidates, last, seconds)
+        return conclude(self.space, last, seconds)
 
     def trials(
         self, places: Sequence[int], path: tuple[Any, ...], rows: float = 1.0, **changed: Any
@@ -198,7 +218,7 @@ class RandomSearch(CandidateSearch):
     """Try candidates drawn at random.
 
     Of a path parameter, n_rounds or C, every candidate's fit is evaluated at all values of its list, or at ten of its
-    range: they cost one fit. Of lists alone no combination comes twice.
+    range: they cost one fit. No combination comes twice; where there are fewer than candidates, all of them come.
 
     InvalidSpace: see `read_space`. InvalidParameter: n_candidates is not from 1 to 1000.
 
@@ -262,7 +282,8 @@ class SuccessiveHalving(CandidateSearch):
     There are as many rungs as leave a candidate for the last, on which the resource is whole; so all of them
     cost n_rungs times as much as one candidate does in full, or a little more. Equals stay in the
     order of the draw, less the first where it was worse. With rounds, n_rounds searched as a path
-    is so on the last rung; on the others a candidate counts for what its rounds so far give.
+    is so on the last rung; on the others a candidate counts for what its rounds so far give. What is chosen has
+    the rounds that it was evaluated with, also where an algorithm would choose them.
 
     References
     ----------
@@ -292,9 +313,11 @@ class SuccessiveHalving(CandidateSearch):
                 f"least_share must be greater than 0 and at most 1, got {least_share}"
             )
         read = read_space(algorithm, parameters or {}, space)
-        self._rounds = (
-            None if resource == "rows" else _most_rounds(algorithm, read.path, read.parameters)
-        )
+        self._rounds = None
+        if resource == "rounds":
+            self._rounds = _most_rounds(algorithm, read.path, read.parameters)
+            if not read.path:  # what the last rung is evaluated with is what is chosen
+                read = replace(read, parameters={**read.parameters, ROUNDS: self._rounds})
         if resource == "rounds" and not read.dimensions:
             raise InvalidSpace(
                 "/space", f"space must hold more than {ROUNDS}, whose values one fit gives"
@@ -327,7 +350,7 @@ class SuccessiveHalving(CandidateSearch):
                 seconds[place] += sum(one.seconds for one in splits)
             tried = tried[n_fits:]
         everything = [latest[place] for place in range(len(self.candidates))]
-        return conclude(self.space, self.candidates, everything, seconds, left)
+        return conclude(self.space, everything, seconds, left)
 
     def _rung_trials(self, places: Sequence[int], rung: Rung, *, last: bool) -> list[Trial]:
         if self._rounds is None:
@@ -394,7 +417,6 @@ def plan_rungs(n_candidates: int, eta: int, least_share: float) -> list[Rung]:
 
 def conclude(
     space: Space,
-    candidates: Sequence[Mapping[str, Any]],
     last: Sequence[Sequence[TrialResult]],
     seconds: Sequence[float],
     left: Mapping[int, str] | None = None,
@@ -409,10 +431,11 @@ def conclude(
     along = path_parameter(ALGORITHMS[space.algorithm]) or ""
     rows: list[LeaderboardRow] = []
     open_places: list[int] = []
-    for place, (parameters, tried) in enumerate(zip(candidates, last, strict=True)):
+    for place, tried in enumerate(last):
         failure = next((one for one in tried if one.failed), None)
+        own = tried[0].trial.parameters  # with the rounds of its rung
         for step, value in enumerate(tried[0].trial.path or (None,)):
-            full = dict(parameters) if value is None else {**parameters, along: value}
+            full = dict(own) if value is None else {**own, along: value}
             row = LeaderboardRow(
                 space.algorithm, full, rows=tried[0].trial.rows, seconds=seconds[place]
             )
@@ -431,7 +454,7 @@ def conclude(
             rows.append(row)
     if not open_places:
         raise NothingFitted(
-            f"none of the {len(candidates)} candidates could be fitted and evaluated; "
+            f"none of the {len(last)} candidates could be fitted and evaluated; "
             f"the first: {rows[0].reason}"
         )
     winner = open_places[choose([rows[k].value or 0.0 for k in open_places])]

@@ -1,5 +1,6 @@
 """The three classifiers: in our arrays they say what scikit-learn's say, and nothing odd is read."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from core import AUCBoost, MartiRank, TreeRank
+from core import AUCBoost, MartiRank, TreeRank, classifiers
 from core.classifiers import (
     STACKS,
     count_columns,
@@ -186,3 +187,36 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
     none = type(both).join([], NUMERIC)
     assert len(none) == len(type(both).read(none.arrays(), 0, NUMERIC)) == 0
     assert all(array.dtype.kind != "O" for array in both.arrays().values())
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", STACKS)
+def test_many_words_are_not_laid_out_row_by_row(
+    name: Any, missing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column for each of 400 words would take as much as 400 columns of numbers."""
+    rng = np.random.default_rng(0)
+    n, n_words = 5000, 400
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, n_words, n)])
+    if missing:
+        X[::9] = np.nan
+    positive = (np.nan_to_num(X[:, 1]) % 3 == 0) ^ (rng.random(n) < 0.1)
+    counts = np.array([0, n_words])
+    fit_classifier(
+        name, X[:50], positive[:50], np.ones(50), counts, 0
+    )  # what it imports is not meant
+    tracemalloc.start()
+    try:
+        stack = fit_classifier(name, X, positive, np.ones(n), counts, 0)
+        scores = stack.score(0, X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < (1.1 if missing and name == "random_forest" else 0.7) * n * n_words * 8
+    monkeypatch.setattr(classifiers, "MAX_DENSE_COLUMNS", n_words + 1)
+    dense = fit_classifier(name, X, positive, np.ones(n), counts, 0)
+    if name == "random_forest":
+        assert np.corrcoef(scores, dense.score(0, X))[0, 1] > 0.9
+    else:
+        assert scores == pytest.approx(dense.score(0, X), abs=1e-3)
+        assert stack.arrays()["linear_scale"].tolist() == dense.arrays()["linear_scale"].tolist()

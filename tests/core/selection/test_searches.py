@@ -10,6 +10,7 @@ from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
 from core.selection import (
+    CHOOSE_NOW,
     GridSearch,
     HeldOut,
     InvalidSpace,
@@ -146,6 +147,43 @@ def test_halving_on_rounds_gives_fewer_rounds_first_and_the_path_at_last() -> No
     )
     assert all(t.rows == 1.0 for t in trials)
     assert chosen.members[0].parameters == TREES | {"learning_rate": 0.1, "n_rounds": 80}
+
+
+def test_halving_on_rounds_chooses_what_it_has_evaluated() -> None:
+    space = {"learning_rate": [0.1, 0.2, 0.3, 0.4]}
+    for given, whole in (
+        ({}, 100),
+        ({"n_rounds": 40}, 40),
+    ):  # RankBoost's trees would choose theirs
+        planner = SuccessiveHalving(
+            "rankboost", space, TREES | given, n_candidates=4, eta=2, resource="rounds"
+        )
+        chosen, trials = run(planner, lambda p, t: -p["learning_rate"])
+        last = trials[-1].parameters
+        assert chosen.members[0].parameters == last
+        assert last["n_rounds"] == whole
+        rounds = {
+            row.parameters["learning_rate"]: row.parameters["n_rounds"] for row in chosen.candidates
+        }
+        assert rounds == {0.1: whole, 0.2: whole // 2, 0.3: whole // 4, 0.4: whole // 4}
+        # ended after the first rung: the best of it, as it was tried
+        first = [worth(t, lambda p, t: -p["learning_rate"]) for t in trials[:4]]
+        early = planner.next(first, [], CHOOSE_NOW)
+        assert isinstance(early, Chosen)
+        assert early.members[0].parameters == trials[0].parameters
+
+
+def test_what_is_drawn_is_drawn_once() -> None:
+    few = {"max_depth": {"low": 2, "high": 9, "integer": True}, "leaf": ["closed", "newton"]}
+    for n_candidates, n_drawn in ((10, 10), (16, 16), (40, 16)):
+        planner = RandomSearch("rankboost", few, TREES, n_candidates=n_candidates)
+        assert len(planner.candidates) == n_drawn
+        assert len({repr(each) for each in planner.candidates}) == n_drawn
+    rare = {"max_leaves": {"low": 2, "high": 401, "integer": True, "log": True}}
+    planner = RandomSearch("rankboost", rare, TREES, n_candidates=400)
+    assert sorted(each["max_leaves"] for each in planner.candidates) == list(range(2, 402))
+    wide = {"subsample": {"low": 0.5, "high": 1.0}}
+    assert len(RandomSearch("rankboost", wide, TREES, n_candidates=30).candidates) == 30
 
 
 @pytest.mark.parametrize("resource", ["rows", "rounds"])
