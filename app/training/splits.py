@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
 WAYS_OUT = (
-    "give more rows of the rarer class, or fewer folds; "
+    "give more rows of the rarer class, in more groups where there are groups, or fewer folds; "
     "validation.method 'none' trains a model that nothing judges"
 )
 FOLDS, MOST_FOLDS, MOST_REPEATS = 5, 20, 20

@@ -138,3 +138,67 @@ def test_kinds_that_have_no_folds(service: Service, client: httpx.Client) -> Non
         assert problem["errors"][0]["pointer"] == pointer
     job = client.post("/v1/jobs", json=asked | {"controls": True}).json()
     assert "the dataset is of kind multilabel" in job["controls"]["skipped"]
+
+
+def csv_of(**columns: Any) -> str:
+    rows = zip(*columns.values(), strict=True)
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+RNG = np.random.default_rng(0)
+NUMBERS, HALF = RNG.normal(size=80).round(3), np.arange(80) % 2
+YES_NO = np.array(["no", "yes"])
+BIT = RNG.integers(0, 2, 80)
+MAY_BE = YES_NO[(RNG.random(80) < 0.2 + 0.6 * BIT).astype(int)]
+NONE, SPLIT = {"method": "none"}, {"method": "holdout", "fraction": 0.25}
+TABLES: dict[str, tuple[dict[str, Any], Any, dict[str, str], str]] = {
+    "one binary column": ({"a": BIT, "left": MAY_BE}, SPLIT, {}, "fewer than 30 distinct rows"),
+    "4 positives": (
+        {"a": NUMBERS, "left": YES_NO[(np.arange(80) % 20 == 3).astype(int)]},
+        NONE,
+        {},
+        "4 rows to learn from, fewer than 5: no rankers were compared, logistic was fitted",
+    ),
+    "constant columns": (
+        {"a": np.ones(80), "b": np.zeros(80), "left": YES_NO[HALF]},
+        SPLIT,
+        {},
+        "all rows are alike",
+    ),
+    "one group": (
+        {"a": NUMBERS, "g": ["x"] * 80, "left": YES_NO[HALF]},
+        NONE,
+        {"group": "g"},
+        "with whole groups",
+    ),
+}
+
+
+@pytest.mark.parametrize(("columns", "validation", "roles", "said"), TABLES.values(), ids=TABLES)
+def test_auto_ends_in_a_model_that_says_what_it_is(
+    service: Service, columns: Any, validation: Any, roles: dict[str, str], said: str
+) -> None:
+    client = service.client(service.key())
+    dataset_id = service.upload(client, csv_of(**columns), **roles)
+    algorithm = {"name": "auto", "budget_seconds": 0.3}
+    job = service.train(client, dataset_id, algorithm=algorithm, validation=validation)
+    assert job["state"] == "succeeded", job
+    model = client.get("/v1/models/churn").json()
+    assert any(said in warning for warning in model["warnings"]), model["warnings"]
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_a_table_that_cannot_be_split_is_refused_in_words_that_help(
+    service: Service, group: str | None
+) -> None:
+    client = service.client(service.key())
+    rare = (np.arange(80) % 20 == 3).astype(int)
+    columns = {"a": NUMBERS, "g": ["x"] * 80, "left": YES_NO[HALF if group else rare]}
+    roles = {} if group is None else {"group": group}
+    dataset_id = service.upload(client, csv_of(**columns), **roles)
+    algorithm = {"name": "auto", "budget_seconds": 0.3}
+    job = service.train(client, dataset_id, algorithm=algorithm, validation=SPLIT)
+    assert job["state"] == "failed"
+    assert job["error"]["code"] == "too_few_rows"
+    assert "in more groups where there are groups, or fewer folds" in job["error"]["detail"]
+    assert "validation.method 'none'" in job["error"]["detail"]
