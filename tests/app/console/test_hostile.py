@@ -154,6 +154,46 @@ def test_a_form_says_in_its_address_that_it_is_only_checked(ours: PlainBrowser) 
     assert "validate must be given in the address" in answer.text
 
 
+CHANGES = [path for method, path in ROUTES if method == "POST" and path != "/console/sign-in"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "has_token"),
+    [
+        ({}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+        ({"Origin": "https://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Referer": "https://evil.example/console"}, True),
+    ],
+)
+def test_no_other_site_changes_anything(
+    service: Service, headers: dict[str, str], has_token: bool
+) -> None:
+    ours, path_of = PlainBrowser(service), re.compile(r"\{\w+\}")
+    assert len(CHANGES) > 20
+    for path in CHANGES:
+        address = path_of.sub("x", path)
+        for files in (None, {"file": ("a.csv", b"a,left\n1,yes\n")}):
+            fields = {"csrf": ours.csrf} if has_token else {"name": "x"}
+            answer = ours.client.post(address, data=fields, files=files, headers=headers)
+            refused = (403, 415) if files and not has_token else (403,)
+            assert answer.status_code in refused, (path, answer.text)
+            assert answer.headers["x-frame-options"] == "DENY"
+            assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+            assert answer.headers["cache-control"] == "no-store"
+    assert ours.get("/console").status_code == 200
+
+
+def test_signing_in_begins_a_session_of_its_own_whatever_cookie_came(service: Service) -> None:
+    planted = PlainBrowser(service).client.cookies["rankwright_session"]
+    for token in (planted, "chosen-by-somebody-else"):
+        client = service.client(Cookie=f"rankwright_session={token}")
+        answer = client.post("/console/sign-in", data={"key": service.key()})
+        assert token not in answer.headers["set-cookie"]
+
+
 def begin(ours: PlainBrowser, path: str, body: bytes, *headers: str) -> str:
     """Send the beginning of a form of 4 GiB, and return the answer; the rest never comes."""
     url = ours.client.base_url
