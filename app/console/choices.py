@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,8 +19,9 @@ router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=
 Json = dict[str, Any]
 Kind = Literal["models", "datasets"]
 MAX_OFFERED = 50
-MAX_PAGES = 20
-"""Of 200 versions each, that are looked through for one version of a name."""
+MAX_PAGES = 3
+"""That are looked through for what fits: each is a request of the key's own rate, and people type fast."""
+_VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,27 @@ async def _offer(
 
 
 async def _search(page: Page, kind: Kind, sought: str) -> tuple[list[Json], bool]:
-    """The newest that a text finds: part of a name, `name:version` or `name@alias`; and whether there are others."""
-    name, _, version = sought.partition(":")
-    name, _, alias = name.partition("@")
+    """The newest that a text finds: part of a name, `name:version` or `name@alias`; and whether there are others.
+
+    A dataset's name may be any text: what looks like a version may belong to it, and there are no aliases.
+    """
+    if kind == "models":
+        name, _, version = sought.partition(":")
+        name, _, alias = name.partition("@")
+        return await _look_through(page, kind, name, version, alias)
+    found, more = await _look_through(page, kind, sought)
+    if not found and not more and (cut := _VERSION.fullmatch(sought)):
+        return await _look_through(page, kind, cut[1], cut[2])
+    return found, more
+
+
+async def _look_through(
+    page: Page, kind: Kind, name: str, version: str = "", alias: str = ""
+) -> tuple[list[Json], bool]:
     found: list[Json] = []
     after, more = None, True
-    for _ in range(MAX_PAGES):
-        limit = 200 if version or alias else MAX_OFFERED
+    for n in range(MAX_PAGES):
+        limit = 200 if n or version or alias else MAX_OFFERED
         answer = await page.api.get(
             at(f"/v1/{kind}"), search=name.strip() or None, limit=limit, after=after
         )

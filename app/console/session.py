@@ -130,7 +130,9 @@ class Page:
 
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
         """Have the browser bring a note to one page of this session, within a minute."""
-        text = base64.urlsafe_b64encode(json.dumps(note).encode()).decode()
+        # Browsers drop a cookie of more than 4,096 bytes, and escapes would make six bytes of two.
+        written = json.dumps(note, ensure_ascii=False, separators=(",", ":")).encode()
+        text = base64.urlsafe_b64encode(written).decode()
         response.set_cookie(
             name,
             f"{self._signature(text)}.{text}",
@@ -265,7 +267,8 @@ def check_site(request: Request) -> None:
     ):
         raise Forbidden(
             f"this change was sent by a page of {said[:100]!r}, and this is {own[:100]!r}: reload the page and try "
-            "again. Behind a proxy: it must hand on Host, or say X-Forwarded-Host"
+            "again. A proxy must hand on Host as the browser sent it, with its port: in nginx, "
+            "proxy_set_header Host $http_host;"
         )
 
 

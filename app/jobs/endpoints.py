@@ -34,7 +34,7 @@ PATH = "/v1/jobs"
 router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 
 PING_SECONDS = 15.0
-CHECK_SECONDS = 1.0
+CHECK_SECONDS = 2.0
 """Between two looks at whether the key, or the browser's session, that lets a stream go on has ended."""
 _EVENTS_A_POLL = 200
 
@@ -271,6 +271,8 @@ async def _next(request: Request, watcher: Watcher, job_id: str, after: int) -> 
     browser's session has ended.
     """
     waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS))
+    # Where the check raises, nobody reads how the wait ended: asyncio would log it.
+    waiting.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
         while True:
             await asyncio.wait([waiting], timeout=CHECK_SECONDS)

@@ -97,6 +97,8 @@ function follow(part) {
 // What was typed outlives the session: it is kept in this tab while a form is sent, and stands there again after a new
 // sign-in by the same owner. No file, no secret and no token is kept.
 const KEPT = "rankwright:typed", BACK = "rankwright:back";
+let storage = null;
+try { storage = window.sessionStorage; } catch { /* the browser blocks it: nothing is kept */ }
 const owner = document.querySelector(".who span")?.textContent;
 const typed_in = (form) => [...form.elements].filter((field) => field.name && !field.readOnly && !["hidden", "password", "file", "submit", "button"].includes(field.type));
 const key_of = (form) => form.id || form.getAttribute("action") || "";
@@ -108,34 +110,34 @@ function keep() {
     if (form.matches(".who, #find")) continue;
     forms[key_of(form)] = typed_in(form).map((field) => [field.name, ["checkbox", "radio"].includes(field.type) ? field.checked && field.value : field.multiple ? [...field.selectedOptions].map((option) => option.value) : field.value]);
   }
-  try { sessionStorage.setItem(KEPT, JSON.stringify({ owner, page: location.pathname + location.search, forms })); } catch { /* there is no room: nothing is kept */ }
+  try { storage?.setItem(KEPT, JSON.stringify({ owner, page: location.pathname + location.search, forms })); } catch { /* there is no room: nothing is kept */ }
 }
 document.addEventListener("submit", (event) => {
-  if (event.target.matches(".who")) sessionStorage.removeItem(KEPT);  // who signs out is done
+  if (event.target.matches(".who")) storage?.removeItem(KEPT);  // who signs out is done
   else if (event.target.id !== "find") keep();
 }, true);
 document.addEventListener("htmx:beforeRequest", keep);
 // Another sign-in in this browser: the page's own token is of the session before.
-window.come_back = () => { keep(); sessionStorage.setItem(BACK, "yes"); location.reload(); };  // uploads ask for it, too
+window.come_back = () => { keep(); storage?.setItem(BACK, "yes"); location.reload(); };  // uploads ask for it, too
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (!event.detail.xhr.getResponseHeader("x-session-changed")) return;
   event.detail.shouldSwap = false;
   window.come_back();
 });
 
-const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+const kept = JSON.parse(storage?.getItem(KEPT) ?? "null");
 if (kept && !owner) {  // the sign-in page, which leads back to the form
   const next = document.querySelector('form[action$="/sign-in"] [name="next"]');
-  if (next) { next.value = kept.page; sessionStorage.setItem(BACK, "yes"); }
+  if (next) { next.value = kept.page; storage?.setItem(BACK, "yes"); }
 } else if (kept && document.querySelector("[data-session-changed]")) {  // a plain form was sent with the token of another session
-  sessionStorage.setItem(BACK, "yes");
+  storage?.setItem(BACK, "yes");
   const back = document.querySelector("[data-session-changed]");
   back.href = kept.page;
   back.hidden = false;
 } else if (kept) {
-  const wanted = sessionStorage.getItem(BACK) && kept.owner === owner && kept.page === location.pathname + location.search;
-  sessionStorage.removeItem(KEPT);
-  sessionStorage.removeItem(BACK);
+  const wanted = storage?.getItem(BACK) && kept.owner === owner && kept.page === location.pathname + location.search;
+  storage?.removeItem(KEPT);
+  storage?.removeItem(BACK);
   // Once htmx listens to what changes.
   if (wanted) document.addEventListener("DOMContentLoaded", () => setTimeout(() => restore(kept.forms)));
 }

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 from sqlalchemy import insert, update
 
+from app.console.api import Api
 from app.jobs import handlers as execution
 from app.jobs import queue
 from app.platform.ids import new_id
@@ -222,6 +223,48 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     service.work()
 
 
+def test_a_dataset_is_found_whatever_its_name_and_at_little_cost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, secret = world.service, world.service.key("namer")
+    api = service.client(secret)
+    names = ("sales: 2024", "sales:2024", "me@work.csv", "plain")
+    ids = {name: service.upload(api, name=name) for name in names}
+    browser = Browser(service, secret)
+
+    def found(sought: str) -> set[str]:
+        page = browser.client.get("/console/pick/datasets", params={"find_datasets": sought})
+        return {name for name, dataset_id in ids.items() if dataset_id in page.text}
+
+    for sought, expected in (
+        *((name, {name}) for name in names),
+        ("sales:", {"sales: 2024", "sales:2024"}),
+        ("me@", {"me@work.csv"}),
+        ("plain:", {"plain"}),
+        ("plain:1", {"plain"}),
+        ("plain:2", set()),
+        ("sales:2024:1", {"sales:2024"}),
+    ):
+        assert found(sought) == expected, sought
+
+    with service.context.db.write() as session:
+        first = session.get_one(Dataset, ids["plain"])
+        row = {each.key: getattr(first, each.key) for each in type(first).__mapper__.column_attrs}
+        row |= {"name": "slow", "status": "failed", "job_id": None}
+        failed = [{**row, "id": new_id("ds"), "version": 1 + n} for n in range(900)]
+        session.execute(insert(Dataset), failed)
+    asked: list[str] = []
+    get = Api.get
+
+    async def counted(self: Api, path: Any, **query: Any) -> Any:
+        asked.append(str(path))
+        return await get(self, path, **query)
+
+    monkeypatch.setattr(Api, "get", counted)
+    assert found("slow") == set()
+    assert 1 < len(asked) <= 4
+
+
 def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., Any]) -> None:
     service, secret = world.service, world.service.key()
 
@@ -363,6 +406,16 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
         {"name": "x", "scopes": ["read"], "days": "soon"},
     ):
         assert browser.send("/console/keys", **fields).status_code == 422
+
+
+def test_the_longest_name_leaves_a_new_keys_secret_whole(world: World) -> None:
+    browser = world.browser()
+    for name in ("\U0001f600" * 255, '"' * 255, "\u3042" * 255):
+        sent = browser.send("/console/keys", name=name, scopes=["read"])
+        assert sent.status_code == 303
+        assert len(sent.headers["set-cookie"]) < 4096  # browsers drop what is larger
+        page = browser.read("/console/keys/made")
+        assert re.search(r'value="rw_[^"]+"', page)
 
 
 def test_a_key_that_has_expired_is_called_so(world: World) -> None:

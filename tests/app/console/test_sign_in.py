@@ -262,6 +262,13 @@ def test_where_a_browser_says_no_site_its_origin_counts(
     assert out.status_code == status
 
 
+def test_who_stands_behind_a_proxy_that_drops_the_port_is_told_the_mend(service: Service) -> None:
+    given = {"Host": "here.test", "Origin": "http://here.test:8080"}
+    answer = service.client().post("/console/sign-in", data={"key": "x"}, headers=given)
+    assert answer.status_code == 403
+    assert "proxy_set_header Host $http_host;" in answer.text
+
+
 def test_a_real_browser_signs_in_over_plain_http(
     service: Service, visit: Callable[..., Any]
 ) -> None:
