@@ -67,12 +67,12 @@ def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]
     return fitting
 
 
-def folders() -> list[Path]:
+def folders(state_dir: Path | None = None) -> list[Path]:
     """The folders of the cache, in the order in which they are asked.
 
     Those that RANKWRIGHT_KERNEL_CACHE names, with colons between them; else one beside the code, and one in the user's
-    folder of caches, if the user has one. The last is in the state folder, if there is one: it takes new kernels where
-    all the others are read-only.
+    folder of caches, if the user has one. The last is in the state folder, if one is given or named by
+    RANKWRIGHT_STATE_DIR: it takes new kernels where all the others are read-only.
     """
     if named := os.environ.get(FOLDERS):
         found = [Path(folder) for folder in named.split(os.pathsep) if folder]
@@ -83,20 +83,21 @@ def folders() -> list[Path]:
         found = [beside]
         if os.path.isabs(caches):
             found.append(Path(caches, "rankwright", "kernels"))
-    state = os.environ.get(STATE) or ".rankwright"
-    if os.path.isdir(state):
+    # Never one of the current folder that nobody named: what lies there is machine code, and may be anybody's.
+    state = state_dir or os.environ.get(STATE)
+    if state and os.path.isdir(state):
         found.append(Path(state).absolute() / "kernels")
     return list(dict.fromkeys(found))
 
 
-def notes() -> list[Path]:
+def notes(state_dir: Path | None = None) -> list[Path]:
     """What `workers.compile` left in the folders when it had compiled every kernel for some sources and processor."""
-    return [note for folder in folders() for note in folder.glob("complete.*")]
+    return [note for folder in folders(state_dir) for note in folder.glob("complete.*")]
 
 
-def writable_folder() -> Path | None:
+def writable_folder(state_dir: Path | None = None) -> Path | None:
     """The folder that will take new kernels; None if this user may write to no folder of the cache."""
-    for folder in folders():
+    for folder in folders(state_dir):
         there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
         if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
             return folder

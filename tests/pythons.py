@@ -44,9 +44,12 @@ def find_pythons() -> dict[Version, Path]:
     newest: dict[Version, tuple[int, Path]] = {}
     for python in candidates():
         # A shim of pyenv stands for a version that may not be chosen here: then it fails.
-        told = subprocess.run(
-            [python, "-I", "-c", ask], capture_output=True, text=True, check=False
-        )
+        try:
+            told = subprocess.run(
+                [python, "-I", "-c", ask], capture_output=True, text=True, check=False
+            )
+        except OSError:  # a link to what was removed
+            continue
         if told.returncode:
             continue
         major, minor, micro, level, executable = told.stdout.strip().split(" ", 4)

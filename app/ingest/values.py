@@ -68,9 +68,9 @@ def read_date(text: str) -> float:
 
 
 def spell_date(seconds: float) -> str:
-    """Write seconds since 1970 as ISO 8601 in UTC, which `read_date` reads back; a midnight is a day without a time.
+    """Write seconds since 1970 as ISO 8601 in UTC, to the microsecond; a midnight is a day without a time.
 
-    Beyond the years 1 to 9999, which typed times may reach, it is the number.
+    `read_date` reads it back. Beyond the years 1 to 9999, which typed times may reach, it is the number.
     """
     try:
         at = _EPOCH + timedelta(seconds=seconds)

@@ -150,13 +150,13 @@ def check_folder(given: Settings) -> Iterator[Finding]:
         yield warn("key file", f"others may read {key}", f"chmod 600 {key}")
 
 
-def check_kernels() -> Finding:
+def check_kernels(settings: Settings) -> Finding:
     """Check that compiled kernels are kept: else each start compiles what it needs anew."""
-    if (folder := kernel_folders.writable_folder()) is not None:
+    if (folder := kernel_folders.writable_folder(settings.state_dir)) is not None:
         return ok("kernels", f"kept in {folder}")
-    if complete := [path.parent for path in kernel_folders.notes()]:
+    if complete := [path.parent for path in kernel_folders.notes(settings.state_dir)]:
         return ok("kernels", f"all are in {complete[0]}")
-    tried = ", ".join(map(str, kernel_folders.folders()))
+    tried = ", ".join(map(str, kernel_folders.folders(settings.state_dir)))
     return warn(
         "kernels",
         f"compiled at each start, some ten seconds: they cannot be kept in {tried}",
@@ -458,7 +458,7 @@ def examine(
     yield check_installation()
     yield from check_settings(settings, environment)
     yield from check_folder(settings)
-    yield check_kernels()
+    yield check_kernels(settings)
     yield from check_disk(settings)
     yield check_broker(broker_url, runs=runs)
     found = check_tables(settings)

@@ -141,6 +141,7 @@ class BipartiteTable:
     def count_repeated(self) -> tuple[int, int]:
         """Of the rows that judge, fold by fold, how many are equal in every feature to one that was learnt from, and
         how many there are. None repeats where rows without groups are split by content; by time it would be no leak.
+        In a table of few distinct rows they are of a kind, which a note says.
         """
         held = self.served.validation
         judging = sum(len(part.test) for part in self._folds) if held is None else len(held.X)

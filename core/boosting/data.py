@@ -80,7 +80,9 @@ class Rows(NamedTuple):
         return float(scores[self.positive].min() - scores[~self.positive].max())
 
     def sample(self) -> Evaluation:
-        """Take so few rows that an AUC after a round is cheap: the same number of each stratum, or all that it has.
+        """Take so few rows that an AUC after a round is cheap: as many of each stratum.
+
+        Where a stratum has fewer, all of it is taken, and more of the others.
 
         They are evenly spaced, and each weighs for those of its stratum that it stands for.
         """

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from core import kernel_folders
+
 ROOT = Path(__file__).parents[2]
 CALLER = """
 import numba
@@ -135,6 +137,18 @@ FOLDERS = """
 from core import kernel_folders
 print(*kernel_folders.folders(), kernel_folders.writable_folder(), sep="\\n")
 """
+
+
+def test_a_state_folder_that_nobody_named_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be anybody's who could write to the current folder, and what is loaded is machine code."""
+    (tmp_path / ".rankwright").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RANKWRIGHT_STATE_DIR", raising=False)
+    assert not any(tmp_path in folder.parents for folder in kernel_folders.folders())
+    named = kernel_folders.folders(tmp_path / ".rankwright")[-1]
+    assert named == tmp_path / ".rankwright" / "kernels"
 
 
 def test_the_state_folder_takes_what_no_other_can(run: Run, tmp_path: Path) -> None:
