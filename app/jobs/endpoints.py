@@ -271,8 +271,6 @@ async def _next(request: Request, watcher: Watcher, job_id: str, after: int) -> 
     browser's session has ended.
     """
     waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS))
-    # Where the check raises, nobody reads how the wait ended: asyncio would log it.
-    waiting.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
         while True:
             await asyncio.wait([waiting], timeout=CHECK_SECONDS)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import orjson
-import pytest
 from pydantic import SecretStr
 
-from app.jobs import endpoints, queue
+from app.jobs import queue
 from app.jobs import service as jobs
-from app.platform.errors import Unauthenticated
 from app.platform.settings import Settings
 from tests.app.live_service import OWNER, STRANGER, Service, running
 from tests.app.queue_steps import at_once
@@ -296,25 +292,3 @@ def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
     last = client.get(f"/v1/jobs/{job_id}/events").json()["data"][-1]
     assert (last["type"], last["data"]) == ("progress", progress)
     assert service.context.db.reading(jobs.find, OWNER, job_id).progress == shown | private
-
-
-def test_a_wait_that_fails_as_its_key_ends_is_not_logged_as_unread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Failing:
-        async def wait(self, *_: Any) -> None:
-            raise ConnectionError("the database is gone")
-
-    async def ended(_: Any) -> None:
-        raise Unauthenticated("the session has ended")
-
-    async def follow() -> list[Any]:
-        told: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        with pytest.raises(Unauthenticated):
-            await endpoints._next(cast(Any, None), cast(Any, Failing()), "job_1", 0)
-        gc.collect()
-        return told
-
-    monkeypatch.setattr(endpoints, "check_again", ended)
-    assert asyncio.run(follow()) == []
