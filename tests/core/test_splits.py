@@ -1,10 +1,13 @@
 """Parts and folds: by the values of rows, or at random."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from core import AUCSVM, RankAverage, RankBoost, TreeRank
 from core.errors import InvalidData
 from core.splits import draw_folds, draw_part, hold_out, number_inseparable, split_rows
 
@@ -119,3 +122,25 @@ def test_rows_of_a_few_kinds_are_parted_whatever_their_order() -> None:
             assert (one[np.lexsort(one.T)] == other[np.lexsort(other.T)]).all()
     with pytest.raises(InvalidData, match="in more groups where there are groups"):
         split_rows(X, positive, weight, 5, group=X[:, 0].astype(np.uint64))
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        TreeRank(pruning="cv", n_folds=4),
+        TreeRank(pruning="holdout"),
+        AUCSVM(C="auto"),
+        RankAverage(members=[RankBoost(n_rounds=40, early_stopping_rounds=5)]),
+    ],
+    ids=["folds", "held out", "svm", "members"],
+)
+def test_groups_reach_whatever_holds_rows_out(ranker: Any) -> None:
+    """Noise of which each row comes three times, a little moved: who hears of the groups keeps another ranker."""
+    X, row, _ = copies(150, 3)
+    X = X + 1e-3 * np.random.default_rng(2).normal(size=X.shape)
+    y = (np.random.default_rng(1).random(150) < 0.5)[row]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        alone = clone(ranker).fit(X, y).decision_function(X)
+        grouped = clone(ranker).fit(X, y, groups=row).decision_function(X)
+    assert not np.array_equal(alone, grouped)

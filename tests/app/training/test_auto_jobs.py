@@ -14,9 +14,10 @@ from app.jobs.progress import Report
 from app.platform.errors import Invalid
 from app.training import search
 from app.training import tasks as training
+from app.training.bipartite import BipartiteTable
 from app.training.plan import Plan
 from app.training.splits import split
-from core import artifact
+from core import RankBoost, artifact
 from core.metrics import auc
 from core.ranker import Ranker
 from core.selection import HeldOut
@@ -165,3 +166,28 @@ def test_bad_parameters_of_auto(given: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words) as caught:
         search.check_auto(given, 100.0)
     assert caught.value.errors[0]["pointer"] == f"/algorithm/{next(iter(given))}"
+
+
+@pytest.mark.parametrize(
+    "validation", [{"method": "none"}, HOLDOUT, HOLDOUT | {"time_column": "t"}]
+)
+def test_groups_reach_what_the_fit_itself_holds_out(
+    tmp_path: Path, validation: dict[str, Any]
+) -> None:
+    columns = noisy(240) | {"t": np.arange(240.0), "g": [f"g{k}" for k in np.arange(240) // 4]}
+    parameters: dict[str, Any] = {"n_rounds": 30, "early_stopping_rounds": 4}
+    algorithm = {"name": "rankboost", "parameters": parameters}
+    job = payload(tmp_path, columns, algorithm=algorithm, validation=validation)
+    job["table"]["group"] = "g"
+    named = [f for f in job["table"]["features"] if f["name"] not in {"g", "t"}]
+    job["table"]["features"] = named
+    learnt = BipartiteTable(job, [feature["name"] for feature in named]).served.train
+    assert learnt.group is not None
+    fitted = [
+        RankBoost(**parameters).fit(learnt.coded, learnt.y, learnt.weight, groups=given)
+        for given in (None, learnt.group)
+    ]
+    found = served(training.run(job, quiet))
+    alone, grouped = (each.decision_function(learnt.coded) for each in fitted)
+    assert np.array_equal(found.decision_function(learnt.coded), grouped)
+    assert not np.array_equal(alone, grouped)

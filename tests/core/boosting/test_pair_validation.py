@@ -149,3 +149,21 @@ def test_two_classes_are_held_out_as_fit_would() -> None:
     for part in (learnt, held):
         better, worse = {i for i, _ in part}, {k for _, k in part}
         assert len(part) == len(better) * len(worse)
+
+
+@pytest.mark.parametrize("told_by", ["copies", "groups"])
+def test_copies_of_an_item_and_items_of_a_group_are_held_out_together(told_by: str) -> None:
+    X, pairs, weight = noisy_pairs(n=240)
+    item = np.arange(240) % 120
+    group = item.astype(np.uint64) if told_by == "groups" else None
+    table = X if told_by == "groups" else X[item]
+    listed = ListedPairs.of(table, check_pairs(pairs, weight, 240), np.zeros(5, np.int64), group)
+    for seed in range(5):
+        learnt, held = listed.split_off(0.2, seed)
+        ends = [np.unique(item[part.rows]) for part in (learnt, held)]
+        assert not set(ends[0]) & set(ends[1])
+        assert len(held.weight) >= data.LEAST_PAIRS
+    with pytest.raises(InvalidData, match="items of at least 2 groups, got 1"):
+        RankBoost(early_stopping_rounds=3).fit_pairs(X, pairs, groups=np.zeros(240))
+    with pytest.raises(InvalidData, match="groups must have one value"):
+        RankBoost(n_rounds=3).fit_pairs(X, pairs, groups=np.zeros(3))

@@ -1,11 +1,13 @@
 """Grid, random search and successive halving: what they ask for, and what they choose."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from core import RankBoost
 from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -23,6 +25,7 @@ from core.selection import (
     draw_rows,
     run_plan,
     run_trial,
+    search_ranker,
     split_rows,
 )
 from core.selection.planner import Chosen
@@ -401,3 +404,31 @@ def test_splits_that_lack_a_class_are_refused() -> None:
     ):
         with pytest.raises(InvalidParameter, match=message):
             split_rows(np.zeros((4, 1)), y[:4], np.ones(4), **options)
+
+
+def test_a_search_keeps_no_more_of_the_table_than_is_fitted() -> None:
+    """Twenty splits of a table are not twenty tables."""
+    X = np.random.default_rng(0).normal(size=(4000, 60))
+    y = np.random.default_rng(1).integers(0, 2, 4000)
+    planner = GridSearch("coordinate_rankboost", {"smoothing": [0.1]}, {"n_rounds": 1}, n_splits=20)
+    search_ranker(X[:200], y[:200], planner)  # what it loads is not meant
+    tracemalloc.start()
+    try:
+        search_ranker(X, y, planner)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 9 * X.nbytes  # each of two fits has its rows, and what a booster makes of them
+
+
+def test_groups_reach_the_fits_of_a_search() -> None:
+    X, y = noisy_table()
+    group = np.arange(len(y)) // 4
+    space = {"early_stopping_rounds": [3]}
+    fits = [
+        search_ranker(X, y, GridSearch("rankboost", space), group=given, random_state=2).ranker
+        for given in (None, group)
+    ]
+    direct = RankBoost(early_stopping_rounds=3).fit(X, y, groups=group)
+    assert (fits[1].decision_function(X) == direct.decision_function(X)).all()
+    assert (fits[0].decision_function(X) != direct.decision_function(X)).any()
