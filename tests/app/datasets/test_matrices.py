@@ -16,7 +16,7 @@ from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.ingest import rows as row_hashes
 from app.ingest.profile import add_column
 from app.platform.errors import Invalid
-from app.training.splits import divide, hash_units, split
+from app.training.splits import WAYS_OUT, divide, hash_units, split
 from tests.app.uploads import read
 
 SEED = 7
@@ -153,7 +153,8 @@ def test_too_few_rows_are_counted() -> None:
     with pytest.raises(Invalid) as caught:
         split(numeric(X, y), 0.25, SEED)
     assert caught.value.detail == (
-        "the training part must have at least 2 rows of each class, got 1 positive and 3 negative"
+        "the training part must have at least 2 rows of each class, got 1 positive and 3 negative: "
+        + WAYS_OUT
     )
     for fraction in (0.0, 1.0, -1.0, 2.0):
         with pytest.raises(Invalid, match="must lie between 0 and 1"):

@@ -18,7 +18,7 @@ from app.jobs import service as jobs
 from app.models import repository as model_rows
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, ModelPartialAuc
-from app.training.splits import split
+from app.training.splits import WAYS_OUT, split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
@@ -242,7 +242,8 @@ def test_too_few_rows_of_a_class(bench: Workbench) -> None:
     assert job.error == {
         "code": "too_few_rows",
         "title": "Invalid request",
-        "detail": "the validation part must have at least 2 rows of each class, got 1 positive and 12 negative",
+        "detail": "the validation part must have at least 2 rows of each class, got 1 positive and 12 negative: "
+        + WAYS_OUT,
         "errors": [],
     }
     one = bench.ready("a,y\n1,0\n2,0\n3,0\n4,1\n")
