@@ -96,7 +96,8 @@ upgrade: $(VENV)/.dev  ## Replace older processes by today's, one by one, under 
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
 
 containers: $(VENV)/.dev  ## Build the image and prove the whole of docker-compose.yml, by Docker or podman; some minutes.
-	@docker compose version > /dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6" 2> /dev/null
+	@docker compose version > /dev/null 2>&1 || test -x $(BIN)/podman-compose \
+	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
 	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
 
 audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.

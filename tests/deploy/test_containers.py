@@ -23,7 +23,7 @@ if "CONTAINERS" not in os.environ:
     pytest.skip("minutes, and an engine: `make containers`", allow_module_level=True)
 FIRST, SECOND = "proof-1", "proof-2"
 OURS = ("api", "worker", "dispatcher")
-ROUNDS = 4000  # of a job that is still running when something is ended under it
+ROUNDS = 30_000  # of a job that is still running when something is ended under it
 SECONDS_TO_FINISH = 900.0
 FINAL = {"succeeded", "failed", "cancelled", "timed_out"}
 
