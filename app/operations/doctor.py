@@ -27,7 +27,7 @@ from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import Refused, ServiceError
+from app.platform.errors import ServiceError
 from app.platform.installation import Incomplete, check_files
 from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
 from app.platform.settings import Settings
@@ -196,8 +196,8 @@ def check_tables(settings: Settings) -> Finding:
     try:
         revision = migrate.current(settings.sqlalchemy_url)
         migrate.head()  # reads them all
-    except Refused as error:
-        advice = "mend the login, or the file's owner and mode; see RANKWRIGHT_DATABASE_URL"
+    except ServiceError as error:
+        advice = "mend that: the login, the file's owner and mode, or the encoding; see RANKWRIGHT_DATABASE_URL"
         return fail("database", str(error), advice)
     except DBAPIError as error:
         why = str(error.orig).strip().splitlines()[0]

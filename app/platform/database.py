@@ -47,6 +47,8 @@ _USELESS_LOGIN = re.compile(
     r"|permission denied for database|not permitted to log in|not currently accepting connections"
     r"|does not support SSL|certificate"
 )
+# Names of hosts, users and databases, which may be like any of these words. Not the apostrophe within a word.
+_QUOTED = re.compile(r""" "[^"]*" | (?<!\w)'[^']*' """, re.VERBOSE)
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -277,7 +279,7 @@ def _may_open(file: Path) -> bool:
 def describe_refusal(said: str) -> str | None:
     """What PostgreSQL's client says and no waiting mends: a line that names user and host. None where there is none."""
     lines = (line.strip().removeprefix("connection failed: ") for line in said.splitlines())
-    return next((line for line in lines if _USELESS_LOGIN.search(line)), None)
+    return next((line for line in lines if _USELESS_LOGIN.search(_QUOTED.sub("…", line))), None)
 
 
 def _to_json(value: Any) -> str:
@@ -291,10 +293,9 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         connection.close()
-        raise Unavailable(
-            f"the database's encoding must be UTF8, got {encoding}: "
-            "make one with CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'",
-            code="database_unavailable",
+        raise Refused(
+            f"its encoding must be UTF8, got {encoding}: "
+            "make one with CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"
         )
     # A process that stands still in the middle of a transaction keeps its locks, and its connection is well: after a
     # while the server ends it. Our transactions are short, and none of them waits for anything but the database.

@@ -22,7 +22,6 @@ import app
 from app.access.repository import find_usable
 from app.platform import migrate
 from app.platform.database import Database
-from app.serve import prepare
 from tests.harness import run_here
 from tests.servers import PostgresServer, eventually
 
@@ -207,27 +206,25 @@ def test_a_fault_is_one_sentence(
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
 def test_a_database_of_another_encoding_is_refused_in_a_sentence(
-    postgres: PostgresServer,
-    tmp_path: Path,
-    encoding: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    postgres: PostgresServer, tmp_path: Path, encoding: str
 ) -> None:
     name = f"in_{encoding.lower()}"
     postgres.run(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
-    said = f"the database's encoding must be UTF8, got {encoding}"
     settings = {"database_url": postgres.url(name), "state_dir": str(tmp_path)}
     try:
         key = ("keys", "create", "--owner", "o", "--name", "n", "--scope", "read")
-        for words in (("migrate",), key):
-            done = run(*words, **settings)
+        commands = {
+            "LATIN1": ("serve", "worker", "doctor"),
+            "SQL_ASCII": ("api", "dispatcher", "migrate"),
+        }
+        for done in (
+            run(*key, **settings),
+            *(begin(name, **settings) for name in commands[encoding]),
+        ):
             assert done.returncode == 1
-            assert said in done.stderr
-            assert "Traceback" not in done.stderr
-        for variable, value in ours(settings).items():
-            monkeypatch.setenv(variable, value)
-        prepare.main([])  # what `serve` does first, and says in its place
-        assert json.loads(capsys.readouterr().out)["error"].startswith(said)
+            said = done.stdout + done.stderr
+            assert f"its encoding must be UTF8, got {encoding}" in said
+            assert "Traceback" not in said
     finally:
         postgres.drop(name)
 
