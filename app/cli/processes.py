@@ -67,7 +67,15 @@ def settings_of(state_dir: Path | None = None) -> Settings:
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"rankwright {__version__} (build {settings_of().build})")
+        from app.platform.settings import checked_build
+
+        # Of all settings this one alone: whoever looks for what is faulty in the others is asked for the version.
+        try:
+            build = checked_build(os.environ.get("RANKWRIGHT_BUILD", ""))
+        except ValueError as error:
+            typer.echo(f"rankwright {__version__}")
+            fail(f"RANKWRIGHT_BUILD: {error}")
+        typer.echo(f"rankwright {__version__} (build {build})")
         raise typer.Exit
 
 

@@ -35,6 +35,16 @@ def _read(path: Path) -> str:
         raise ValueError(f"cannot be read from the file {path}: {why}") from None
 
 
+def checked_build(given: str) -> str:
+    """Return the name of a build; `unknown` for an empty one, as an image has whose builder named nothing.
+
+    Raises ValueError.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._+-]{0,64}", given):
+        raise ValueError("must be at most 64 letters, digits and . _ + -")
+    return given or "unknown"
+
+
 MAX_ROOT_PATH = 200
 _OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
 
@@ -322,10 +332,7 @@ class Settings(BaseSettings):
     @field_validator("build")
     @classmethod
     def _is_a_name(cls, value: str) -> str:
-        """Refuse what is no name. An empty text is what an image has whose builder named nothing."""
-        if not re.fullmatch(r"[A-Za-z0-9._+-]{0,64}", value):
-            raise ValueError("must be at most 64 letters, digits and . _ + -")
-        return value or "unknown"
+        return checked_build(value)
 
     @field_validator("root_path")
     @classmethod

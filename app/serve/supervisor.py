@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.platform import processes, resources
+from app.platform.errors import OutOfSpace
 from app.platform.processes import SignalWaiter, child_environment, python_command
 from app.platform.settings import Settings
 from app.serve import ServeError, broker
@@ -218,9 +219,10 @@ class Supervisor:
         self._closed_gate_fd = -1
 
     def watch_until_ready(self, address: str) -> bool:
-        """Watch the processes until the API is ready; False if told to stop before.
+        """Watch the processes until the service is staffed; False if told to stop before.
 
-        It waits as long as that takes: to give up would only have a slow machine begin again.
+        It waits as long as that takes: to give up would only have a slow machine begin again. But where a disk is so
+        full that no job would be begun, it is enough that the API can answer: scores need no worker.
         """
         start = _ReadyCheck(address)
         # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
@@ -232,10 +234,23 @@ class Supervisor:
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
+            if start.answers and self._is_out_of_space():
+                print_line(
+                    f"a disk is nearly full: scores are answered, jobs wait for {start.waits_for}"
+                )
+                return True
             if time.monotonic() > next_word:
-                print_line(f"waiting for {start.waits_for}")
+                meanwhile = " (scores are answered meanwhile)" if start.answers else ""
+                print_line(f"waiting for {start.waits_for}{meanwhile}")
                 next_word = time.monotonic() + WAIT_SECONDS
         return True
+
+    def _is_out_of_space(self) -> bool:
+        try:
+            resources.check(self._settings)
+        except OutOfSpace:
+            return True
+        return False
 
     def watch(self) -> None:
         """Restart processes that die, until told to stop."""
@@ -390,15 +405,19 @@ class Service:
 
 
 class _ReadyCheck:
-    """Asks the API until database, blobs, broker and a worker are all well."""
+    """Asks the API until database, blobs, broker and a worker are all well.
+
+    `answers` says whether all but the last two are: then scores are answered and jobs accepted.
+    """
 
     def __init__(self, address: str) -> None:
         self.ready = threading.Event()
+        self.answers = False
         self.waits_for = "the API"
-        self._url = f"{address}/health/ready"
+        self._url = f"{address}/health/staffed"
 
     def await_ready(self) -> None:
-        """Ask until the API is ready."""
+        """Ask until the service is staffed."""
         while True:
             try:
                 with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours
@@ -407,11 +426,11 @@ class _ReadyCheck:
             except urllib.error.HTTPError as error:
                 with contextlib.suppress(ValueError, LookupError, TypeError):
                     parts = json.loads(error.read())["parts"]
+                    away = {name: part for name, part in parts.items() if not part["ok"]}
                     self.waits_for = "; ".join(
-                        f"the {name}: {part['detail']}"
-                        for name, part in parts.items()
-                        if not part["ok"]
+                        f"the {name}: {part['detail']}" for name, part in away.items()
                     )
+                    self.answers = away.keys() <= {"broker", "worker"}
             except OSError:
-                self.waits_for = "the API"
+                self.waits_for, self.answers = "the API", False
             time.sleep(READY_SECONDS)

@@ -116,6 +116,18 @@ def test_every_variable_of_the_file_is_in_the_example() -> None:
     assert in_the_example == in_the_file
 
 
+def test_the_image_is_told_what_it_is_built_from(document: compose_file.Document) -> None:
+    said = compose_file.load(FILE, {"RANKWRIGHT_BUILD": "5e6c84d"})
+    (argument,) = [
+        name
+        for name, value in said["services"]["api"]["build"]["args"].items()
+        if value == "5e6c84d"
+    ]
+    assert document["services"]["api"]["build"]["args"][argument] == "unknown"
+    image = dockerfile.read(ROOT / "Dockerfile")
+    assert f"RANKWRIGHT_BUILD=${{{argument}}}" in {one.text for one in image.all("ENV")}
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_our_processes_run_as_the_user_of_the_image(
     document: compose_file.Document, name: str

@@ -61,11 +61,16 @@ def test_the_version_is_one() -> None:
     project = tomllib.loads(Path(__file__).parents[3].joinpath("pyproject.toml").read_text())
     assert app.__version__ == project["project"]["version"]
     assert (
-        run("--version", build="5e6c84d").stdout
+        run(
+            "--version", build="5e6c84d", worker_slots="0"
+        ).stdout  # another setting's fault is none here
         == f"rankwright {app.__version__} (build 5e6c84d)\n"
     )
     assert run("--version", build="").stdout.endswith(" (build unknown)\n")
-    assert run("--version", build="two words").returncode == 1
+    faulty = run("--version", build="two words")
+    assert faulty.returncode == 1
+    assert faulty.stdout == f"rankwright {app.__version__}\n"
+    assert "RANKWRIGHT_BUILD: must be" in faulty.stderr
 
 
 def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
