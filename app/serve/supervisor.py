@@ -234,14 +234,13 @@ class Supervisor:
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
-            if start.answers and self._is_out_of_space():
-                print_line(
-                    f"a disk is nearly full: scores are answered, jobs wait for {start.waits_for}"
-                )
+            waits_for, answers = start.seen
+            if answers and self._is_out_of_space():
+                print_line(f"a disk is nearly full: scores are answered, jobs wait for {waits_for}")
                 return True
             if time.monotonic() > next_word:
-                meanwhile = " (scores are answered meanwhile)" if start.answers else ""
-                print_line(f"waiting for {start.waits_for}{meanwhile}")
+                meanwhile = " (scores are answered meanwhile)" if answers else ""
+                print_line(f"waiting for {waits_for}{meanwhile}")
                 next_word = time.monotonic() + WAIT_SECONDS
         return True
 
@@ -407,13 +406,12 @@ class Service:
 class _ReadyCheck:
     """Asks the API until database, blobs, broker and a worker are all well.
 
-    `answers` says whether all but the last two are: then scores are answered and jobs accepted.
+    `seen` has what it waits for, and whether all but the last two are well: then scores are answered.
     """
 
     def __init__(self, address: str) -> None:
         self.ready = threading.Event()
-        self.answers = False
-        self.waits_for = "the API"
+        self.seen = ("the API", False)
         self._url = f"{address}/health/staffed"
 
     def await_ready(self) -> None:
@@ -427,10 +425,10 @@ class _ReadyCheck:
                 with contextlib.suppress(ValueError, LookupError, TypeError):
                     parts = json.loads(error.read())["parts"]
                     away = {name: part for name, part in parts.items() if not part["ok"]}
-                    self.waits_for = "; ".join(
+                    words = "; ".join(
                         f"the {name}: {part['detail']}" for name, part in away.items()
                     )
-                    self.answers = away.keys() <= {"broker", "worker"}
+                    self.seen = (words, away.keys() <= {"broker", "worker"})
             except OSError:
-                self.waits_for, self.answers = "the API", False
+                self.seen = ("the API", False)
             time.sleep(READY_SECONDS)
