@@ -9,7 +9,7 @@ KILLS ?= 1200
 EACH ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo serve secrets test kernels pythons lint audit bench peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help browser demo serve secrets test kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,20 +53,10 @@ lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
-	$(BIN)/python -m benchmarks.http_score
-	$(BIN)/python -m benchmarks.http_bulk
-	$(BIN)/python -m benchmarks.latency
-	$(BIN)/python -m benchmarks.metrics
-	$(BIN)/python -m benchmarks.ingest
-	$(BIN)/python -m benchmarks.stumps
-	$(BIN)/python -m benchmarks.trees --data plain wide missing mixed rare rarer
-	$(BIN)/python -m benchmarks.scaling
-	$(BIN)/python -m benchmarks.treerank
-	$(BIN)/python -m benchmarks.svm --plain-seconds 10
-	$(BIN)/python -m benchmarks.martirank
-	$(BIN)/python -m benchmarks.fan_out
-	$(BIN)/python -m benchmarks.overhead
-	$(BIN)/python -m benchmarks.many_jobs
+	$(BIN)/python -m benchmarks
+
+smallest: $(VENV)/.dev  ## Run every benchmark once in its smallest form: whether it runs, not how fast.
+	$(BIN)/python -m benchmarks --smallest
 
 peers: $(VENV)/.dev $(PEERS)/.peers  ## Make the environment of what `python -m benchmarks.auto` compares with: FLAML, AutoGluon and others.
 

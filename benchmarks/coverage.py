@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
+from benchmarks import at_least_one
 from core.metrics import (
     Comparison,
     auc_interval,
@@ -220,9 +221,9 @@ def measure_fitted(n_rows: int, n_trials: int) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=4_000)
-    parser.add_argument("--bootstrapped", type=int, default=1_000)
-    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--trials", type=at_least_one, default=4_000)
+    parser.add_argument("--bootstrapped", type=at_least_one, default=1_000)
+    parser.add_argument("--draws", type=at_least_one, default=500)
     options = parser.parse_args()
     print("| sample | covered, % | covered by the bootstrap, % | called different, % |")
     print("|---|---|---|---|")

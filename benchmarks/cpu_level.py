@@ -17,6 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks import at_least_one
+
 LEVEL = "x86-64-v3,aarch64"
 
 
@@ -48,7 +50,7 @@ def measure() -> dict[str, float]:
 def main() -> None:
     """Measure in turns and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=at_least_one, default=5)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:

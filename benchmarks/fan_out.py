@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.cli.api_client import ApiClient
+from benchmarks import at_least_one
 from benchmarks.stumps import make_data
 from examples.demo import running_service
 
@@ -89,8 +90,8 @@ def train(client: ApiClient, dataset_id: str) -> tuple[float, str]:
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--repeats", type=at_least_one, default=3)
+    parser.add_argument("--rows", type=at_least_one, default=ROWS)
     given = parser.parse_args()
     seconds: dict[int, float] = {}
     models = set()

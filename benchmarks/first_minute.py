@@ -28,6 +28,8 @@ from pathlib import Path
 import httpx
 from sklearn.datasets import load_breast_cancer
 
+from benchmarks import at_least_one
+
 ROOT = Path(__file__).parents[1]
 JOB = {"name": "cancer", "algorithm": {"name": "rankboost", "n_rounds": 200}}
 
@@ -213,7 +215,7 @@ def measure(clone: Clone, table: bytes, idle_seconds: float) -> Iterator[tuple[s
 def main() -> None:
     """Measure and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=at_least_one, default=3)
     parser.add_argument(
         "--idle-seconds", type=float, default=8.0, help="before an idle service is weighed"
     )

@@ -36,6 +36,7 @@ from app.scoring.endpoints import rows_of
 from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, TableOptions, read_body
 from app.training import service
+from benchmarks import at_least_one
 from benchmarks.http_score import HOST, cpu_seconds, free_port, models_of, run_jobs
 
 FEATURES, TRAINED_ON, TURNS = 20, 20_000, 3
@@ -95,11 +96,11 @@ def bodies(rows: int) -> dict[str, tuple[str, str, bytes]]:
     }
 
 
-def train(settings: Settings, rounds: int) -> tuple[str, str, Served]:
+def train(settings: Settings, rounds: int, n_rows: int) -> tuple[str, str, Served]:
     """Train the model in this process; returns its id, a key, and the model as it is served."""
     context = open_context(settings)
     _, secret = context.db.writing(keys.create, OWNER, "bench", ["score"])
-    text = as_csv(draw(TRAINED_ON, label=True, seed=0))
+    text = as_csv(draw(n_rows, label=True, seed=0))
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(text)
         key, sha256 = upload.commit()
@@ -200,9 +201,10 @@ def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
 def main() -> None:
     """Train, serve, measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--rows", type=at_least_one, default=40_000)
+    parser.add_argument("--trained-on", type=at_least_one, default=TRAINED_ON, help="rows")
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a turn")
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--rounds", type=at_least_one, default=100)
     args = parser.parse_args()
     sent = bodies(args.rows)
     parts = {"JSON rows": 3, "NDJSON": 3, "JSON columns, 17 digits": 2}
@@ -210,7 +212,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
         settings = Settings(state_dir=Path(folder))
         migrate.upgrade(settings.sqlalchemy_url)
-        model_id, secret, served = train(settings, args.rounds)
+        model_id, secret, served = train(settings, args.rounds, args.trained_on)
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.http_score", "--serve", folder, str(port)]
         with (Path(folder) / "server.log").open("wb") as log:

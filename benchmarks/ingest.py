@@ -24,6 +24,8 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks import at_least_one, with_peers
+
 COLUMNS = 30
 BLOCK = 50_000
 
@@ -153,7 +155,10 @@ def compare_real_tables(data: Path, label: str, repeats: int) -> None:
     )
     print("|---|---|---:|---:|---:|---:|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for stored in sorted(data.glob("*.parquet")):
+        tables = sorted(data.glob("*.parquet"))
+        if not tables:
+            sys.exit(f"there is no Parquet file in {data}")
+        for stored in tables:
             table = polars.read_parquet(stored)
             as_csv = Path(folder, f"{stored.stem}.csv")
             table.write_csv(as_csv)
@@ -182,8 +187,8 @@ def compare_real_tables(data: Path, label: str, repeats: int) -> None:
 def main() -> None:
     """Measure all in turns and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_200_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=at_least_one, default=2_200_000)
+    parser.add_argument("--repeats", type=at_least_one, default=3)
     parser.add_argument("--data", type=Path, help="Folder of Parquet files.")
     parser.add_argument(
         "--label", default="label", help="The label's column, where a table has it."
@@ -192,7 +197,8 @@ def main() -> None:
     if options.data is not None:
         compare_real_tables(options.data, options.label, options.repeats)
         return
-    readers = {"rankwright": _OURS, **_PEERS}
+    names = with_peers(_PEERS, {"polars": "polars", "duckdb": "duckdb"})
+    readers = {"rankwright": _OURS, **{name: _PEERS[name] for name in names}}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")

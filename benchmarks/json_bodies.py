@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import orjson
-import simdjson
 
 from app.scoring.features import FeatureIndex
+from benchmarks import at_least_one, is_here, shown_ratio
 from benchmarks.mixed_score import CATEGORIES, make_rows
 
 Floats = npt.NDArray[np.float64]
@@ -81,7 +81,6 @@ def body_of(names: Sequence[str], data: Sequence[Sequence[object]]) -> bytes:
 
 def readers_of(index: FeatureIndex) -> dict[str, Reader]:
     """Return the readers for one model, by name."""
-    parser = simdjson.Parser()
 
     def ours(body: bytes) -> Floats:
         X = index.matrix_of_plain(body)
@@ -91,6 +90,12 @@ def readers_of(index: FeatureIndex) -> dict[str, Reader]:
     def by_orjson(body: bytes) -> Floats:
         given = orjson.loads(body)
         return index.matrix_of_table(given["columns"], given["data"])
+
+    if not is_here("simdjson"):
+        return {"ours": ours, "orjson and numpy": by_orjson}
+    import simdjson
+
+    parser = simdjson.Parser()
 
     def by_simdjson(body: bytes) -> Floats:
         given = parser.parse(body)
@@ -115,13 +120,15 @@ def readers_of(index: FeatureIndex) -> dict[str, Reader]:
 def main() -> None:
     """Compare the answers, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=30)
-    turns = parser.parse_args().turns
+    parser.add_argument("--turns", type=at_least_one, default=30)
+    parser.add_argument("--rows", type=at_least_one, nargs="+", default=ROWS)
+    given = parser.parse_args()
+    turns = given.turns
     print(
         "| body | rows | MB | ours, µs | pysimdjson, µs | orjson and numpy, µs | pysimdjson / ours |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|")
-    for rows in ROWS:
+    for rows in given.rows:
         repeats = max(1, 2_000 // rows)
         for name, (index, body) in make_bodies(rows).items():
             readers = readers_of(index)
@@ -136,10 +143,11 @@ def main() -> None:
                         read(body)
                     took = (time.process_time() - begun) / repeats
                     best[reader] = min(best[reader], took)
-            figures = " | ".join(f"{seconds * 1e6:,.0f}" for seconds in best.values())
-            ratio = best["pysimdjson"] / best["ours"]
+            told = [best.get(name) for name in ("ours", "pysimdjson", "orjson and numpy")]
+            figures = " | ".join("–" if one is None else f"{one * 1e6:,.0f}" for one in told)
+            ratio = best.get("pysimdjson", float("nan")) / best["ours"]
             print(
-                f"| {name} | {rows:,} | {len(body) / 1e6:.2f} | {figures} | {ratio:.2f} |",
+                f"| {name} | {rows:,} | {len(body) / 1e6:.2f} | {figures} | {shown_ratio(ratio)} |",
                 flush=True,
             )
 

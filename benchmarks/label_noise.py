@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from lightgbm import LGBMClassifier
 from scipy.stats import t as student
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
@@ -36,6 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks import at_least_one, is_here
 from core import AUCBoost, MartiRank, RankBoost, SampledMartiRank
 from core.metrics import auc
 
@@ -85,7 +85,7 @@ def read_table(path: Path, label: str) -> Table:
 
 def contestants(rate: float, seed: int) -> dict[str, Any]:
     """Make every ranker, by name."""
-    return {
+    rankers: dict[str, Any] = {
         "MartiRank, T = 20": MartiRank(n_rounds=20),
         "sampled, η known": SampledMartiRank(noise_rate=rate, random_state=seed),
         "sampled, η guessed": SampledMartiRank(random_state=seed),
@@ -96,12 +96,16 @@ def contestants(rate: float, seed: int) -> dict[str, Any]:
             SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=1_000)
         ),
         "random forest": RandomForestClassifier(300, min_samples_leaf=5, random_state=seed),
-        "LightGBM, regularised": LGBMClassifier(
+    }
+    if is_here("lightgbm"):
+        from lightgbm import LGBMClassifier
+
+        rankers["LightGBM, regularised"] = LGBMClassifier(
             n_estimators=200, learning_rate=0.03, num_leaves=7, min_child_samples=50,
             reg_lambda=10.0, subsample=0.7, subsample_freq=1, colsample_bytree=0.7,
             random_state=seed, n_jobs=1, verbose=-1,
-        ),
-    }  # fmt: skip
+        )  # fmt: skip
+    return rankers
 
 
 def score(ranker: Any, X: Floats) -> Floats:
@@ -172,13 +176,16 @@ def main() -> None:
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--tables", nargs="*", default=[])
     parser.add_argument("--label", default="label")
-    parser.add_argument("--rows", type=int, default=4_000)
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--rows", type=at_least_one, default=4_000)
+    parser.add_argument("--repeats", type=at_least_one, default=10)
+    parser.add_argument("--drawn", nargs="*", choices=[*DRAWN], default=list(DRAWN))
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
-    tables = {name: make() for name, make in DRAWN.items()}
+    tables = {name: DRAWN[name]() for name in given.drawn}
     for name in given.tables:
         tables[name] = read_table(given.directory / f"{name}.parquet", given.label)
+    if not tables:
+        parser.error("there is no table: name some by --drawn or --tables")
     results = {}
     for name, table in tables.items():
         results[name] = measure(table, given.repeats, given.rows)

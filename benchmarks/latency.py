@@ -9,6 +9,7 @@ PostgreSQL, and measures on the breast cancer table (569 × 30), with nothing el
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from app.cli.api_client import ApiClient
+from benchmarks import at_least_one
 from examples.demo import running_service, write_table
 from tests.servers import PostgresServer
 
@@ -61,13 +63,13 @@ def seconds(job: dict[str, Any]) -> float:
 
 
 def measure(
-    client: ApiClient, table: bytes, row: dict[str, str]
+    client: ApiClient, table: bytes, row: dict[str, str], n_submits: int, n_tours: int
 ) -> tuple[list[float], list[float]]:
-    """Return the waits of `SUBMITS` jobs and the lengths of `TOURS` tours, in seconds."""
+    """Return the waits of so many jobs and the lengths of so many tours, in seconds."""
     job = tour(client, table, row, "warm-up")
-    waits = [seconds(submit(client, job["dataset_id"], "again")) for _ in range(SUBMITS)]
+    waits = [seconds(submit(client, job["dataset_id"], "again")) for _ in range(n_submits)]
     tours = []
-    for _ in range(TOURS):
+    for _ in range(n_tours):
         started = time.perf_counter()
         tour(client, table, row, "tour")
         tours.append(time.perf_counter() - started)
@@ -87,6 +89,10 @@ def databases() -> Iterator[dict[str, dict[str, str]]]:
 
 def main() -> None:
     """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--submits", type=at_least_one, default=SUBMITS)
+    parser.add_argument("--tours", type=at_least_one, default=TOURS)
+    given = parser.parse_args()
     print("| database | submit → start p50 | p95 | upload → trained → scored, median |")
     print("|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder, databases() as variants:
@@ -97,8 +103,8 @@ def main() -> None:
         del row["diagnosis"]
         for name, environment in variants.items():
             with running_service(Path(folder) / name, environment) as client:
-                waits, tours = measure(client, path.read_bytes(), row)
-            p95 = quantiles(waits, n=20)[-1]
+                waits, tours = measure(client, path.read_bytes(), row, given.submits, given.tours)
+            p95 = quantiles(waits, n=20)[-1] if len(waits) > 1 else waits[0]
             print(
                 f"| {name} | {median(waits) * 1e3:.1f} ms | {p95 * 1e3:.1f} ms "
                 f"| {median(tours):.3f} s |"

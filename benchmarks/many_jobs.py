@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.cli.api_client import ApiClient
+from benchmarks import at_least_one
 from benchmarks.fan_out import ONE_THREAD, more_workers
 from examples.demo import running_service
 
@@ -87,9 +88,9 @@ def wait_for_all(client: ApiClient) -> list[dict[str, Any]]:
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=JOBS)
-    parser.add_argument("--clients", type=int, default=CLIENTS)
-    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--jobs", type=at_least_one, default=JOBS)
+    parser.add_argument("--clients", type=at_least_one, default=CLIENTS)
+    parser.add_argument("--workers", type=at_least_one, default=WORKERS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rw-") as folder:
         path, state = Path(folder) / "table.parquet", Path(folder) / "state"

@@ -18,6 +18,7 @@ from statistics import median
 import numba
 import numpy as np
 
+from benchmarks import at_least_one
 from benchmarks.stumps import make_data
 from core import MartiRank, SampledMartiRank
 from core.coding import fit_bins
@@ -44,21 +45,22 @@ def peak_mb() -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=at_least_one, default=1_000_000)
     parser.add_argument("--features", type=int, default=30)
-    parser.add_argument("--stream", type=int, default=10_000_000)
+    parser.add_argument("--stream", type=at_least_one, default=10_000_000)
+    parser.add_argument("--test-rows", type=at_least_one, default=200_000)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=at_least_one, default=3)
     given = parser.parse_args()
     numba.set_num_threads(given.threads)
-    stream(given.stream, given.features)  # first, while the process is small
-    measure_fits(given.rows, given.features, given.repeats)
+    stream(given.stream, given.features, given.test_rows)  # first, while the process is small
+    measure_fits(given.rows, given.features, given.repeats, given.test_rows)
 
 
-def measure_fits(n_rows: int, n_features: int, repeats: int) -> None:
+def measure_fits(n_rows: int, n_features: int, repeats: int, n_test: int) -> None:
     """Fit and score, and print a line per number of layers."""
     X, y = make_data(n_rows, n_features, seed=0)
-    X_test, y_test = make_data(200_000, n_features, seed=1)
+    X_test, y_test = make_data(n_test, n_features, seed=1)
     rows = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)])
     weight = np.ones(len(y))
     binning = seconds(lambda: fit_bins(X, rows, weight, 255), repeats)
@@ -73,21 +75,22 @@ def measure_fits(n_rows: int, n_features: int, repeats: int) -> None:
         print(f"| {layers} | {took:.2f} | {took - binning:.2f} | {area:.4f} | {scored:.1f} |")
 
 
-def stream(n_rows: int, n_features: int) -> None:
-    """Feed batches of 100,000 rows, and tell what they cost."""
+def stream(n_rows: int, n_features: int, n_test: int) -> None:
+    """Feed batches of 100,000 rows at most, and tell what they cost."""
+    batch = min(n_rows, 100_000)
     ranker = SampledMartiRank(n_rounds=20, noise_rate=0.0, n_bags=2)
     demand = Demand(layer_rows=n_rows / 40)
     before, start = 0.0, time.perf_counter()
     drawing = 0.0
-    for seed in range(n_rows // 100_000):
+    for seed in range(n_rows // batch):
         began = time.perf_counter()
-        X, y = make_data(100_000, n_features, seed=2 + seed)
+        X, y = make_data(batch, n_features, seed=2 + seed)
         drawing += time.perf_counter() - began
         ranker.partial_fit(X, y, demand=demand)
         if seed == 0:
             before = peak_mb()
     took = time.perf_counter() - start - drawing
-    X, y = make_data(200_000, n_features, seed=1)
+    X, y = make_data(n_test, n_features, seed=1)
     print(
         f"stream of {n_rows:,} rows: {took:.1f} s, {peak_mb() - before:.0f} MB added after the first "
         f"batch, complete {ranker.is_complete_}, test AUC {auc(y, ranker.decision_function(X)):.4f}"

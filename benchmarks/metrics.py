@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_curve
 
+from benchmarks import at_least_one
 from core.metrics import auc_interval, compare, partial_auc_interval, roc_curve, summarise
 
 SIZES = (140, 10_000, 1_000_000)
@@ -129,14 +130,15 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rscript", default=shutil.which("Rscript"))
+    parser.add_argument("--rows", type=at_least_one, nargs="+", default=SIZES)
     options = parser.parse_args()
     print("| rows | curve and three areas, ms | scikit-learn, ms | times |\n|---:|---:|---:|---:|")
-    for n_rows in SIZES:
+    for n_rows in options.rows:
         print(measure_areas(n_rows))
     print()
     print("| rows | weights | summarise, ms | scikit-learn, ms | locate_one, µs | thin(1000), ms |")
     print("|---:|---|---:|---:|---:|---:|")
-    for n_rows in SIZES:
+    for n_rows in options.rows:
         for weighted in (False, True):
             print(measure(n_rows, weighted))
     print("\n| inference | ours, ms | pROC, ms |\n|---|---:|---:|")

@@ -27,7 +27,8 @@ import uvloop
 
 from app.platform import migrate
 from app.platform.settings import Settings
-from benchmarks.http_score import HOST, Load, free_port, train_on, wait_for
+from benchmarks import at_least_one
+from benchmarks.http_score import HOST, ROUNDS, Load, free_port, train_on, wait_for
 
 COLUMNS, TRAINED_ON, MANY = 14, 20_000, 1_000
 CATEGORIES = (9, 16, 7, 15, 6, 5, 2, 42)
@@ -46,10 +47,10 @@ def make_rows(rng: np.random.Generator, n: int, words: Sequence[int]) -> list[Ro
     return rows
 
 
-def make_table(rng: np.random.Generator, words: Sequence[int]) -> str:
+def make_table(rng: np.random.Generator, words: Sequence[int], n_rows: int) -> str:
     """Write such rows as CSV with a label that the first columns know of."""
     text = io.StringIO()
-    rows = make_rows(rng, TRAINED_ON, words)
+    rows = make_rows(rng, n_rows, words)
     writer = csv.DictWriter(text, [*rows[0], "label"])
     writer.writeheader()
     for row in rows:
@@ -78,7 +79,11 @@ def requests_of(rows: list[Row], model_id: str, secret: str) -> dict[str, list[b
 
 
 async def measure(
-    server: subprocess.Popen[bytes], port: int, kinds: dict[str, list[list[bytes]]], pairs: int
+    server: subprocess.Popen[bytes],
+    port: int,
+    kinds: dict[str, list[list[bytes]]],
+    pairs: int,
+    seconds_a_run: float,
 ) -> None:
     """Alternate the two models, kind by kind, and print."""
     await wait_for(port, server)
@@ -87,9 +92,9 @@ async def measure(
     for kind, both in kinds.items():
         load = await Load.open(port, both[0], server.pid)
         for requests in both:
-            await load.run(requests, 0.5)
+            await load.warm(requests, 2 * seconds_a_run)
         runs = np.array(
-            [[await load.run(requests, 0.25) for requests in both] for _ in range(pairs)]
+            [[await load.run(requests, seconds_a_run) for requests in both] for _ in range(pairs)]
         )
         seconds = runs[:, :, 1] / runs[:, :, 0]
         answered, spent, cpu = runs.sum(axis=0).T
@@ -103,7 +108,10 @@ async def measure(
 def main() -> None:
     """Train, serve, measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--pairs", type=at_least_one, default=20)
+    parser.add_argument("--seconds", type=float, default=0.25)
+    parser.add_argument("--rows", type=at_least_one, default=TRAINED_ON, help="that are trained on")
+    parser.add_argument("--rounds", type=at_least_one, default=ROUNDS)
     args = parser.parse_args()
     rng = np.random.Generator(np.random.Philox(14))
     with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
@@ -111,7 +119,7 @@ def main() -> None:
         migrate.upgrade(settings.sqlalchemy_url)
         kinds: dict[str, list[list[bytes]]] = {}
         for words in ((), CATEGORIES):
-            model = train_on(settings, make_table(rng, words))
+            model = train_on(settings, make_table(rng, words, args.rows), args.rounds)
             for kind, requests in requests_of(make_rows(rng, MANY, words), *model).items():
                 kinds.setdefault(kind, []).append(requests)
         port = free_port()
@@ -120,7 +128,7 @@ def main() -> None:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(measure(process, port, kinds, args.pairs))
+                runner.run(measure(process, port, kinds, args.pairs, args.seconds))
         finally:
             process.terminate()
             process.wait()

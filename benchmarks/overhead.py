@@ -252,6 +252,8 @@ def main() -> None:
     for name in ("repeats", "pairs"):
         if (n := getattr(given, name)) < 0 or n == 1:
             parser.error(f"--{name} must be 0 or at least 2, as one has no error; got {n}")
+    if not (given.repeats or given.pairs or given.bare):
+        parser.error("--repeats and --pairs are both 0: nothing would be measured")
     if given.bare is not None:
         print(json.dumps(fit_bare(*given.bare, given.rounds)))
         return

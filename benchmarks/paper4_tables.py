@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -220,6 +221,8 @@ def measure(arguments: argparse.Namespace) -> None:
 
 def report(arguments: argparse.Namespace) -> None:
     """Print the tables of what has been measured, in Markdown."""
+    if not arguments.results.exists():
+        sys.exit(f"nothing was measured: there is no {arguments.results}")
     frame = pd.DataFrame(_read(arguments.results))
     frame = frame[
         frame["table"].isin(arguments.tables) & frame["contestant"].isin(arguments.contestants)

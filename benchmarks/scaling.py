@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import trees
+from benchmarks import at_least_one, is_here, trees, with_peers
 from benchmarks.stumps import make_data
 
 N_ROUNDS = 20
@@ -29,6 +29,7 @@ FITS = {
     "XGBoost": "xgboost, depth 6",
     "LightGBM": "lightgbm, 31 leaves",
 }
+PEERS = {"XGBoost": "xgboost", "LightGBM": "lightgbm"}
 COLOURS = {"Rankwright": "#0072b2", "XGBoost": "#d55e00", "LightGBM": "#009e73"}
 FIGURE = Path("docs/figures/scaling.svg")
 
@@ -66,10 +67,11 @@ def race(shapes: list[tuple[int, int]], threads: int, repeats: int, seconds: Sec
             np.save(folder / "X.npy", X)
             np.save(folder / "y.npy", y)
             del X, y
-            for name, fit in FITS.items():
+            for name in seconds:
+                fit = FITS[name]
                 times = [measure_apart(fit, folder, threads) for _ in range(repeats)]
                 seconds[name][rows, columns] = min(times)
-        figures = " | ".join(f"{seconds[name][rows, columns]:.3f}" for name in FITS)
+        figures = " | ".join(f"{seconds[name][rows, columns]:.3f}" for name in seconds)
         print(f"| {rows:,} | {columns:,} | {figures} |", flush=True)
 
 
@@ -87,7 +89,7 @@ def draw(seconds: Seconds, threads: int, path: Path) -> None:
             (axes[0], BY_ROWS, 0, "rows, of 30 columns"),
             (axes[1], BY_COLUMNS, 1, "columns, of 100,000 rows"),
         ):
-            for name in FITS:
+            for name in seconds:
                 done = [shape for shape in shapes if shape in seconds[name]]
                 axis.loglog(
                     [shape[at] for shape in done],
@@ -110,7 +112,7 @@ def main() -> None:
     """Time, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--repeats", type=at_least_one, default=1)
     parser.add_argument("--most-rows", type=int, default=10**7)
     parser.add_argument("--figure", type=Path, default=FIGURE)
     parser.add_argument("--child", nargs=2, metavar=("FIT", "FOLDER"), help=argparse.SUPPRESS)
@@ -122,13 +124,17 @@ def main() -> None:
     print(
         f"{N_ROUNDS} rounds, threads: {arguments.threads}, best of {arguments.repeats}; seconds.\n"
     )
-    print(f"| rows | columns | {' | '.join(FITS)} |")
-    print("|---:|---:|" + "---:|" * len(FITS))
-    seconds: Seconds = {name: {} for name in FITS}
+    seconds: Seconds = {name: {} for name in with_peers(FITS, PEERS)}
+    print(f"| rows | columns | {' | '.join(seconds)} |")
+    print("|---:|---:|" + "---:|" * len(seconds))
     by_rows = [shape for shape in BY_ROWS if shape[0] <= arguments.most_rows]
+    by_columns = [shape for shape in BY_COLUMNS if shape[0] <= arguments.most_rows]
+    if not by_rows:
+        parser.error(f"--most-rows must be at least {BY_ROWS[0][0]}, got {arguments.most_rows}")
     race(by_rows, arguments.threads, arguments.repeats, seconds)
-    race(BY_COLUMNS, arguments.threads, arguments.repeats, seconds)
-    draw(seconds, arguments.threads, arguments.figure)
+    race(by_columns, arguments.threads, arguments.repeats, seconds)
+    if by_columns and is_here("matplotlib"):
+        draw(seconds, arguments.threads, arguments.figure)
 
 
 if __name__ == "__main__":

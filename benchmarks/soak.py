@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import io
 import random
+import sys
 import tempfile
 import threading
 import time
@@ -23,6 +24,7 @@ import httpx
 import numpy as np
 import pandas as pd
 
+from benchmarks import at_least_one
 from examples.demo import running_service
 
 FEATURES = [f"x{j}" for j in range(10)]
@@ -160,6 +162,8 @@ def report(clients: list[Client], memory: Memory) -> None:
     for client in clients:
         for what, taken in client.seconds.items():
             seconds[what] += taken
+    if not seconds:
+        sys.exit("no request was answered: nothing was measured")
     print("\n| request | count | median, ms | p99, ms |\n|---|---:|---:|---:|")
     for what, taken in sorted(seconds.items()):
         p99 = quantiles(taken, n=100)[-1] if len(taken) > 1 else taken[0]
@@ -180,7 +184,7 @@ def main() -> None:
     """Run the clients, and print the report."""
     parser = argparse.ArgumentParser(description="Does it stay well under load?")
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--clients", type=at_least_one, default=16)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankwright-soak-") as folder:
         state = Path(folder, "state")

@@ -16,12 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from benchmarks import at_least_one, shown_ratio, with_peers
 
 Floats = npt.NDArray[np.float64]
 N_ROUNDS = 100
@@ -139,6 +142,9 @@ LIBRARIES: dict[str, Callable[..., Times]] = {
 }
 
 
+PEERS = {"lightgbm": "lightgbm", "xgboost": "xgboost"}
+
+
 def measure(library: str, folder: Path, threads: int) -> dict[str, float]:
     """Fit once, in this process."""
     from core.metrics import auc
@@ -173,7 +179,7 @@ def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
     """Print medians as a Markdown table."""
 
     def middle(library: str, figure: Callable[[dict[str, float]], float]) -> float:
-        return median(figure(run) for run in runs[library])
+        return median(figure(run) for run in runs[library]) if library in runs else nan
 
     def total(run: dict[str, float]) -> float:
         return run["binning"] + run["boosting"]
@@ -187,7 +193,7 @@ def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
             f"| {library} | {middle(library, lambda run: run['binning']):.2f} "
             f"| {middle(library, lambda run: run['boosting']):.2f} "
             f"| {middle(library, total):.2f} "
-            f"| {middle('lightgbm', total) / middle(library, total):.2f} "
+            f"| {shown_ratio(middle('lightgbm', total) / middle(library, total))} "
             f"| {middle(library, lambda run: run['memory']) / 1e6:.0f} "
             f"| {middle(library, lambda run: run['auc']):.4f} |"
         )
@@ -196,10 +202,10 @@ def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
 def main() -> None:
     """Draw the data, let the libraries take turns, print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=at_least_one, default=1_000_000)
     parser.add_argument("--features", type=int, default=30)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=at_least_one, default=5)
     parser.add_argument("--child", nargs=2, metavar=("LIBRARY", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -213,7 +219,9 @@ def main() -> None:
             np.save(folder / f"X{suffix}.npy", X)
             np.save(folder / f"y{suffix}.npy", y)
         del X, y
-        runs: dict[str, list[dict[str, float]]] = {library: [] for library in LIBRARIES}
+        runs: dict[str, list[dict[str, float]]] = {
+            library: [] for library in with_peers(LIBRARIES, PEERS)
+        }
         for _ in range(arguments.repeats):
             for library, figures in runs.items():
                 figures.append(measure_apart(library, folder, arguments.threads))

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from benchmarks import at_least_one, is_here
 from core.metrics.window import window_counts
 from core.svm import AUCSVM, PAUCSVM
 from core.svm.cutting_planes import solve_simplex_qp
@@ -169,9 +170,9 @@ def print_memory(n: int, d: int, share: float, shift: float) -> None:
     print(f"\n{n:,} × {d}, memory as a share of the table: " + ", ".join(shares))
 
 
-def print_iterations(shift: float, seconds: float) -> None:
+def print_iterations(shift: float, seconds: float, n: int, figure: Path | None) -> None:
     """Print iterations by the length of the window: from 0 on (Fig. 8) and from elsewhere (Fig. 9)."""
-    X, y = draw_table(20_000, 16, 0.04, shift)
+    X, y = draw_table(n, 16, 0.04, shift)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     rows: list[tuple[str, list[tuple[float, float]], float]] = [
         (f"0 to β, C = {C:g}", [(0.0, b) for b in (0.05, 0.1, 0.2, 0.5, 1.0)], C)
@@ -194,7 +195,8 @@ def print_iterations(shift: float, seconds: float) -> None:
             points.append((exact[1] - exact[0], ours, None if plain is None else plain.iterations))
         print(f"- {title}: " + ", ".join(cells))
         curves.append(Curve(title, points))
-    draw(curves, FIGURE)
+    if figure is not None and is_here("matplotlib"):
+        draw(curves, figure)
 
 
 class Curve(NamedTuple):
@@ -238,14 +240,18 @@ def main() -> None:
     parser.add_argument(
         "--plain-seconds", type=float, default=60.0, help="for each run; 0 leaves it out"
     )
+    parser.add_argument("--small", type=at_least_one, default=20_000, help="of the smaller table")
+    parser.add_argument("--figure", type=Path, default=FIGURE)
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     print(f"one thread of {os.cpu_count()}; tol = {TOL:g}")
     with threadpool_limits(limits=1):
-        print_speed(20_000, 16, 0.04, options.shift, options.plain_seconds)
+        print_speed(options.small, 16, 0.04, options.shift, options.plain_seconds)
         print_speed(options.rows, 30, 0.01, options.shift, options.plain_seconds)
         print_memory(options.rows, 30, 0.01, options.shift)
-        print_iterations(options.shift, min(options.plain_seconds, 5.0))
+        print_iterations(
+            options.shift, min(options.plain_seconds, 5.0), options.small, options.figure
+        )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import at_least_one
 from benchmarks.stumps import peak_memory
 from core import TreeRankForest
 from core.metrics import auc
@@ -119,10 +120,10 @@ def run(part: str, arguments: argparse.Namespace) -> dict[str, float]:
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=at_least_one, default=1_000_000)
     parser.add_argument("--features", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=at_least_one, default=3)
     parser.add_argument("--part", choices=["tree", "forest"], help=argparse.SUPPRESS)
     return parser.parse_args()
 

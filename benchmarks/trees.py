@@ -31,6 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import at_least_one, shown_ratio, with_peers
 from benchmarks.stumps import make_data, peak_memory
 
 Floats = npt.NDArray[np.float64]
@@ -348,7 +350,7 @@ def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
     """Print medians as a Markdown table."""
 
     def middle(key: tuple[str, int], figure: str) -> float:
-        return median(run[figure] for run in runs[key])
+        return median(run[figure] for run in runs[key]) if key in runs else nan
 
     print(
         "| fit | threads | s | XGBoost's / this | CPU s | XGBoost's / this | memory MB | test AUC "
@@ -359,7 +361,7 @@ def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
         key = name, threads
         times = [
             f"{middle(key, figure):.2f} "
-            f"| {middle(('xgboost, depth 6', threads), figure) / middle(key, figure):.2f}"
+            f"| {shown_ratio(middle(('xgboost, depth 6', threads), figure) / middle(key, figure))}"
             for figure in ("seconds", "cpu_seconds")
         ]
         print(
@@ -381,7 +383,9 @@ Runs = dict[tuple[str, int], list[dict[str, float]]]
 def take_turns(
     names: list[str], folder: Path, threads: list[int], repeats: int, peers_python: str
 ) -> Runs:
-    """Fit by turns on the table of a folder."""
+    """Fit by turns on the table of a folder. Peers that are not installed are left out."""
+    if peers_python == sys.executable:
+        names = with_peers(names, {name: name for name in REAL_PEERS})
     runs: Runs = {(name, n_threads): [] for n_threads in threads for name in names}
     for _ in range(repeats):
         for (name, n_threads), figures in runs.items():
@@ -497,7 +501,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="names of real tables; all of the folder")
     parser.add_argument("--leaves", type=int, nargs="+", choices=REAL_LEAVES, default=REAL_LEAVES)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=at_least_one, help="of the drawn tables, instead of theirs")
+    parser.add_argument("--repeats", type=at_least_one, default=3)
     parser.add_argument("--peers-python", default=sys.executable)
     parser.add_argument(
         "--child", nargs=3, metavar=("FIT", "FOLDER", "OUT"), help=argparse.SUPPRESS
@@ -513,7 +518,8 @@ def main() -> None:
         if shape == "real":
             race_on_real(given)
         else:
-            race(DATA[shape], given.threads, given.repeats, given.peers_python)
+            drawn = DATA[shape] if given.rows is None else DATA[shape]._replace(rows=given.rows)
+            race(drawn, given.threads, given.repeats, given.peers_python)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from app.access import service as keys
 from app.main import open_context
 from app.platform import migrate
 from app.platform.settings import Settings
+from benchmarks import at_least_one
 from benchmarks.http_score import HOST, free_port
 
 MB = 1_000_000
@@ -303,8 +304,8 @@ def report(source: Source, client: Cost, found: Found) -> None:
 def main() -> None:
     """Serve, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=5_000)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--megabytes", type=at_least_one, default=5_000)
+    parser.add_argument("--repeats", type=at_least_one, default=5)
     parser.add_argument("--folder", type=Path, help="on the disk to be measured")
     args = parser.parse_args()
     with (

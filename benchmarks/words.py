@@ -32,6 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
+from benchmarks import at_least_one
 from core.metrics import auc
 from core.registry import ALGORITHMS
 from core.table import MAX_CATEGORIES, CodedTable, to_matrix
@@ -180,7 +181,7 @@ def main() -> None:
     """Print the tables of docs/benchmarks.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of Parquet files with a column `label`")
-    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--rows", type=at_least_one, default=60_000)
     parser.add_argument("--algorithms", nargs="*", default=list(ALGORITHMS))
     parser.add_argument("--logistic-rows", type=int, nargs="*", default=[40_000])
     options = parser.parse_args()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 import types
 from functools import cache
 from importlib import import_module
@@ -70,9 +71,20 @@ _MODULES = (
 )
 
 
-@cache
+_importing = threading.Lock()
+
+
 def preload() -> None:
-    """Import everything. Only the first call does something."""
+    """Import everything. Only the first call does something; others wait for its end.
+
+    Of two threads that import modules which import one another, Python lets one see half a module.
+    """
+    with _importing:
+        _import_all()
+
+
+@cache
+def _import_all() -> None:
     defer_scipy_stats()
     from core.registry import ALGORITHMS
 

@@ -24,6 +24,7 @@ from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
 from app.platform.errors import Invalid, NotFound, Unavailable
+from app.platform.preload import preload
 from app.platform.sql import Reading, Session
 from app.platform.tables import Model, ModelCurve
 from app.scoring.features import FeatureIndex
@@ -194,6 +195,7 @@ class ModelCache:
             self.recent.drop(key)  # which would hold it for longer
 
     def _read(self, model: Model, curve: ModelCurve | None) -> Served:
+        preload()  # the background may be at it since the key was seen: an import beside it would fail
         from core import artifact
 
         try:

@@ -1,0 +1,109 @@
+"""All benchmarks, or some: `python -m benchmarks [NAME …] [--smallest]`; `--list` names them.
+
+Without a name those of `make bench` run, each in a process of its own, one after the other. `--smallest` runs each in
+its smallest form, of tiny tables, in a few seconds: to see that it runs and measures something, for its figures mean
+nothing. It ends with 1 if one of them failed, and goes on to the next.
+
+Peers that are not installed are left out of the tables, and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """How one is run: by `make bench` or not, with which arguments, and with which ones in its smallest form."""
+
+    smallest: Sequence[str]
+    usual: Sequence[str] = ()
+    in_bench: bool = True
+    within: bool = False
+    """Whether its smallest form runs within one process: without a service or a child."""
+
+
+def _of(
+    smallest: str, usual: str = "", *, in_bench: bool = True, within: bool = False
+) -> Benchmark:
+    return Benchmark(smallest.split(), usual.split(), in_bench, within)
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "http_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3"),
+    "http_bulk": _of("--rows 60 --seconds .02 --rounds 3 --trained-on 300"),
+    "latency": _of("--submits 1 --tours 1"),
+    "metrics": _of("--rows 140"),
+    "ingest": _of("--rows 500 --repeats 1"),
+    "stumps": _of("--rows 1000 --repeats 1"),
+    "trees": _of(
+        "--data plain --rows 1000 --repeats 1 --threads 1",
+        "--data plain wide missing mixed rare rarer",
+    ),
+    "scaling": _of("--most-rows 10000"),
+    "treerank": _of("--rows 1000 --repeats 1"),
+    "svm": _of("--rows 1000 --small 1000 --plain-seconds 0", "--plain-seconds 10", within=True),
+    "martirank": _of("--rows 1000 --stream 1000 --test-rows 1000 --repeats 1", within=True),
+    "fan_out": _of("--rows 400 --repeats 1"),
+    "overhead": _of("--rows 2500 --rounds 10 --repeats 2 --pairs 0"),
+    "many_jobs": _of("--jobs 2 --clients 1 --workers 1"),
+    "coverage": _of("--trials 8 --bootstrapped 1 --draws 2", in_bench=False, within=True),
+    "cpu_level": _of("--child", in_bench=False),
+    "json_bodies": _of("--rows 10 --turns 1", in_bench=False, within=True),
+    "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),
+    "mixed_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3", in_bench=False),
+    "paper3": _of("breast_cancer --repeats 1", in_bench=False),
+    "soak": _of("--minutes .05 --clients 1", in_bench=False),
+    "upload": _of("--megabytes 2 --repeats 1", in_bench=False),
+    "words": _of(
+        "--rows 300 --logistic-rows 200 --algorithms rankboost", in_bench=False, within=True
+    ),
+}
+LEFT_OUT: Mapping[str, str] = {
+    "auto": "takes tables of one's own; tests/test_benchmark_auto.py runs it",
+    "auto_peers": "its peers stand in an environment of their own (`make peers`)",
+    "first_minute": "sets a clone up anew, which takes minutes",
+    "paper4_tables": "takes tables of one's own",
+    "rounds": "is what overhead measures by",
+}
+"""Modules of this folder that are not run from here, and why."""
+
+
+def main() -> None:
+    """Run them, and tell which failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: those of `make bench`")
+    parser.add_argument("--smallest", action="store_true", help="tiny tables, for a few seconds")
+    parser.add_argument("--list", action="store_true", help="name them")
+    given = parser.parse_args()
+    if given.list:
+        for name, benchmark in BENCHMARKS.items():
+            print(f"{name:14s}", *benchmark.usual)
+        for name, why in LEFT_OUT.items():
+            print(f"{name:14s} {why}")
+        return
+    unknown = [name for name in given.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}; known are {', '.join(BENCHMARKS)}")
+    everything = BENCHMARKS if given.smallest else [n for n, b in BENCHMARKS.items() if b.in_bench]
+    failed = []
+    for name in given.names or everything:
+        benchmark = BENCHMARKS[name]
+        arguments = benchmark.smallest if given.smallest else benchmark.usual
+        print(f"\n# {name} {' '.join(arguments)}", flush=True)
+        begun = time.perf_counter()
+        command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+        if subprocess.run(command, check=False).returncode != 0:
+            failed.append(name)
+        print(f"# {time.perf_counter() - begun:.1f} s", flush=True)
+    if failed:
+        sys.exit(f"{len(failed)} failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""What is imported in advance is imported by one thread, and whoever asks meanwhile waits for it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from app.platform import preload
+
+
+def test_of_two_threads_one_imports_and_the_other_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, may_go, imported = threading.Event(), threading.Event(), []
+
+    def slowly(name: str) -> Any:
+        imported.append(name)
+        inside.set()
+        assert may_go.wait(10)
+
+    monkeypatch.setattr(preload, "_MODULES", ("one",))
+    monkeypatch.setattr(preload, "import_module", slowly)
+    preload._import_all.cache_clear()
+    first, second = (threading.Thread(target=preload.preload) for _ in range(2))
+    first.start()
+    assert inside.wait(10)
+    second.start()
+    assert preload._importing.locked()
+    may_go.set()
+    first.join()
+    second.join()
+    assert imported == ["one"]
+    preload._import_all.cache_clear()

@@ -1,0 +1,93 @@
+"""Every benchmark runs in its smallest form, measures something, and says no where there is nothing to measure."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import benchmarks
+from benchmarks.__main__ import BENCHMARKS, LEFT_OUT
+from tests.long_form import LONG_FORM
+
+FOLDER = Path(benchmarks.__file__).parent
+WITHIN = [name for name, benchmark in BENCHMARKS.items() if benchmark.within]
+
+
+def check_figures(printed: str) -> None:
+    """A table has figures, and none of them is what nothing comes to."""
+    rows = [line for line in printed.splitlines() if line.startswith("|")]
+    assert any(re.search(r"\d", line) for line in rows), printed
+    assert not re.search(r"\bnan\b|\binf\b", printed), printed
+
+
+def test_every_benchmark_is_in_the_list() -> None:
+    found = {path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("__")}
+    assert found == {*BENCHMARKS, *LEFT_OUT}
+    text = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"python -m benchmarks\.(\w+)", text)) <= found
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_the_smallest_form_measures(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Peers are not in this environment: each does with our side alone, and names who is missing."""
+    module = importlib.import_module(f"benchmarks.{name}")
+    monkeypatch.setattr(sys, "argv", [name, *BENCHMARKS[name].smallest])
+    module.main()
+    check_figures(capsys.readouterr().out)
+
+
+def test_scores_are_measured_against_an_endpoint_that_answers() -> None:
+    done = run("http_score", *BENCHMARKS["http_score"].smallest)
+    assert done.returncode == 0, done.stderr
+    check_figures(done.stdout)
+    assert re.search(r"\| null \| [\d,]+ \| [\d.]+ µs \|", done.stdout)
+
+
+@pytest.mark.skipif(
+    not LONG_FORM, reason="each starts services or processes of its own: `make long`"
+)
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in WITHIN])
+def test_the_smallest_form_of_what_takes_processes(name: str) -> None:
+    done = run(name, *BENCHMARKS[name].smallest)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\d", done.stdout)
+    assert not re.search(r"\bnan\b", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("coverage", ["--trials", "0"], "--trials: must be at least 1, got 0"),
+        ("martirank", ["--repeats", "-1"], "--repeats: must be at least 1, got -1"),
+        ("label_noise", ["--drawn"], "there is no table"),
+        ("overhead", ["--repeats", "0", "--pairs", "0"], "nothing would be measured"),
+        ("scaling", ["--most-rows", "10"], "--most-rows must be at least 10000, got 10"),
+    ],
+)
+def test_where_nothing_is_measured_it_ends_with_an_error(
+    name: str,
+    arguments: list[str],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = importlib.import_module(f"benchmarks.{name}")
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code not in (0, None)
+    assert words in capsys.readouterr().err
+
+
+def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    return subprocess.run(
+        command, cwd=FOLDER.parent, capture_output=True, text=True, check=False, timeout=250
+    )
