@@ -97,7 +97,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
         What holds rows out to choose by (early stopping, pruning, C of an SVM, a guess of the noise) never parts the
         rows of a group, nor, without groups, equal rows. Early stopping and pruning do part those where there are
-        fewer than 30 distinct rows.
+        fewer than 30 distinct rows, and ten of each or more on average.
 
         InvalidParameter: a parameter breaks its rule. InvalidData: X, y, sample_weight or groups break one of the rules
         above.

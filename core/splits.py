@@ -16,9 +16,9 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
 
-MIN_DISTINCT_ROWS = 30
-"""With fewer distinct rows, equal ones are no copies but of the same kind: held out together, they would take all that
-is known of their kind with them. They are parted."""
+MIN_DISTINCT_ROWS, ROWS_OF_A_KIND = 30, 10
+"""With fewer distinct rows, and so many of each on average, equal ones are no copies but of the same kind: held out
+together, they would take all that is known of their kind with them. They are parted."""
 
 MAX_DRAWS = 10
 """Of a part, where units of several rows leave it, or the rest, without a class."""
@@ -102,8 +102,8 @@ def split_rows(
     fraction : float in (0, 1), default=0.25
         Share of the rows that is held out where n_splits is 1.
     group : ndarray of shape (n_rows,), uint64, optional
-        Rows with equal values are never parted. Without groups equal rows are not, unless there are fewer than
-        `MIN_DISTINCT_ROWS` distinct ones.
+        Rows with equal values are never parted. Without groups equal rows are not, unless they are of a few kinds:
+        see `MIN_DISTINCT_ROWS`.
 
     Notes
     -----
@@ -149,7 +149,7 @@ def number_inseparable(
     """Number what is never parted: the rows of a group, or without groups equal rows, in the order in which they come.
 
     O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), int64, or None where each row may go
-    its own way: no two belong together, or there are no groups and fewer than `MIN_DISTINCT_ROWS` distinct rows.
+    its own way: no two belong together, or there are no groups and rows are of a few kinds: see `MIN_DISTINCT_ROWS`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def number_inseparable(
     if keys is None:
         keys = row_keys(X, positive if positive.ndim == 1 else np.zeros(len(weight), bool), weight)
     n_units = count_distinct(keys)
-    if n_units == len(keys) or (group is None and n_units < MIN_DISTINCT_ROWS):
+    if n_units == len(keys) or (group is None and _are_kinds(n_units, len(keys))):
         return None
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     number = np.empty(n_units, dtype=np.int64)
@@ -174,7 +174,13 @@ def number_inseparable(
 def has_few_kinds(keys: _Words) -> bool:
     """Whether there are so few distinct rows, of these keys, that equal ones are of a kind: see `MIN_DISTINCT_ROWS`."""
     first = keys[: 100 * MIN_DISTINCT_ROWS]  # mostly they tell
-    return count_distinct(first) < MIN_DISTINCT_ROWS > count_distinct(keys)
+    if count_distinct(first) >= MIN_DISTINCT_ROWS:
+        return False
+    return _are_kinds(count_distinct(keys), len(keys))
+
+
+def _are_kinds(n_distinct: int, n_rows: int) -> bool:
+    return n_distinct < MIN_DISTINCT_ROWS and n_rows >= ROWS_OF_A_KIND * n_distinct
 
 
 def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | None) -> _Words:

@@ -261,8 +261,8 @@ def note_kinds(table: Table) -> str | None:
     if table.group is not None or not has_few_kinds(hash_rows(table)):
         return None
     return (
-        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows: rows that are equal in all features "
-        "are taken for rows of a kind, and stand on both sides of the split"
+        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows, each many times: rows that are equal in all "
+        "features are taken for rows of a kind, and stand on both sides of the split"
     )
 
 

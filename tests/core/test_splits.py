@@ -91,6 +91,8 @@ def test_rows_that_may_all_go_their_own_ways_are_drawn_as_ever() -> None:
     kinds = rng.integers(0, 2, (200, 3)).astype(float)  # 8 kinds are no copies
     assert number_inseparable(kinds, positive, weight) is None
     assert number_inseparable(kinds, positive, weight, kinds[:, 0].astype(np.uint64)) is not None
+    few, _, has = copies(20, 4)  # copies of few rows are
+    assert number_inseparable(few, has, np.ones(80)).max() == 19
     alone = np.arange(200)
     for seed in range(20):
         assert (draw_part(positive, 0.2, seed) == draw_part(positive, 0.2, seed, alone)).all()
