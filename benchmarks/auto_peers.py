@@ -391,7 +391,9 @@ def judge(
 
     share = len(splits[0][0]) / len(task.y)
     own_last_fit = MORE_ROUNDS / share  # as a multiple of one inner fit
-    areas, rounds, seconds = [], [], []
+    areas: list[float] = []
+    rounds: list[Any] = []
+    seconds: list[float] = []
     for learnt, held in splits:
         began = time.perf_counter()
         if areas and began + seconds[-1] + max(kept, own_last_fit * seconds[-1]) > end:

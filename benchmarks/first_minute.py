@@ -201,10 +201,10 @@ def measure(clone: Clone, table: bytes, idle_seconds: float) -> Iterator[tuple[s
         yield f"rankwright {command}, s", clocked(lambda words=words: clone.run(words))  # type: ignore[misc]
 
     shutil.rmtree(clone.kernels, ignore_errors=True)
-    command = [".venv/bin/python", "-m", "workers.compile", "--processes"]
-    yield "all kernels, one process, CPU-s", cpu_of(lambda: clone.run([*command, "1"]))
+    compile_all = [".venv/bin/python", "-m", "workers.compile", "--processes"]
+    yield "all kernels, one process, CPU-s", cpu_of(lambda: clone.run([*compile_all, "1"]))
     shutil.rmtree(clone.kernels, ignore_errors=True)
-    yield "all kernels, as many processes as cores, s", clocked(lambda: clone.run(command[:-1]))
+    yield "all kernels, as many processes as cores, s", clocked(lambda: clone.run(compile_all[:-1]))
     yield (
         "kernels",
         float(len({path.name.rsplit(".", 4)[0] for path in clone.kernels.glob("*.kernel")})),

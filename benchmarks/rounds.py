@@ -41,13 +41,13 @@ def record(path: Path) -> None:
     tell = Monitor.__call__
     file = path.open("ab", buffering=0)
 
-    def timed(watch: Monitor, *arguments: Any) -> bool:
+    def timed(watch: Monitor, *arguments: Any) -> Any:
         started = time.monotonic()
         ended = tell(watch, *arguments)
         file.write(struct.pack("dd", started, time.monotonic()))
         return ended
 
-    Monitor.__call__ = timed
+    setattr(Monitor, "__call__", timed)  # noqa: B010 - mypy knows no method that is set
 
 
 def read(path: Path, since: float) -> np.ndarray:

@@ -436,8 +436,9 @@ def read_real(folder: Path, name: str) -> Data:
     n_categories = np.array([len(names or ()) for names in categories], dtype=np.int64)
     test = np.zeros(len(y), dtype=np.bool_)
     test[np.random.default_rng(0).permutation(len(y))[::5]] = True
-    X, y = np.ascontiguousarray(X), y.astype(np.int64)
-    return Data(X[~test], y[~test], X[test], y[test], n_categories)
+    X = np.ascontiguousarray(X)
+    labels: Labels = y.astype(np.int64)
+    return Data(X[~test], labels[~test], X[test], labels[test], n_categories)
 
 
 def race_on_real(given: argparse.Namespace) -> None:
