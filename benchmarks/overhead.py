@@ -83,7 +83,8 @@ def run_bare(folder: Path, path: Path, n_rounds: int) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    return json.loads(done.stdout) | {"rounds": rounds.read(recorded, began)}
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told | {"rounds": rounds.read(recorded, began)}
 
 
 @contextmanager
@@ -255,7 +256,8 @@ def main() -> None:
     if not (given.repeats or given.pairs or given.bare):
         parser.error("--repeats and --pairs are both 0: nothing would be measured")
     if given.bare is not None:
-        print(json.dumps(fit_bare(*given.bare, given.rounds)))
+        path, recorded = given.bare
+        print(json.dumps(fit_bare(path, recorded, given.rounds)))
         return
     with tempfile.TemporaryDirectory(prefix="rw-") as name:
         folder = Path(name)

@@ -20,7 +20,7 @@ from app.jobs.schemas import Job as Shown
 from app.operations.housekeeping import Housekeeper, sweep
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from app.platform.errors import CancelRequested, LeaseLost, NotFound
+from app.platform.errors import CancelRequested, Invalid, LeaseLost, NotFound
 from app.platform.settings import Settings
 from app.platform.tables import JobState, Outbox
 from tests.app.child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
@@ -56,7 +56,8 @@ class TestFanOut:
             assert [row.id for row in db.reading(jobs.list_page, OWNER, state=state).data] == [
                 job.id
             ]
-        assert db.reading(jobs.list_page, OWNER, kind="train_part").data == []
+        with pytest.raises(Invalid, match="kind must be one of"):
+            db.reading(jobs.list_page, OWNER, kind="train_part")
         with db.read() as session:
             assert set(session.scalars(select(Outbox.job_id))) == {job.id, first.id, second.id}
         claims = [claimed(db), claimed(db)]
