@@ -155,8 +155,8 @@ REFUSED: list[tuple[dict[str, str], dict[str, str], bytes, int, str]] = [
     ({}, {"Content-Type": "application/json"}, b"[]", 415, "unsupported_media_type"),
     ({}, {"Content-Type": ""}, b"x", 415, "unsupported_media_type"),
     ({}, {"Content-Encoding": "br"}, b"x", 415, "unsupported_media_type"),
-    ({"weight": "w"}, {}, b"better,worse\n", 422, "invalid"),
-    ({"validate": "true"}, {}, b"better,worse\n", 422, "invalid"),
+    ({"weight": "w"}, {}, b"better,worse\n", 422, "unknown_parameter"),
+    ({"validate": "true"}, {}, b"better,worse\n", 422, "unknown_parameter"),
     ({}, {"Content-Type": "multipart/form-data"}, b"x", 400, "malformed"),
 ]
 
