@@ -30,7 +30,7 @@ from core.ranker import Ranker
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
 from core.state import ARRAY_TYPES, Arrays, to_safetensors
 
-LIBRARY_VERSION = "0.1.0"
+LIBRARY_VERSION = "0.2.0"
 FORMAT = "rankwright-ranker"
 SCHEMA_VERSION = 1
 

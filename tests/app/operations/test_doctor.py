@@ -109,15 +109,16 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
 
 
 def test_kernels_that_cannot_be_kept(
-    well: Settings, doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    well: Settings, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(tmp_path / "none"))
     monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", "/dev/null/kernels")
+    in_the_way = well.state_dir / "kernels"
+    in_the_way.write_text("a file, no folder")
     level, detail = doctor.finds(well)["kernels"]
     assert level == Level.WARN
     assert "compiled at each start" in detail
     assert "/dev/null/kernels" in detail
-    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(well.state_dir))
+    in_the_way.unlink()
     assert doctor.finds(well) == {}
 
 
