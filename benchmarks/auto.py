@@ -65,7 +65,7 @@ UNBUDGETED = ("lightgbm", "logistic", "rankboost", "logitboost")
 """Systems that know no budget: run once a split, and beside the others at every budget."""
 DEFAULT = ("rankwright", *PEERS)
 WINDOW = (0.0, 0.05)
-MOST_ROWS = 300_000
+MAX_ROWS = 300_000
 LEVEL = 0.05
 SECONDS_AROUND = 15.0  # of reading, imports and scoring, for a forecast
 FINAL = ("succeeded", "failed", "cancelled", "timed_out")
@@ -108,7 +108,7 @@ class Run:
 
 
 def read_table(
-    folder: Path, name: str, most_rows: int | None = MOST_ROWS
+    folder: Path, name: str, most_rows: int | None = MAX_ROWS
 ) -> tuple[pa.Table, npt.NDArray[np.int8]]:
     """The features as they are, and the label as 0 and 1; at most so many rows."""
     path, notes = folder / f"{name}.parquet", folder / f"{name}.json"

@@ -35,10 +35,10 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 Settings = dict[str, Any]
 
-MOST_ROUNDS, PATIENCE = 10_000, 50
+MAX_ROUNDS, PATIENCE = 10_000, 50
 MORE_ROUNDS = 1.1  # all rows bear more rounds than those that were left beside the held-out ones
 HELD_SHARE, N_FOLDS, FEW = 0.2, 5, 1_000  # folds below so many rows of a class
-MOST_TRIALS = 500
+MAX_TRIALS = 500
 
 
 class Task(NamedTuple):
@@ -242,7 +242,7 @@ class LightGBM:
         booster = lightgbm.train(
             self.fixed | settings,
             train,
-            MOST_ROUNDS,
+            MAX_ROUNDS,
             valid_sets=[judge],
             callbacks=[look, lightgbm.early_stopping(PATIENCE, verbose=False)],
         )
@@ -340,7 +340,7 @@ class XGBoost:
         )
         early = xgboost.callback.EarlyStopping(PATIENCE, maximize=True)
         booster = self._train(
-            settings, learnt, MOST_ROUNDS, stop, evals=[(judge, "held")], callbacks=[early]
+            settings, learnt, MAX_ROUNDS, stop, evals=[(judge, "held")], callbacks=[early]
         )
         rounds = booster.best_iteration + 1
         return booster.predict(judge, iteration_range=(0, rounds)), rounds
@@ -432,7 +432,7 @@ def tune(task: Task, make: Callable[[Task], Booster]) -> Answer:
     study.enqueue_trial(booster.guess)
     judged: list[Judged] = []
     best: Judged | None = None
-    while len(judged) < MOST_TRIALS:
+    while len(judged) < MAX_TRIALS:
         trial = study.ask()
         settings = booster.draw(trial)
         kept = 0.0 if best is None else best.last_fit

@@ -270,7 +270,7 @@ RARE: dict[str, Callable[[Data, int], Fit]] = {
 
 REAL_ROUNDS = 200
 REAL_RATE = 0.1
-LEAST_ROWS = 10_000
+MIN_ROWS = 10_000
 REAL_LEAVES = (31, 255)
 OURS = {"logistic": "LogitBoost", "ranking": "RankBoost"}
 REAL_PEERS = ("lightgbm", "xgboost")
@@ -467,7 +467,7 @@ def race_on_real(given: argparse.Namespace) -> None:
             except Refused as refusal:
                 print(refusal, file=sys.stderr)
                 continue
-            if len(data.y) + len(data.y_test) < LEAST_ROWS:
+            if len(data.y) + len(data.y_test) < MIN_ROWS:
                 continue
             shape = f"{len(data.y):,} × {data.X.shape[1]}"
             save(Path(path), data)

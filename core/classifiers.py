@@ -25,7 +25,7 @@ from core.ranker import Floats
 from core.state import FINITE, NOT_NAN, Array, Index, Integers, Records, State, Totals
 
 # What a scale is at least: half of less would be rounded.
-LEAST_SCALE = float(np.finfo(np.float64).tiny)
+MIN_SCALE = float(np.finfo(np.float64).tiny)
 
 TERMS_SHOWN = 20
 BLOCK_ROWS = 4096  # that all trees of a forest predict at once
@@ -122,7 +122,7 @@ class LinearStack(Stack):
     n_categories: Integers
     coef: Annotated[Floats, _by_column("coef"), FINITE]
     center: Annotated[Floats, _by_column("center"), FINITE]
-    scale: Annotated[Floats, _by_column("scale"), FINITE, Ge(LEAST_SCALE)]
+    scale: Annotated[Floats, _by_column("scale"), FINITE, Ge(MIN_SCALE)]
     intercept: Annotated[Floats, Array("n_classifiers", name="linear_intercept"), FINITE]
 
     def __len__(self) -> int:

@@ -29,19 +29,19 @@ from core.table import CodedTable
 NAME = "rank_average"
 """What artifacts call it."""
 
-MOST_MEMBERS = 32
+MAX_MEMBERS = 32
 
-MOST_KNOTS = 2048
+MAX_KNOTS = 2048
 """Scores whose rank is kept; between them ranks are interpolated."""
 
-MOST_LISTED = 5
+MAX_LISTED = 5
 """Entries of a list in a member's structure that are shown."""
 
 Result = TypeVar("Result")
 Tell = Callable[[int, int, int, Mapping[str, float]], None]
 """Told (number of the fit, step, of, info)."""
 
-MOST_CELLS = 100_000_000
+MAX_CELLS = 100_000_000
 """Rows times features up to which fits run at once, each with a thread of its own; more would take too much memory."""
 
 # What every member has in common with the ensemble, and so is not kept twice.
@@ -59,9 +59,9 @@ class Ranks(State):
 
     def check(self) -> None:
         """Refuse what does not rise."""
-        if not 1 <= len(self.scores) <= MOST_KNOTS + 2:
+        if not 1 <= len(self.scores) <= MAX_KNOTS + 2:
             raise ArtifactError(
-                f"scores must hold 1 to {MOST_KNOTS + 2} knots, got {len(self.scores)}"
+                f"scores must hold 1 to {MAX_KNOTS + 2} knots, got {len(self.scores)}"
             )
         if not (np.diff(self.scores) > 0).all():
             raise ArtifactError("scores must be ascending, each once")
@@ -107,12 +107,12 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
     values, place = np.unique(scores, return_inverse=True)
     mass = np.bincount(place, weights=weight)
     ranks = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    if len(values) > MOST_KNOTS:
+    if len(values) > MAX_KNOTS:
         balanced = np.zeros(len(values))
         for rows in (positive, ~positive):
             own = np.bincount(place[rows], weights=weight[rows], minlength=len(values))
             balanced += own / own.sum()
-        wanted = np.linspace(0.0, 2.0, MOST_KNOTS)
+        wanted = np.linspace(0.0, 2.0, MAX_KNOTS)
         knots = np.minimum(np.searchsorted(np.cumsum(balanced), wanted), len(values) - 1)
         knots = np.unique([0, *knots, len(values) - 1])
         values, ranks = values[knots], ranks[knots]
@@ -205,8 +205,8 @@ class RankAverage(Ranker):
     ) -> Self:
         """Rebuild a fitted ranker from `get_parameters()` and `get_state()`; see `Ranker.from_state`."""
         members = params.get("members")
-        if not isinstance(members, list) or not 1 <= len(members) <= MOST_MEMBERS:
-            raise ArtifactError(f"members must be a list of 1 to {MOST_MEMBERS}")
+        if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
+            raise ArtifactError(f"members must be a list of 1 to {MAX_MEMBERS}")
         return super().from_state({**params, "members": [_make(m) for m in members]}, arrays, meta)
 
     def structure(self) -> dict[str, Any]:
@@ -214,22 +214,22 @@ class RankAverage(Ranker):
         members = []
         for member, weight in zip(self.members_, self.weights_.tolist(), strict=True):
             told = {
-                key: value[:MOST_LISTED] if isinstance(value, list) else value
+                key: value[:MAX_LISTED] if isinstance(value, list) else value
                 for key, value in member.structure().items()
             }
             members.append({"algorithm": _name(member), "weight": weight, "structure": told})
         return {
             "type": NAME,
             "intercept": self.intercept_,
-            "most_listed": MOST_LISTED,
+            "most_listed": MAX_LISTED,
             "members": members,
         }
 
     def _check_parameters(self) -> None:
         members = self._templates()
-        if not 1 <= len(members) <= MOST_MEMBERS:
+        if not 1 <= len(members) <= MAX_MEMBERS:
             raise InvalidParameter(
-                f"members must be 1 to {MOST_MEMBERS} rankers, got {len(members)}"
+                f"members must be 1 to {MAX_MEMBERS} rankers, got {len(members)}"
             )
         for k, member in enumerate(members):
             if not isinstance(member, Ranker) or member.target != "binary":
@@ -407,7 +407,7 @@ def _make(member: Any) -> Ranker:
 
 def count_at_once(n_rows: int, n_features: int) -> int:
     """Say how many fits of a table should run at once: one, or as many as numba is set to use threads."""
-    return int(numba.get_num_threads()) if n_rows * n_features <= MOST_CELLS else 1
+    return int(numba.get_num_threads()) if n_rows * n_features <= MAX_CELLS else 1
 
 
 def fit_together(

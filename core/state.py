@@ -81,7 +81,7 @@ ARRAY_TYPES = {
     "F64": "float64",
 }
 
-MOST_COUNTED = 1 << 31  # of one count: sums of counts stay integers
+MAX_COUNTED = 1 << 31  # of one count: sums of counts stay integers
 
 
 class Rule(NamedTuple):
@@ -181,7 +181,7 @@ class _Reader:
                 return (values >= least) & (values < self.length(size))
             case Totals():
                 counts = rule.counts(values)
-                return (counts >= 0) & (counts <= MOST_COUNTED)
+                return (counts >= 0) & (counts <= MAX_COUNTED)
         assert isinstance(rule, Rule), f"{rule!r} is no rule"
         return rule.holds(values)
 

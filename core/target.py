@@ -10,8 +10,8 @@ from .errors import InvalidData
 Floats = npt.NDArray[np.float64]
 
 # Of a row, of a pair, of an error's cost: squares and products must neither overflow nor vanish.
-LEAST_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
-WEIGHT_RULE = f"0 or between {LEAST_WEIGHT:g} and {GREATEST_WEIGHT:g}"
+MIN_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
+WEIGHT_RULE = f"0 or between {MIN_WEIGHT:g} and {GREATEST_WEIGHT:g}"
 
 LABEL_TYPES = frozenset(
     {"bool", "object", "str", "float16", "float32", "float64"}
@@ -144,7 +144,7 @@ def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def check_range(name: str, weight: Floats, at: str) -> None:
-    """Refuse weights that are neither 0 nor from `LEAST_WEIGHT` to `GREATEST_WEIGHT` with InvalidData."""
+    """Refuse weights that are neither 0 nor from `MIN_WEIGHT` to `GREATEST_WEIGHT` with InvalidData."""
     usable = are_weights(weight)
     if not usable.all():
         first = int(np.argmin(usable))
@@ -153,7 +153,7 @@ def check_range(name: str, weight: Floats, at: str) -> None:
 
 def are_weights(values: Floats) -> npt.NDArray[np.bool_]:
     """Say which numbers can be weights."""
-    in_range = (values >= LEAST_WEIGHT) & (values <= GREATEST_WEIGHT)
+    in_range = (values >= MIN_WEIGHT) & (values <= GREATEST_WEIGHT)
     return np.asarray((values == 0) | in_range)
 
 

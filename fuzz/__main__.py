@@ -26,7 +26,7 @@ from fuzz.machine import Fuzzer, Tally
 CASES, CREATES, ROUNDS = 10_000, 50, 40
 MARK = "theirs_alone"  # stands in all that is another owner's, and in no request
 TABLE = f"age,{MARK},left\n" + "1,2,yes\n2,1,no\n3,4,yes\n4,2,no\n" * 9
-MOST_ROUNDS, ROUND = 20, 100  # more requests of the routes that have made too little
+MAX_ROUNDS, ROUND = 20, 100  # more requests of the routes that have made too little
 SIGNS = (" ERROR ", " CRITICAL ", "Traceback", "will be restarted")
 
 
@@ -60,7 +60,7 @@ def main() -> None:
             fuzzer = Fuzzer((state / "address").read_text().strip(), secret, key_id, document)
             fuzzer.begin()
             fuzzer.ask(given.cases)
-            for _ in range(MOST_ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 if short := too_few(fuzzer, given.creates):
                     fuzzer.ask(ROUND, short)
             console = ask_console(fuzzer.url, state, given.rounds)

@@ -41,9 +41,9 @@ EXPENSIVE_SHARE = 0.005
 # Stacks of threads that a library starts: refused one, it may abort the process.
 SLACK_BYTES = 64 * 1024**2
 # A checkpoint is made so seldom that all of them together take at most a hundredth of the fit's time.
-LEAST_PAUSE = 100.0
+MIN_PAUSE = 100.0
 # The parent puts it on disk while the job's heartbeat, and a cancel, wait.
-MOST_CHECKPOINT_BYTES = 512 * 1024**2
+MAX_CHECKPOINT_BYTES = 512 * 1024**2
 # Imported while idle: what an upload needs, and a training job of the default algorithm with its baselines. No kernels:
 # a job loads those that it calls in some milliseconds each, and all of them take as much memory as the libraries.
 WARM_MODULES = (
@@ -143,13 +143,13 @@ class CheckpointWriter:
         started = time.monotonic()
         made = None
         try:
-            data = self.checkpoints.take(MOST_CHECKPOINT_BYTES)
+            data = self.checkpoints.take(MAX_CHECKPOINT_BYTES)
             if data is not None:
                 made = self._write(data)
         except (MemoryError, OSError) as error:
             log.warning("%s: no checkpoint: %r", self.job_id, error)
         now = time.monotonic()
-        self._next = now + max(self._every, LEAST_PAUSE * (now - started))
+        self._next = now + max(self._every, MIN_PAUSE * (now - started))
         return made
 
     def _write(self, data: bytes) -> dict[str, Any]:

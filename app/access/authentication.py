@@ -42,7 +42,7 @@ from app.platform.sql import Session
 from app.platform.tables import ApiKey
 
 NOTED_EVERY = 60.0
-MOST_NOTED = 10_000
+MAX_NOTED = 10_000
 REFUSED_FOR = 60.0
 MAX_COMMAS = 30_000
 LOOKUPS_AT_ONCE = 4
@@ -131,7 +131,7 @@ class KeyRing:
         """Write down that the key was used, at most once a minute."""
         now = time.monotonic()
         if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
-            if len(self._noted) >= MOST_NOTED:
+            if len(self._noted) >= MAX_NOTED:
                 self._noted.clear()
             self._noted[digest] = now
             self._later(partial(self._db.writing, rows.touch, key_id))
@@ -265,7 +265,7 @@ class Authenticator:
         self._meet(_digest(b"session", token))
 
     def _meet(self, digest: bytes) -> None:
-        if len(self._met) >= MOST_NOTED:
+        if len(self._met) >= MAX_NOTED:
             self._met.clear()
         self._met[digest] = None
 

@@ -18,7 +18,7 @@ from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
-MOST_COLUMNS = 200
+MAX_COLUMNS = 200
 MAIN_FIELDS = ("name", "label", "positive")
 ROLE_FIELDS = ("weight", "group")
 OTHER_FIELDS = (
@@ -165,13 +165,13 @@ async def _show(
         profile=profile,
         columns=[
             _column(column, looked_at.get(column["name"]), dataset["rows"])
-            for column in dataset["columns"][:MOST_COLUMNS]
+            for column in dataset["columns"][:MAX_COLUMNS]
         ],
         notices=_notices(dataset, profile),
         error=None if error is None else error.body,
         modes=MODES,
         job_id=_job_of(dataset),
-        most=MOST_COLUMNS,
+        most=MAX_COLUMNS,
     )
 
 

@@ -19,7 +19,7 @@ from app.http.forms import Fields
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
 CURVE_POINTS = 300
-MOST_LISTED = 200
+MAX_LISTED = 200
 """So many evaluations of a model are drawn over time."""
 
 
@@ -181,7 +181,7 @@ async def _evaluations(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     model_id = page.asked("model_id")
-    limit = MOST_LISTED if model_id else 50
+    limit = MAX_LISTED if model_id else 50
     found = await page.api.get(
         at("/v1/evaluations"), limit=limit, after=page.asked("after"), model_id=model_id
     )

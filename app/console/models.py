@@ -25,9 +25,9 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 Json = dict[str, Any]
 CUTS, CURVE_POINTS = 300, 400
 TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 """Of a form that scores a row; a model of more features takes the row as JSON."""
-MOST_ALIASES = 20
+MAX_ALIASES = 20
 SHOWN_JSON = 20_000
 DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
     "report.html": ("report", {"format": "html"}),
@@ -426,7 +426,7 @@ async def _show_aliases(
 ) -> Response:
     model = await page.api.get(at("/v1/models", ref))
     name = model["name"]
-    found = await page.api.get(at("/v1/models", name, "aliases"), limit=MOST_ALIASES)
+    found = await page.api.get(at("/v1/models", name, "aliases"), limit=MAX_ALIASES)
     aliases = [
         await page.api.get(at("/v1/models", name, "aliases", each["alias"]))
         for each in found["data"]
@@ -565,7 +565,7 @@ async def _show_score(
         status,
         model=model,
         entered=entered,
-        as_fields=len(model["features"]) <= MOST_FIELDS,
+        as_fields=len(model["features"]) <= MAX_FIELDS,
         problem=problem,
         at_fault=at_fault,
         answer=answer,
@@ -584,7 +584,7 @@ async def _example(page: Page, model: Json) -> dict[str, str]:
         return {}
     row = dict(zip(found["columns"], found["data"][0], strict=True)) if found["data"] else {}
     known = {feature["name"]: row.get(feature["name"]) for feature in model["features"]}
-    if len(known) > MOST_FIELDS:
+    if len(known) > MAX_FIELDS:
         return {"": json.dumps(known, indent=1, ensure_ascii=False)}
     return {name: _field(value) for name, value in known.items()}
 

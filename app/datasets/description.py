@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, check_length, encoding_of
-from app.platform.errors import MOST_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
+from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
 from app.platform.tables import DatasetKind, VersionMode
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
@@ -20,7 +20,7 @@ FIELDS = (
 LISTS = frozenset({"labels", "categorical", "numeric", "drop", "missing"})
 LONGEST_TEXT = 255
 LONGEST_LIST = 4096
-MOST_LABELS = 100
+MAX_LABELS = 100
 _ROLES = ("label", "item", "weight", "group")
 _BOOLEANS = ("true", "false")
 _NO_ITEM = "rows have labels; items belong to kind=preferences"
@@ -75,7 +75,7 @@ def describe(given: Mapping[str, str]) -> Description:
     """Check what the caller says about a table; every error is named."""
     errors: list[dict[str, str]] = []
     for field, value in given.items():
-        if len(errors) >= MOST_ERRORS:
+        if len(errors) >= MAX_ERRORS:
             break
         if field not in FIELDS:
             hint = nearest(field, FIELDS) or f"known are {', '.join(FIELDS)}"
@@ -155,8 +155,8 @@ def _read_lists(
         what = "the label columns of a multilabel table" if field == "labels" else "columns"
         if not all(names):
             wrong.append((field, f"{field} must name {what}, as in {field}=a,b,c"))
-        elif field == "labels" and len(names) > MOST_LABELS:
-            detail = f"labels must be at most {MOST_LABELS} columns, got {len(names)}"
+        elif field == "labels" and len(names) > MAX_LABELS:
+            detail = f"labels must be at most {MAX_LABELS} columns, got {len(names)}"
             wrong.append((field, detail))
         elif (twice := first_doubled(names)) is not None:
             wrong.append((field, f"{field} must name each once, {twice!r} comes again"))
@@ -182,7 +182,7 @@ def describe_version(given: Mapping[str, str]) -> NewVersion:
     errors: list[dict[str, str]] = []
     known = {"mode": MODES, **CHOICES}
     for field, value in given.items():
-        if len(errors) >= MOST_ERRORS:
+        if len(errors) >= MAX_ERRORS:
             break
         if field not in known:
             detail = f"{field[:100]} is not known here: a version has its parent's roles; " + (

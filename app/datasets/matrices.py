@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
-LEAST_PER_CLASS = 2
+MIN_PER_CLASS = 2
 """Rows of each class that a part needs, to be fitted on or to be judged by."""
 
 
@@ -208,9 +208,9 @@ def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
     """Raise Invalid unless there are enough rows of each class."""
     positives = int(np.count_nonzero(y))
     negatives = len(y) - positives
-    if min(positives, negatives) < LEAST_PER_CLASS:
+    if min(positives, negatives) < MIN_PER_CLASS:
         raise Invalid(
-            f"{what} must have at least {LEAST_PER_CLASS} rows of each class, "
+            f"{what} must have at least {MIN_PER_CLASS} rows of each class, "
             f"got {positives} positive and {negatives} negative",
             code="too_few_rows",
         )

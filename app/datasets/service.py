@@ -38,7 +38,7 @@ from app.platform.tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -554,5 +554,5 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
         if column["role"] == "feature" and column["distinct"] and is_constant(column)
     ]
     if constant:
-        shown = ", ".join(constant[:MOST_NAMED]) + (", …" if len(constant) > MOST_NAMED else "")
+        shown = ", ".join(constant[:MAX_NAMED]) + (", …" if len(constant) > MAX_NAMED else "")
         yield f"{len(constant)} features are the same in all rows of the dataset: {shown}"

@@ -464,7 +464,7 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
 
 # Rows of the table that were there in training: a copy under another name, an extract, a table that has grown since.
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """Of the rows: fewer do not move a figure."""
 BEYOND_CHANCE = 2.0
 """Times the share by which rows of the training table equal each other anyway: where features are few or coarse, new
@@ -493,7 +493,7 @@ class Overlap:
         if model["trained_on"] is None:
             return None
         here, anyway = self._measure(model["trained_on"], tuple(model["features"]))
-        if here <= max(LEAST_SHARE, BEYOND_CHANCE * anyway):
+        if here <= max(MIN_SHARE, BEYOND_CHANCE * anyway):
             return None
         return (
             f"{here:.0%} of these rows equal a row of the table that {model['name']} was trained on, "

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from app.evaluation.service import (
     DEFAULT_LEVEL,
-    LEAST_MODELS,
     LEVELS,
-    MOST_MODELS,
-    MOST_WINDOWS,
+    MAX_MODELS,
+    MAX_WINDOWS,
+    MIN_MODELS,
     ComparisonRequest,
     EvaluationRequest,
 )
@@ -32,7 +32,7 @@ class NewWindow(Body):
     fpr_max: Rate
 
 
-Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MOST_WINDOWS)]
+Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MAX_WINDOWS)]
 
 
 def pairs_of(windows: list[NewWindow]) -> list[tuple[float, float]]:
@@ -219,7 +219,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
 class NewComparison(Body):
     """Models to be compared on a dataset."""
 
-    models: Annotated[list[Text], Field(min_length=LEAST_MODELS, max_length=MOST_MODELS)] = Field(
+    models: Annotated[list[Text], Field(min_length=MIN_MODELS, max_length=MAX_MODELS)] = Field(
         description="Each an id, name, name:version or name@alias."
     )
     dataset_id: Text

@@ -46,7 +46,7 @@ COMPARISONS = JobResource(Comparison, "cmp", "comparison")
 EVALUATE, COMPARE = "evaluate", "compare"
 """The kinds of job that evaluate models."""
 
-MOST_WINDOWS = 10
+MAX_WINDOWS = 10
 LEVELS = (0.5, 0.999)
 DEFAULT_LEVEL = 0.95
 
@@ -109,8 +109,8 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
 
 def check_windows(windows: Sequence[Window]) -> list[Json]:
     """The windows as they are kept; raises Invalid for one that is none, too many of them, or one twice."""
-    if not 1 <= len(windows) <= MOST_WINDOWS:
-        raise invalid("/windows", f"windows must be 1 to {MOST_WINDOWS}, got {len(windows)}")
+    if not 1 <= len(windows) <= MAX_WINDOWS:
+        raise invalid("/windows", f"windows must be 1 to {MAX_WINDOWS}, got {len(windows)}")
     for number, window in enumerate(windows):
         try:
             check_window(*window)
@@ -239,7 +239,7 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 
-LEAST_MODELS, MOST_MODELS = 2, 20
+MIN_MODELS, MAX_MODELS = 2, 20
 
 
 @dataclass(frozen=True)
@@ -258,8 +258,8 @@ def check_comparison(
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `hold` is for."""
     check_level(request.level)
     windows = check_windows(request.windows)
-    if not LEAST_MODELS <= len(request.models) <= MOST_MODELS:
-        detail = f"models must be {LEAST_MODELS} to {MOST_MODELS}, got {len(request.models)}"
+    if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
+        detail = f"models must be {MIN_MODELS} to {MAX_MODELS}, got {len(request.models)}"
         raise invalid("/models", detail)
     pointers = [f"/models/{number}" for number in range(len(request.models))]
     inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, hold=hold)

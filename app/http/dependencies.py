@@ -22,7 +22,7 @@ from app.platform.errors import TooMany, nearest, refuse_all, shown
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 
-MOST_COMPUTATIONS = 2
+MAX_COMPUTATIONS = 2
 COMPUTATION_WAIT_SECONDS = 2.0
 """So many long computations run in a process at once, beside the scores; another waits so long, in seconds."""
 
@@ -57,7 +57,7 @@ class Context:
     publishing: BackgroundTasks
     background: BackgroundTasks
     computations: BoundedSemaphore = field(
-        default_factory=lambda: BoundedSemaphore(MOST_COMPUTATIONS)
+        default_factory=lambda: BoundedSemaphore(MAX_COMPUTATIONS)
     )
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 
@@ -66,7 +66,7 @@ class Context:
         """Hold one of the few permits for long computations. Raises TooMany if none is free soon."""
         if not self.computations.acquire(timeout=COMPUTATION_WAIT_SECONDS):
             raise TooMany(
-                f"{MOST_COMPUTATIONS} answers like this are being computed: try again in a moment"
+                f"{MAX_COMPUTATIONS} answers like this are being computed: try again in a moment"
             )
         try:
             yield

@@ -54,7 +54,7 @@ async def read_fields(request: Request, max_bytes: int) -> Fields:
 
 
 LONGEST_FIELD = 4096
-MOST_PARTS = 32
+MAX_PARTS = 32
 
 
 @dataclass
@@ -121,8 +121,8 @@ class FormReader:
 
     def _begin(self) -> None:
         self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise TooLarge(f"a form may have at most {MOST_PARTS} parts")
+        if self._parts > MAX_PARTS:
+            raise TooLarge(f"a form may have at most {MAX_PARTS} parts")
         self._headers.clear()
         self._value.clear()
 

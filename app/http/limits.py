@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from app.platform.errors import ServiceError, TooMany
 
-_MOST_BUCKETS = 10_000
+_MAX_BUCKETS = 10_000
 
 
 class RateLimiter:
@@ -44,7 +44,7 @@ class RateLimiter:
         if tokens < 1.0:
             wait = (1.0 - tokens) / self._per_second
             raise TooMany(self._rule, code=self._code, retry_after=math.ceil(wait))
-        if len(self._buckets) >= _MOST_BUCKETS and name not in self._buckets:
+        if len(self._buckets) >= _MAX_BUCKETS and name not in self._buckets:
             self._forget_full(now)
         self._buckets[name] = (tokens - 1.0, now)
 
@@ -59,7 +59,7 @@ class RateLimiter:
         self._buckets = {
             name: bucket for name, bucket in self._buckets.items() if now - bucket[1] < refilled_in
         }
-        if len(self._buckets) >= _MOST_BUCKETS:  # as many addresses as it takes are made up at will
+        if len(self._buckets) >= _MAX_BUCKETS:  # as many addresses as it takes are made up at will
             self._buckets.clear()
 
 

@@ -18,7 +18,7 @@ from starlette.routing import Match, Route
 from app.http.proxies import root_path_of
 from app.http.responses import choose_media_type
 from app.platform import resources
-from app.platform.errors import MOST_ERRORS, Malformed, NotAcceptable, ServiceError, shown
+from app.platform.errors import MAX_ERRORS, Malformed, NotAcceptable, ServiceError, shown
 from core.errors import CoreError
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
             f"the body is not JSON: {reason} at character {at}", code="malformed_json"
         )
         return of_service_error(request, malformed)
-    errors = [_error(each, error.body) for each in found[:MOST_ERRORS]]
+    errors = [_error(each, error.body) for each in found[:MAX_ERRORS]]
     detail = errors[0]["detail"] if errors else "the request does not fit its schema"
     if len(found) > 1:
         detail = f"{len(found)} errors, the first: {detail}"

@@ -19,7 +19,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from app.ingest.formats import CSV, NDJSON
-from app.platform.errors import MOST_ERRORS
+from app.platform.errors import MAX_ERRORS
 
 Item = TypeVar("Item")
 
@@ -35,12 +35,12 @@ class Body(BaseModel):
     @classmethod
     def _few_unknown(cls, data: Any) -> Any:
         """Leave out unknown members beyond those that are told: each costs a hundred times its bytes."""
-        if not isinstance(data, dict) or len(data) <= len(cls.model_fields) + MOST_ERRORS:
+        if not isinstance(data, dict) or len(data) <= len(cls.model_fields) + MAX_ERRORS:
             return data
         unknown = (name for name in data if name not in cls.model_fields)
         return {
             name: data[name]
-            for name in (*cls.model_fields.keys() & data.keys(), *islice(unknown, MOST_ERRORS))
+            for name in (*cls.model_fields.keys() & data.keys(), *islice(unknown, MAX_ERRORS))
         }
 
 

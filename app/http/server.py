@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
 LONGEST_HEAD = 1 << 17  # bytes that may come before one that somebody can use
-MOST_PIPELINED = 16  # requests that may queue up behind the one that is being answered
+MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -84,7 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
-        if len(self.pipeline) > MOST_PIPELINED:
+        if len(self.pipeline) > MAX_PIPELINED:
             raise ValueError("too many requests at once")  # the parser ends the connection
 
     def on_body(self, body: bytes) -> None:
@@ -199,7 +199,7 @@ UPLOADS = re.compile(
     r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
 )
 LONGEST_ADDRESS = 60_000
-MOST_HEADERS, LONGEST_HEADERS = 100, 1 << 16
+MAX_HEADERS, LONGEST_HEADERS = 100, 1 << 16
 SLOWEST_BODY = 1024  # bytes a second that a small body must keep
 SMALL_BODY = 1 << 16
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
@@ -346,9 +346,9 @@ def client_address(scope: Scope) -> str | None:
 def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
     """Why no route can take this request; None if one may."""
     count = len(scope["headers"])
-    if count > MOST_HEADERS or size > LONGEST_HEADERS:
+    if count > MAX_HEADERS or size > LONGEST_HEADERS:
         return HeadersTooLarge(
-            f"a request may have at most {MOST_HEADERS} headers of {LONGEST_HEADERS} bytes in all, "
+            f"a request may have at most {MAX_HEADERS} headers of {LONGEST_HEADERS} bytes in all, "
             f"got {count} of {size} bytes"
         )
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:

@@ -259,7 +259,7 @@ def _as_binary(array: pa.Array) -> pa.Array | None:
     return binary
 
 
-MOST_MESSAGES = 4096
+MAX_MESSAGES = 4096
 """Of a table in memory: each costs a visit to every column."""
 
 _MAGIC, _END = b"ARROW1\0\0", b"ARROW1"
@@ -304,8 +304,8 @@ def read_claims(stream: bytes) -> Claims:
     try:
         reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(stream))
         for number, message in enumerate(reader):
-            if number >= MOST_MESSAGES:
-                detail = f"an Arrow body may have at most {MOST_MESSAGES} messages, it has more"
+            if number >= MAX_MESSAGES:
+                detail = f"an Arrow body may have at most {MAX_MESSAGES} messages, it has more"
                 raise BadTable(f"{detail}: write larger batches", code="too_large")
             own = message.body.size if message.body is not None else 0
             header = _Table.root(message.metadata).table(_HEADER)

@@ -46,7 +46,7 @@ _SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
     "decimal=comma": {"decimal": "comma"},
 }
 """What a description of an error speaks of -> what may be said."""
-_MOST_VALUES = 1000  # of a label, among which the positive one is looked for
+_MAX_VALUES = 1000  # of a label, among which the positive one is looked for
 
 
 def ingest(
@@ -421,10 +421,10 @@ class Build:
         aside = Errors()  # rows are checked when all columns are read
         for rows in self.source.batches(aside, labels) if labels else ():
             for label, values in seen.items():
-                if not settled(values) and len(values) < _MOST_VALUES:
+                if not settled(values) and len(values) < _MAX_VALUES:
                     text = as_text(rows.batch.column(label), self._missing)
                     found = pc.unique(text).drop_null().to_pylist()
-                    values.update(dict.fromkeys(found[:_MOST_VALUES]))
+                    values.update(dict.fromkeys(found[:_MAX_VALUES]))
             if all(map(settled, seen.values())):
                 break
         for label, values in seen.items():

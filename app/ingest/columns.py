@@ -142,13 +142,13 @@ def weigh(counts: Mapping[str, int]) -> Evidence:
     return evidence
 
 
-LEAST_IDENTIFIERS = 20
+MIN_IDENTIFIERS = 20
 """Known values that a column needs to be taken for identifiers: of fewer, nearly all may differ by chance."""
 """Share of the known values that differ, above which text is identifier-like."""
 _TOP = 10
-_MOST_WORDS = 1 << 18
+_MAX_WORDS = 1 << 18
 """Distinct words whose rows are counted; of those that come first when there are more."""
-_MOST_WAITING = 1 << 16
+_MAX_WAITING = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class TextColumn:
         """Tell whether the column is identifier-like."""
         return (
             not self._declared
-            and self._known >= LEAST_IDENTIFIERS
+            and self._known >= MIN_IDENTIFIERS
             and self.distinct > MOSTLY * self._known
         )
 
@@ -296,7 +296,7 @@ class TextColumn:
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         self._waiting.append((words, counts))
         self._n_waiting += len(words)
-        if self._n_waiting > _MOST_WAITING:
+        if self._n_waiting > _MAX_WAITING:
             self._merge()
 
     def _merge(self) -> None:
@@ -316,10 +316,10 @@ class TextColumn:
         sums = np.zeros(len(self._words), dtype=np.int64)
         np.add.at(sums, coded.indices.to_numpy(), counts)
         self._counts = sums
-        if self._beyond is None and len(self._words) > _MOST_WORDS:
+        if self._beyond is None and len(self._words) > _MAX_WORDS:
             self._beyond = DistinctCounter()
             self._beyond.add(self._words)
-            self._words, self._counts = self._words[:_MOST_WORDS], self._counts[:_MOST_WORDS]
+            self._words, self._counts = self._words[:_MAX_WORDS], self._counts[:_MAX_WORDS]
 
 
 def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
@@ -394,9 +394,9 @@ _HINT = (
     "or the column in categorical"
 )
 _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
-_MOST_ODD = 1 << 14
+_MAX_ODD = 1 << 14
 """Distinct texts that do not fit their column, of which more is known than their number."""
-_MOST_LABELS = 1000
+_MAX_LABELS = 1000
 
 
 def holds_text(kind: pa.DataType) -> bool:
@@ -552,7 +552,7 @@ class Converter:
         for value, count in zip(
             found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
         ):
-            if value in odd or len(odd) < _MOST_ODD:
+            if value in odd or len(odd) < _MAX_ODD:
                 odd[value] += count
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
@@ -586,7 +586,7 @@ class Converter:
         for value, count in zip(
             found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
         ):
-            if value in seen or len(seen) < _MOST_LABELS:
+            if value in seen or len(seen) < _MAX_LABELS:
                 seen[value] += count
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:

@@ -40,7 +40,7 @@ _TOP = 10
 
 _TINY = 2.0**-64
 _TOTAL, _LOST, _SCALED = range(3)
-_LEAST_SLOTS = 64
+_MIN_SLOTS = 64
 
 _ZERO, _ONE, _HALF = np.uint64(0), np.uint64(1), np.uint64(32)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -134,8 +134,8 @@ class ColumnProfile:
         self._low = math.inf
         self._high = -math.inf
         self._sums = np.zeros(3)
-        self._bits = np.zeros(_LEAST_SLOTS, dtype=np.uint64)
-        self._counts = np.zeros(_LEAST_SLOTS, dtype=np.int64)
+        self._bits = np.zeros(_MIN_SLOTS, dtype=np.uint64)
+        self._counts = np.zeros(_MIN_SLOTS, dtype=np.int64)
 
     @property
     def known(self) -> int:
@@ -295,12 +295,12 @@ Callback = Callable[[], object]
 LEAK = 0.99
 """A column whose AUC alone, or its mirror image, reaches this is pointed at."""
 
-MOST_ROWS = 1 << 17
-MOST_CELLS = 1 << 23
+MAX_ROWS = 1 << 17
+MAX_CELLS = 1 << 23
 """Of a table with more it is not worth the memory to hold all; the rows that are looked at are read back."""
-MOST_HASHES = 1 << 19
+MAX_HASHES = 1 << 19
 """Of more, the odd half of all hashes is let go of. Equal rows have equal hashes: they stay, or go, together."""
-_MOST_AT_ONCE = 2
+_MAX_AT_ONCE = 2
 _SHRINKAGE = 10.0  # rows of the average kind that a category's share is mixed with
 _SEED = 0
 _LOWEST_BIT = np.uint64(1)
@@ -318,8 +318,8 @@ class Survey:
         self._texts: dict[str, _Texts] = {}
         self._duplicates = _Duplicates()
         self._rows = 0
-        self._drawn = _draw(MOST_ROWS if rows is None else rows)
-        self._most_rows = MOST_ROWS if rows is None else rows
+        self._drawn = _draw(MAX_ROWS if rows is None else rows)
+        self._most_rows = MAX_ROWS if rows is None else rows
         self._n_held = 0
         self._held: dict[str, list[Floats]] | None = defaultdict(list)
 
@@ -328,7 +328,7 @@ class Survey:
         first, self._rows = self._rows, self._rows + n_rows
         held = _within(self._drawn, first, n_rows)
         self._n_held += len(held)
-        too_many = self._n_held * len(self._features) > MOST_CELLS
+        too_many = self._n_held * len(self._features) > MAX_CELLS
         if too_many or self._rows > self._most_rows:
             self._held = None
         hashes = np.zeros(n_rows, dtype=np.uint64)
@@ -372,7 +372,7 @@ class Survey:
             return _describe(values, None if texts is None else len(texts), positive, own.scratch)
 
         positive = None if self._label is None else read(self._label) == 1.0
-        with ThreadPoolExecutor(min(_MOST_AT_ONCE, numba.get_num_threads())) as pool:
+        with ThreadPoolExecutor(min(_MAX_AT_ONCE, numba.get_num_threads())) as pool:
             try:
                 described = pool.map(describe_one, features)
                 duplicates = self._count_duplicates(path, features, callback)  # in the meantime
@@ -443,7 +443,7 @@ class _Duplicates:
         """Take the rows' hashes in, whose lowest bit makes room for the label."""
         words = hashes & ~_LOWEST_BIT
         self._kept.append(self._share(words if label is None else words | label.astype(np.uint64)))
-        if sum(map(len, self._kept)) > MOST_HASHES:
+        if sum(map(len, self._kept)) > MAX_HASHES:
             self._level += 1
             self._kept = [self._share(np.concatenate(self._kept))]
 
@@ -500,10 +500,10 @@ def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
 
 def _draw(rows: int) -> Rows:
     """The rows to look at, ascending: all, or so many drawn at random."""
-    if rows <= MOST_ROWS:
+    if rows <= MAX_ROWS:
         return np.arange(rows)
     rng = np.random.Generator(np.random.Philox(_SEED))
-    return np.sort(rng.choice(rows, MOST_ROWS, replace=False, shuffle=False))
+    return np.sort(rng.choice(rows, MAX_ROWS, replace=False, shuffle=False))
 
 
 def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratch: Floats) -> Json:

@@ -17,7 +17,7 @@ DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 16 << 20
-_LEAST_RECODED = 1 << 16
+_MIN_RECODED = 1 << 16
 CODECS = frozenset(_MAGIC.values())
 
 
@@ -133,7 +133,7 @@ class Stream(io.RawIOBase):
         while not (text := self._recoder.take(size)):
             if self._recoder.ended:
                 return b""
-            self._recoder.feed(self._stored(max(size, _LEAST_RECODED)))
+            self._recoder.feed(self._stored(max(size, _MIN_RECODED)))
         return text
 
     def _stored(self, size: int) -> bytes:

@@ -30,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 
 TRUTH = pa.array([TRUE, FALSE])
 
-_MOST_SPELLED = 4  # letters of which every mixture of cases is worth listing
+_MAX_SPELLED = 4  # letters of which every mixture of cases is worth listing
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400.0
@@ -67,7 +67,7 @@ class MissingTokens:
 
 
 def _cases(token: str) -> set[str]:
-    if sum(letter.isalpha() for letter in token) <= _MOST_SPELLED:
+    if sum(letter.isalpha() for letter in token) <= _MAX_SPELLED:
         return set(map("".join, itertools.product(*((c.lower(), c.upper()) for c in token))))
     return {token, token.lower(), token.upper(), token.capitalize()}
 

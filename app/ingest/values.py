@@ -40,7 +40,7 @@ _BOOLEANS = {TRUE: 1.0, FALSE: 0.0}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY, _MICROSECONDS = 86_400, 10**6
 _LARGEST = sys.float_info.max
-_MOST_WHOLE = 2**53  # up to which every whole number is a double
+_MAX_WHOLE = 2**53  # up to which every whole number is a double
 _MANY_DATES = 150  # that are read sooner together than one by one
 _NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
 _CELLS = {
@@ -159,6 +159,6 @@ def spell(value: str | float | bool) -> str:
         return value.strip(SPACES)
     if isinstance(value, bool):
         return TRUE if value else FALSE
-    if isinstance(value, float) and value.is_integer() and abs(value) < _MOST_WHOLE:
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_WHOLE:
         return str(int(value))
     return repr(value)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.ranker import Combination, Ranker
 
 # ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
-LEAST_NORM = 1e-9
+MIN_NORM = 1e-9
 # ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
 BEST_MARGIN_CELLS = 50_000
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
@@ -85,7 +85,7 @@ def measure_listed(
 
 def _combination(ranker: Ranker) -> Combination | None:
     combination = ranker.combination()
-    if combination is None or float(combination.weights.sum()) < LEAST_NORM:
+    if combination is None or float(combination.weights.sum()) < MIN_NORM:
         return None
     return combination
 

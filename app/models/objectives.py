@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.platform.errors import Invalid
 from core.errors import InvalidParameter
-from core.metrics.window import LEAST_WIDTH, check_window
+from core.metrics.window import MIN_WIDTH, check_window
 
 if TYPE_CHECKING:
     from core.ranker import Floats
@@ -32,7 +32,7 @@ def check_objective(objective: Mapping[str, Any]) -> None:
     except InvalidParameter as error:
         pointer, detail = "/objective/fpr_max", str(error)
         if objective["metric"] == "tpr":
-            least = LEAST_WIDTH / (1.0 - TPR_WINDOW_START)
+            least = MIN_WIDTH / (1.0 - TPR_WINDOW_START)
             pointer = "/objective/fpr"
             detail = f"fpr must be from {least:g} to 1, got {objective['fpr']:g}"
         raise Invalid(detail, errors=[{"pointer": pointer, "detail": detail}]) from error

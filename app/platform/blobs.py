@@ -49,7 +49,7 @@ _STAGING = "staging"
 _HOLD = "hold-"
 _DOOMED = "doomed-"
 _WORTH_A_THREAD = 1 << 16  # bytes whose hash takes as long as to have another thread take them
-_MOST_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
+_MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
 class BlobStore:
@@ -208,7 +208,7 @@ class BlobWriter:
         self._hash = hashlib.sha256()
         self._hashing = ThreadPoolExecutor(max_workers=1)
         self.size = 0
-        self._writeback = Writeback(self._file.fileno(), _MOST_CACHED)
+        self._writeback = Writeback(self._file.fileno(), _MAX_CACHED)
 
     def __enter__(self) -> Self:
         return self

@@ -8,9 +8,9 @@ from typing import Any
 
 from app.platform.ids import Prefix, is_id
 
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 """Single errors of one refusal. Whoever collects them stops there: a refusal costs no more than what is refused."""
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 _LONGEST_MISSPELT = 60
 
 
@@ -20,7 +20,7 @@ def shown(value: object) -> str:
         text = repr(value)
     except RecursionError:  # read by a library that goes deeper than Python does
         return "a value of many levels"
-    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 class ServiceError(Exception):
@@ -45,7 +45,7 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.code = code or type(self).code
-        self.errors = [dict(error) for error in errors[:MOST_ERRORS]]
+        self.errors = [dict(error) for error in errors[:MAX_ERRORS]]
         self.headers = dict(headers or {})
 
 
@@ -183,7 +183,7 @@ def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> 
     """Raise Invalid if there are errors, with the detail of the first, and its code unless another is given."""
     if errors:
         first = errors[0]["detail"]
-        count = str(len(errors)) if len(errors) < MOST_ERRORS else f"{MOST_ERRORS} or more"
+        count = str(len(errors)) if len(errors) < MAX_ERRORS else f"{MAX_ERRORS} or more"
         detail = first if len(errors) == 1 else f"{count} errors, the first: {first}"
         raise Invalid(detail, code=code or errors[0].get("code"), errors=errors)
 

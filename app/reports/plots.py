@@ -23,7 +23,7 @@ Kind = Literal["roc", "pauc"]
 Floats = npt.NDArray[np.float64]
 
 MARKED_FPRS = (0.01, 0.05, 0.1)
-MOST_POINTS = 600
+MAX_POINTS = 600
 BAND_POINTS = 301
 _BESIDE = 1.6  # a window is shown with so much of the curve, in widths of its own
 
@@ -78,7 +78,7 @@ def plot_of(
     view = (0.0, 1.0)
     if kind == "pauc" and window is not None:
         view = _around(window)
-    fpr, tpr = _within(curve.thin(MOST_POINTS) if view == (0.0, 1.0) else curve, view)
+    fpr, tpr = _within(curve.thin(MAX_POINTS) if view == (0.0, 1.0) else curve, view)
     limits = None
     if band is not None:
         rates = np.linspace(*view, BAND_POINTS)
@@ -137,9 +137,9 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
     first = int(np.searchsorted(curve.fpr, low, side="left"))
     last = int(np.searchsorted(curve.fpr, high, side="right"))
     inside = np.arange(first, last)
-    if inside.size > MOST_POINTS:
+    if inside.size > MAX_POINTS:
         way = (curve.fpr[inside] - low) / (high - low) + curve.tpr[inside]
-        steps = np.linspace(way[0], way[-1], MOST_POINTS)
+        steps = np.linspace(way[0], way[-1], MAX_POINTS)
         inside = inside[np.unique(np.searchsorted(way, steps))]
     ends = curve.tpr_at([low, high])
     fpr = np.concatenate(([low], curve.fpr[inside], [high]))

@@ -37,12 +37,12 @@ from app.training.interpretation import METHODS
 from core.parameters import list_parameters
 from core.registry import ALGORITHMS
 
-MOST_DATA_FEATURES = 100
+MAX_DATA_FEATURES = 100
 
 
 def data(facts: Facts) -> list[Block]:
     """The dataset, its label and its features."""
-    cut = _more(facts.model.features, MOST_DATA_FEATURES, " features")
+    cut = _more(facts.model.features, MAX_DATA_FEATURES, " features")
     return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cut]
 
 
@@ -109,7 +109,7 @@ def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
         *(["AUC alone"] if measured else []),
     ]
     rows = []
-    for feature in facts.model.features[:MOST_DATA_FEATURES]:
+    for feature in facts.model.features[:MAX_DATA_FEATURES]:
         row = [
             feature["name"],
             feature["type"],
@@ -129,7 +129,7 @@ def _categories(names: list[str] | None, number: int | None) -> str:
     return f"{number:,}: {shown}{', …' if number > 5 else ''}"
 
 
-MOST_CANDIDATES = 50
+MAX_CANDIDATES = 50
 
 
 def training(facts: Facts) -> list[Block]:
@@ -179,10 +179,10 @@ def _search(facts: Facts) -> Iterator[Block]:
             document.figure(candidate["value"]),
             "chosen" if candidate["parameters"] == search["chosen"] else "",
         ]
-        for candidate in search["candidates"][:MOST_CANDIDATES]
+        for candidate in search["candidates"][:MAX_CANDIDATES]
     ]
     yield Table(("candidate", "value", ""), rows)
-    yield from _more(search["candidates"], MOST_CANDIDATES)
+    yield from _more(search["candidates"], MAX_CANDIDATES)
     if folds := search.get("folds_chosen"):  # searches of earlier versions have no such entry
         yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
         yield Table(
@@ -217,7 +217,7 @@ def lineage(facts: Facts) -> Table:
     return Table((), rows)
 
 
-MOST_FEATURES = 25
+MAX_FEATURES = 25
 
 
 def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
@@ -225,7 +225,7 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
     features = sorted(found.features, key=_greatest, reverse=True)
     scale = max(map(_greatest, features), default=0.0)
     rows: list[list[Cell]] = []
-    for feature in features[:MOST_FEATURES]:
+    for feature in features[:MAX_FEATURES]:
         value = feature["importance"]
         if labels:
             rows.append([feature["name"], *(f"{each:.4g}" for each in value)])
@@ -236,7 +236,7 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
     return [
         Paragraph(f"{METHODS[found.method]} Measured on {part} rows."),
         Table(["feature", *(labels or ("importance", ""))], rows),
-        *_more(features, MOST_FEATURES),
+        *_more(features, MAX_FEATURES),
     ]
 
 
@@ -245,7 +245,7 @@ def _greatest(feature: Mapping[str, Any]) -> float:
     return float(max(value) if isinstance(value, list) else value)
 
 
-MOST_BASELINES = 50
+MAX_BASELINES = 50
 
 Json = dict[str, Any]
 
@@ -312,7 +312,7 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
         for each in found.members
     ]
     head = ["candidate", "value", "p", "time", "became of it"]
-    rows = [_candidate(each) for each in found.candidates[:MOST_BASELINES]]
+    rows = [_candidate(each) for each in found.candidates[:MAX_BASELINES]]
     note = "Values and areas are of the rows that chose, and flatter those that came out best."
     return [
         Paragraph(
@@ -321,7 +321,7 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
         ),
         Items(members),
         Table(head, rows),
-        *_more(found.candidates, MOST_BASELINES),
+        *_more(found.candidates, MAX_BASELINES),
         Paragraph(" ".join([note, *found.notes])),
     ]
 
@@ -482,7 +482,7 @@ def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
     yield ["mean AUC", *(document.figure(part["mean_auc"]) for part in parts)]
 
 
-_LEAST_ROWS = 30
+_MIN_ROWS = 30
 _OVERFIT = 0.05
 
 
@@ -541,7 +541,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
             yield f"{both:,} rows of the dataset have an equal of the other class: no ranker can tell them apart."
     metrics = facts.metrics.get(facts.part or "", {})
     for name in ("positives", "negatives"):
-        if 0 < metrics.get(name, _LEAST_ROWS) < _LEAST_ROWS:
+        if 0 < metrics.get(name, _MIN_ROWS) < _MIN_ROWS:
             yield f"Judged on {metrics[name]} {name} only: the intervals are wide, and they are what to go by."
     if facts.model.beats_controls is False:
         yield "The model is not shown to be better than plain algorithms on the same rows."
@@ -624,10 +624,10 @@ def _reading(facts: Facts) -> Iterator[str]:
         yield "Importance says what the model uses, not what causes what. Figures of two methods cannot be compared."
 
 
-MOST_COLUMNS = 500
+MAX_COLUMNS = 500
 """Features that are shown; the JSON has all."""
-_MOST_NAMED = 20
-_MOST_TOP = 5
+_MAX_NAMED = 20
+_MAX_TOP = 5
 
 Column = Mapping[str, Any]
 
@@ -682,9 +682,9 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
     constant = [column["name"] for column in features if is_constant(column)]
     if constant:
         yield f"These features are the same in all rows, or missing in all: {_names(constant)}."
-    for warning in dataset.warnings[:_MOST_NAMED]:
+    for warning in dataset.warnings[:_MAX_NAMED]:
         yield f"{warning['column']}: {warning['detail']} ({warning['parameter']})."
-    if (more := len(dataset.warnings) - _MOST_NAMED) > 0:
+    if (more := len(dataset.warnings) - _MAX_NAMED) > 0:
         yield f"{more} more warnings stand in the dataset."
     gaps = [c["name"] for c in features if 2 * c["missing"] > (dataset.rows or 0) > c["missing"]]
     if gaps:
@@ -695,8 +695,8 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 
 
 def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more
 
 
 def _column_features(
@@ -705,7 +705,7 @@ def _column_features(
     curve_part = any(column.get("auc") for column in features)
     head = ["feature", "type", "missing", "distinct", "distribution", "from, median, to"]
     rows: list[list[Cell]] = []
-    for column in features[:MOST_COLUMNS]:
+    for column in features[:MAX_COLUMNS]:
         row: list[Cell] = [
             column["name"],
             column["type"],
@@ -717,7 +717,7 @@ def _column_features(
         rows.append([*row, document.interval(column.get("auc"), 3)] if curve_part else row)
     blocks: list[Block] = [
         Table([*head, *(["AUC alone"] if curve_part else [])], rows),
-        *_more(features, MOST_COLUMNS, " features"),
+        *_more(features, MAX_COLUMNS, " features"),
     ]
     if profile.rows < (dataset.rows or 0):
         looked = f"{profile.rows:,} rows, drawn at random."
@@ -748,7 +748,7 @@ def _values(column: Column, rows: int) -> str:
     """The least, the middle and the greatest value; of categories the most frequent with their shares."""
     if column["type"] == "categorical":
         top = column.get("top") or []
-        shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MOST_TOP]]
+        shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MAX_TOP]]
         return ", ".join(shown) + (", …" if column["distinct"] > len(shown) else "")
     if column["min"] is None:
         return "—"
@@ -767,7 +767,7 @@ def _others(dataset: Dataset) -> Table:
         distinct, missing = column.get("distinct"), column["missing"]
         top = ", ".join(
             f"{entry['value']} ({entry['count']:,})"
-            for entry in (column.get("top") or ())[:_MOST_TOP]
+            for entry in (column.get("top") or ())[:_MAX_TOP]
         )
         rows.append(
             [

@@ -38,7 +38,7 @@ from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
-from app.platform.errors import MOST_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest
+from app.platform.errors import MAX_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -149,7 +149,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
                 "parameter": name[:LONGEST_LIST],
                 "detail": f"{name[:100]} is not known here; {nearest(name, _FIELDS) or known}",
             }
-            for name in unknown[:MOST_ERRORS]
+            for name in unknown[:MAX_ERRORS]
         ]
         raise Invalid(errors[0]["detail"], errors=errors)
     if not given.get(_MODEL):

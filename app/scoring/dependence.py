@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from core.explain import Axis, VariableDependence
 
 
-MOST_FEATURES = 2
+MAX_FEATURES = 2
 
 # Of variable dependence: 55 averages over rows × rows scores.
-MOST_VARIABLES, VARIABLE_ROWS = 10, 100
+MAX_VARIABLES, VARIABLE_ROWS = 10, 100
 
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 """Of a feature with more categories the most frequent are shown."""
 
-MOST_SCORED = 400_000
-LEAST_AVERAGED = 20
+MAX_SCORED = 400_000
+MIN_AVERAGED = 20
 """So many rows are scored for an answer: over many grid points each average is of fewer rows, but of some."""
 
 
@@ -72,7 +72,7 @@ def find_subject(
     names: Sequence[str],
     *,
     part: str,
-    most: int = MOST_FEATURES,
+    most: int = MAX_FEATURES,
 ) -> Subject:
     """Find at most so many features of a model, and the rows; raises NotFound, Invalid, or Conflict without rows."""
     model = find(session, owner, ref)
@@ -97,12 +97,12 @@ def average(subject: Subject, served: Served, *, label: str | None, n_points: in
             weight,
             n_points,
             len(ranker.categories_[j] or ()),
-            most_categories=MOST_CATEGORIES,
+            most_categories=MAX_CATEGORIES,
         )
         for j in subject.columns
     ]
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
-    averaged = min(len(X), max(LEAST_AVERAGED, MOST_SCORED // n_cells))
+    averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
     # They lie in random order, so the first of them are a sample, too.
     scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
@@ -145,7 +145,7 @@ def decompose(subject: Subject, served: Served) -> FoundVariables:
 
 def _columns(model: Model, names: Sequence[str], most: int) -> list[int]:
     if not 1 <= len(names) <= most:
-        times = "once or twice" if most == MOST_FEATURES else f"1 to {most} times"
+        times = "once or twice" if most == MAX_FEATURES else f"1 to {most} times"
         raise _refusal(f"feature must be given {times}, got {len(names)} of them")
     known = [feature["name"] for feature in model.features]
     for name in names:

@@ -52,8 +52,8 @@ _inlined = numba.njit(
     nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 
-MOST_DIGITS = 19  # as many always fit an unsigned integer of 64 bits
-LEAST_POWER, GREATEST_POWER = -342, 308
+MAX_DIGITS = 19  # as many always fit an unsigned integer of 64 bits
+MIN_POWER, GREATEST_POWER = -342, 308
 
 _EXACT = np.uint64(1 << 53)
 _EXACT_POWER = 22
@@ -66,7 +66,7 @@ _UNSURE = np.uint64((1 << 9) - 1)
 _ZERO, _THREE, _TOP_BIT = (np.uint64(value) for value in (0, 3, 63))
 _SHIFT = np.uint64(9)  # 64 bits less the 52 of a fraction and three more
 _LAST_TIE = -27  # 5^27 is the last that fits 64 bits: no product with a greater one is a tie
-_LEAST_EXPONENT, _INFINITE = 1023, 2047
+_MIN_EXPONENT, _INFINITE = 1023, 2047
 _CARRIED = np.uint64(1 << 53)
 
 
@@ -83,7 +83,7 @@ def _first_bits(power: int) -> int:
     return reciprocal >> (reciprocal.bit_length() - _BITS)
 
 
-_FIVES = [_first_bits(power) for power in range(LEAST_POWER, GREATEST_POWER + 1)]
+_FIVES = [_first_bits(power) for power in range(MIN_POWER, GREATEST_POWER + 1)]
 _UPPER = np.array([bits >> 64 for bits in _FIVES], dtype=np.uint64)
 _LOWER = np.array([bits & (2**64 - 1) for bits in _FIVES], dtype=np.uint64)
 
@@ -106,15 +106,15 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
         return float(w) / _TENS[-q] if q < 0 else float(w) * _TENS[q]
     if w == _ZERO:
         return 0.0
-    if q < LEAST_POWER or q > GREATEST_POWER:
+    if q < MIN_POWER or q > GREATEST_POWER:
         return np.nan
     zeros = 0
     while (w >> _TOP_BIT) == _ZERO:
         w <<= _ONE
         zeros += 1
-    high, low = _multiply(w, _UPPER[q - LEAST_POWER])
+    high, low = _multiply(w, _UPPER[q - MIN_POWER])
     if (high & _UNSURE) == _UNSURE:
-        carried, _ = _multiply(w, _LOWER[q - LEAST_POWER])
+        carried, _ = _multiply(w, _LOWER[q - MIN_POWER])
         low += carried
         if carried > low:
             high += _ONE
@@ -122,7 +122,7 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
             return np.nan
     top = high >> _TOP_BIT
     mantissa = high >> (top + _SHIFT)
-    exponent = (((152170 + 65536) * q) >> 16) + 63 + np.int64(top) - zeros + _LEAST_EXPONENT
+    exponent = (((152170 + 65536) * q) >> 16) + 63 + np.int64(top) - zeros + _MIN_EXPONENT
     # Halfway between two doubles the even one is meant.
     may_tie = low <= _ONE and -4 <= q <= 23
     if may_tie and (mantissa & _THREE) == _ONE and (mantissa << (top + _SHIFT)) == high:
@@ -133,7 +133,7 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
         exponent += 1
     if exponent <= 0 or exponent >= _INFINITE:
         return np.nan
-    return math.ldexp(float(mantissa), exponent - _LEAST_EXPONENT - 52)
+    return math.ldexp(float(mantissa), exponent - _MIN_EXPONENT - 52)
 
 
 _START, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -364,10 +364,10 @@ def _join(words: list[bytes]) -> tuple[Eights, npt.NDArray[np.int64]]:
 
 # A regular expression's \s takes form feeds, too, which are no space to JSON.
 _HEAD = re.compile(rb'~\{~"columns"~:~(\[[^\]]*\])~,~"data"~:~\['.replace(b"~", rb"[ \t\n\r]*"))
-_MOST_EXPONENT = 999
+_MAX_EXPONENT = 999
 _NULL, _TRUE, _FALSE = (np.frombuffer(said, np.uint8) for said in (b"null", b"true", b"false"))
 _TEN = np.uint64(10)
-_MOST_WHOLE = 18  # digits of a number that is an integer to every reader
+_MAX_WHOLE = 18  # digits of a number that is an integer to every reader
 _FEW_ROWS = 50  # for which room is no matter
 _NO_EIGHTS = _by_eights(bytes(16))
 
@@ -438,13 +438,13 @@ def _read_number(body, at, X, row, column):  # type: ignore[no-untyped-def]
         if at < n and (body[at] == _MINUS or body[at] == _PLUS):
             at += 1
         exponent, begun = 0, at
-        while at < n and _0 <= body[at] <= _9 and exponent <= _MOST_EXPONENT:
+        while at < n and _0 <= body[at] <= _9 and exponent <= _MAX_EXPONENT:
             exponent = 10 * exponent + (body[at] - _0)
             at += 1
-        if at == begun or exponent > _MOST_EXPONENT:
+        if at == begun or exponent > _MAX_EXPONENT:
             return _OTHER
         power += -exponent if downwards else exponent
-    if digits > MOST_DIGITS and not (begins_with_0 and digits - _zeros(body, first) <= MOST_DIGITS):
+    if digits > MAX_DIGITS and not (begins_with_0 and digits - _zeros(body, first) <= MAX_DIGITS):
         return _OTHER
     value = _nearest(w, power)
     if np.isnan(value):
@@ -481,7 +481,7 @@ def _end_of_bare_word(body, at):  # type: ignore[no-untyped-def]
     first = at
     while at < n and _0 <= body[at] <= _9:
         at += 1
-    if at == first or at - first > _MOST_WHOLE or (body[first] == _0 and at - begun > 1):
+    if at == first or at - first > _MAX_WHOLE or (body[first] == _0 and at - begun > 1):
         return _OTHER
     return at
 

@@ -28,7 +28,7 @@ from app.ingest.values import (
     read_text,
     spell,
 )
-from app.platform.errors import MOST_ERRORS, escape, refuse_all, shown
+from app.platform.errors import MAX_ERRORS, escape, refuse_all, shown
 
 if TYPE_CHECKING:
     from app.scoring.fastpath import PlainQuery, PlainRows
@@ -142,7 +142,7 @@ class FeatureIndex:
         for pair in query.split(b"&"):
             if not pair:
                 continue
-            if len(errors) >= MOST_ERRORS:
+            if len(errors) >= MAX_ERRORS:
                 break
             raw_name, _, raw_value = pair.partition(b"=")
             name = _unquote(raw_name)
@@ -207,14 +207,14 @@ class FeatureIndex:
                 errors.append(_error("pointer", pointer, detail, "invalid"))
                 continue
             unknown = (name for name in given if name not in self._position)
-            for name in islice(unknown, MOST_ERRORS - len(errors)):
+            for name in islice(unknown, MAX_ERRORS - len(errors)):
                 place = f"{pointer}/{escape(name)}"
                 errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
             row = [given.get(name, _ABSENT) for name in self.names]
             if _ABSENT in row:
                 self._fill(row, lenient, "pointer", pointer, errors)
             table.append(row)
-            if len(errors) >= MOST_ERRORS:
+            if len(errors) >= MAX_ERRORS:
                 break
         refuse_all(errors)
         return table
@@ -227,7 +227,7 @@ class FeatureIndex:
         given: set[str] = set()
         # All but so many names as there are features are errors, so that this ends soon whatever comes.
         for number, name in enumerate(columns):
-            if len(errors) >= MOST_ERRORS:
+            if len(errors) >= MAX_ERRORS:
                 break
             place = f"/columns/{number}"
             if not isinstance(name, str) or name not in self._position:
@@ -241,7 +241,7 @@ class FeatureIndex:
             row = [0.0 if name in given else _ABSENT for name in self.names]
             self._fill(row, lenient, "pointer", "/columns", errors)
         for number, values in enumerate(data):
-            if len(errors) >= MOST_ERRORS:
+            if len(errors) >= MAX_ERRORS:
                 break
             if not isinstance(values, list) or len(values) != len(columns):
                 got = f"{len(values)} values" if isinstance(values, list) else shown(values)
@@ -291,7 +291,7 @@ class FeatureIndex:
             if not self._fits(i, value)
         )
         errors = []
-        for number, k, i, value in islice(misfits, MOST_ERRORS):
+        for number, k, i, value in islice(misfits, MAX_ERRORS):
             where = f"{place}/{number}/{escape(columns[k]) if by_name else k}"
             errors.append(
                 _error("pointer", where, self.wrong_type(i, value), "invalid_feature_value")
@@ -321,7 +321,7 @@ class FeatureIndex:
                 continue
             if lenient or self.may_miss[i]:
                 row[i] = None
-            elif len(errors) < MOST_ERRORS:
+            elif len(errors) < MAX_ERRORS:
                 name = self.names[i]
                 errors.append(_error(key, place or name, self.absent(i), "absent_feature"))
 

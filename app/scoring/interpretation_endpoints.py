@@ -23,7 +23,7 @@ from app.scoring.schemas import (
     variables_of,
 )
 from app.training import interpretation
-from core.bounds import LEAST_THETA
+from core.bounds import MIN_THETA
 
 if TYPE_CHECKING:
     from core.bounds import Bound
@@ -100,7 +100,7 @@ def read_variable_dependence(
             ref,
             feature,
             part=on,
-            most=dependence.MOST_VARIABLES,
+            most=dependence.MAX_VARIABLES,
         )
         found = dependence.decompose(subject, cache.serve(subject.model))
     return variables_of(found, on)
@@ -154,9 +154,7 @@ def read_margins(
     cache: ModelsDep,
     theta: Annotated[
         float,
-        Query(
-            ge=LEAST_THETA, le=1, description="Pairs with a margin up to this count as misranked."
-        ),
+        Query(ge=MIN_THETA, le=1, description="Pairs with a margin up to this count as misranked."),
     ] = 0.1,
     delta: Annotated[
         float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")

@@ -17,7 +17,7 @@ from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows
 from app.scoring.dependence import Dependence, FoundVariables
-from app.scoring.table_rows import MOST_NAMES
+from app.scoring.table_rows import MAX_NAMES
 
 _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
@@ -182,7 +182,7 @@ class NewBatchScore(Body):
     dataset_id: Text = Field(
         description="A ready dataset with the model's features; no label is needed."
     )
-    keep: Annotated[list[Text], Field(max_length=MOST_NAMES)] = Field(
+    keep: Annotated[list[Text], Field(max_length=MAX_NAMES)] = Field(
         default_factory=list,
         description="Columns of the dataset that are carried to the result, which takes the scope `read` as well.",
     )

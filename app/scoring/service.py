@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from core.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
-MOST_EXPLAINED = 1_000
+MAX_EXPLAINED = 1_000
 _TIMES_ARTIFACT = 4  # what a ranker takes, with what it keeps ready: twice to five times
 _BYTES_A_CATEGORY = 330  # in all indices; its letters count as part of the artifact
 
@@ -243,8 +243,8 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
     from core.table import CodedTable
 
     position = served.label(label)
-    if len(X) > MOST_EXPLAINED:
-        raise Invalid(f"at most {MOST_EXPLAINED} rows are explained at once, got {len(X)}")
+    if len(X) > MAX_EXPLAINED:
+        raise Invalid(f"at most {MAX_EXPLAINED} rows are explained at once, got {len(X)}")
     contributions = getattr(served.ranker, "contributions", None)
     if contributions is None:
         raise Invalid(

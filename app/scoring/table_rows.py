@@ -29,7 +29,7 @@ from app.ingest.formats import (
 )
 from app.ingest.rows import Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
-from app.platform.errors import MOST_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
+from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
 from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
 
@@ -43,7 +43,7 @@ LISTS = (IGNORE, KEEP, MISSING)
 ALL = "*"
 """Ignored, it stands for every column that is no feature."""
 
-MOST_NAMES = 1_000
+MAX_NAMES = 1_000
 _SHOWN = 100
 Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
@@ -110,8 +110,8 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
         names = split_names(text)
         if name == MISSING:  # the empty value is missing anyway
             names = [token for token in names if token]
-        elif not all(names) or len(names) > MOST_NAMES:
-            refuse(name, f"{name} must name 1 to {MOST_NAMES} columns, as in {name}=a,b,c")
+        elif not all(names) or len(names) > MAX_NAMES:
+            refuse(name, f"{name} must name 1 to {MAX_NAMES} columns, as in {name}=a,b,c")
         if (twice := first_doubled(names)) is not None:
             refuse(name, f"{name} must name each once, {twice!r} comes again")
         lists[name] = tuple(names)
@@ -224,7 +224,7 @@ class RowReader:
         unknown = () if self._passes_all else (name for name in names if name not in used)
         errors = [
             _error(name, features.unknown(name), "unknown_feature")
-            for name in islice(unknown, MOST_ERRORS)
+            for name in islice(unknown, MAX_ERRORS)
         ]
         absent = (
             (name, i)
@@ -233,7 +233,7 @@ class RowReader:
         )
         errors += [
             _error(name, features.absent(i), "absent_feature")
-            for name, i in islice(absent, MOST_ERRORS)
+            for name, i in islice(absent, MAX_ERRORS)
         ]
         for role, listed in (("ignored", options.ignore), ("kept", options.keep)):
             for name in listed:

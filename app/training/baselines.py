@@ -32,7 +32,7 @@ BASELINES = ("logistic", "auc_svm")
 SHARE = 0.1
 """Of the time that a job's fits took, what its baselines may take beside."""
 
-LEAST_SECONDS = 0.5
+MIN_SECONDS = 0.5
 """What they may take however short the fits were."""
 
 FIRST_ROWS, GROWTH = 2_000, 8
@@ -68,7 +68,7 @@ def seconds_for(spec: Mapping[str, Any], spent: float) -> float:
     `auto` counts them within its budget.
     """
     share = spec["controls"].get("share", SHARE)  # jobs of earlier versions have no such entry
-    seconds = math.inf if share is None else max(share * spent, LEAST_SECONDS)
+    seconds = math.inf if share is None else max(share * spent, MIN_SECONDS)
     if spec["algorithm"]["name"] == AUTO:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         seconds = min(seconds, SHARE * budget, budget - spent)

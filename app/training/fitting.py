@@ -66,7 +66,7 @@ from core.selection import (
 )
 
 ARTIFACT_FILE = "ranker.safetensors"
-MOST_CATEGORIES_SHOWN = 100
+MAX_CATEGORIES_SHOWN = 100
 
 # Rows of a fit that only loads kernels.
 FEW = 100
@@ -74,7 +74,7 @@ FEW = 100
 # Selection must not divide the rows as the job's own split does; no job's seed is so great.
 _SALT = 2**32
 
-_MOST_KEPT_CELLS = 20_000_000
+_MAX_KEPT_CELLS = 20_000_000
 """Of inner splits that are kept, rows times features."""
 
 Result = TypeVar("Result")
@@ -209,7 +209,7 @@ class FitContext:
             if which in self._inner:
                 return self._inner[which]
             cells = len(self.split_data(scope).training_values(0)) * len(self.names)
-            most = max(_MOST_KEPT_CELLS // max(cells, 1), self.at_once)
+            most = max(_MAX_KEPT_CELLS // max(cells, 1), self.at_once)
             while len(self._inner) >= most:
                 del self._inner[next(iter(self._inner))]
             try:
@@ -394,4 +394,4 @@ def _categories_of(texts: Sequence[str] | None) -> Json:
     """What is kept of a feature's categories in SQL: the artifact has them all."""
     if texts is None:
         return {}
-    return {"categories": list(texts[:MOST_CATEGORIES_SHOWN]), "n_categories": len(texts)}
+    return {"categories": list(texts[:MAX_CATEGORIES_SHOWN]), "n_categories": len(texts)}

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from app.training.splits import SplitData
     from core.ranker import Ranker
 
-MOST_ROWS = 1_000
-LEAST_ROWS = 100
-MOST_VALUES = 500_000
+MAX_ROWS = 1_000
+MIN_ROWS = 100
+MAX_VALUES = 500_000
 """A sample's rows, and its rows times features, are no more: 4 MB, or 100 rows of a wider table."""
 
 _ROWS_AT_ONCE = 1 << 16
@@ -48,7 +48,7 @@ def draw_classes(table: Table, seed: int) -> Table:
 
 def _most(table: Table) -> int:
     n_features: int = table.X.shape[1]
-    return min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // n_features))
+    return min(MAX_ROWS, max(MIN_ROWS, MAX_VALUES // n_features))
 
 
 def _draw(table: Table, seed: int, among: Rows, most: int) -> Rows:
@@ -110,7 +110,7 @@ METHODS: Mapping[str, str] = {
     "mean of 5 deals. 0 where the ranker does not need the feature; below 0 is noise.",
 }
 DEALS = 5
-MOST_SCORED = 500_000
+MAX_SCORED = 500_000
 FEWEST_JUDGES = 25
 """Permutation deals each feature out so often, and scores so many rows for it, or 25 of each class per deal."""
 
@@ -143,7 +143,7 @@ def measure(ranker: Ranker, split_data: SplitData, train: Table, seed: int) -> J
 
 def _few(table: Table) -> Table:
     """So many rows, of each class, that scoring their deals stays within its bound."""
-    each = max(FEWEST_JUDGES, MOST_SCORED // (2 * DEALS * table.X.shape[1]))
+    each = max(FEWEST_JUDGES, MAX_SCORED // (2 * DEALS * table.X.shape[1]))
     rows = [np.flatnonzero(table.y == y)[:each] for y in (0, 1)]
     few = table.take(np.concatenate(rows))
     return replace(few, X=np.ascontiguousarray(few.X))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import LEAST_PER_CLASS, Columns, Table, read_table
+from app.datasets.matrices import MIN_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
 from app.platform.errors import Invalid
 from app.platform.sql import Json
@@ -48,16 +48,14 @@ class Part:
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
         positives = has.sum(axis=0, dtype=np.int64)
-        enough: npt.NDArray[np.bool_] = (
-            np.minimum(positives, len(has) - positives) >= LEAST_PER_CLASS
-        )
+        enough: npt.NDArray[np.bool_] = np.minimum(positives, len(has) - positives) >= MIN_PER_CLASS
         return enough
 
     def check(self, labels: Sequence[str], what: str) -> None:
         """Raise Invalid where no label can be judged; `what` names these rows."""
         if not self.measurable().any():
             raise Invalid(
-                f"{what} must have a label with at least {LEAST_PER_CLASS} rows of each class, "
+                f"{what} must have a label with at least {MIN_PER_CLASS} rows of each class, "
                 f"got none among {len(labels)} labels and {len(self.has)} rows",
                 code="too_few_rows",
             )
@@ -70,7 +68,7 @@ class Part:
             return []
         shown = ", ".join(repr(label) for label in without[:10])
         return [
-            f"{len(without)} labels have fewer than {LEAST_PER_CLASS} rows of a class in {where}: {shown}"
+            f"{len(without)} labels have fewer than {MIN_PER_CLASS} rows of a class in {where}: {shown}"
         ]
 
 

@@ -33,7 +33,7 @@ from app.training import search
 from app.training.baselines import (
     FIRST_ROWS,
     LATE,
-    LEAST_SECONDS,
+    MIN_SECONDS,
     BaselineTry,
     next_rows,
     parameters_of,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from core.selection import Chosen, HeldOut, Planner, Trial, TrialResult
 
 SHARD_FILE = "share.bin"
-MOST_SHARDS = 16
-LEAST_PIECES = 8
+MAX_SHARDS = 16
+MIN_PIECES = 8
 """Each shard prepares the table once more, which takes about as long as one of its pieces."""
 
 STAGE_SHARE = 0.9
@@ -59,10 +59,10 @@ Scope = Fold | None
 
 SERVED: Scope = None
 SCORES_FILE = "scores.npy"
-LEAST_LEFT, LEAST_FIT_SECONDS = 0.1, 1.0
+MIN_LEFT, MIN_FIT_SECONDS = 0.1, 1.0
 """Of a budget, and in seconds, what the fit that is served has in any case."""
 
-LEAST_CHILD_JOBS = 10
+MIN_CHILD_JOBS = 10
 """Child jobs that the smallest job makes which fans out."""
 
 
@@ -171,7 +171,7 @@ class Plan:
         budget = search.budget_of(self._spec, len(self._scopes))
         if budget is None:
             return {}
-        return {"limit": max(budget - seconds_of(done), LEAST_LEFT * budget, LEAST_FIT_SECONDS)}
+        return {"limit": max(budget - seconds_of(done), MIN_LEFT * budget, MIN_FIT_SECONDS)}
 
     def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Trial] | Chosen:
         from core.selection import CHOOSE_NOW, Chosen, Member
@@ -268,7 +268,7 @@ class Plan:
 
     def _baseline_part(self, name: str, scope: Scope, rows: int | None, left: float) -> Json:
         """A baseline's fit on so many rows, or on all; given up where it takes much longer than there is time for."""
-        seconds = None if math.isinf(left) else LATE * max(left, LEAST_SECONDS)
+        seconds = None if math.isinf(left) else LATE * max(left, MIN_SECONDS)
         parameters = parameters_of(name, self._spec)
         return _part(
             BASELINE, scope, algorithm=name, parameters=parameters, rows=rows, seconds=seconds
@@ -291,7 +291,7 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     if not isinstance(ranker, SharedRanker):
         return []
     n = ranker.n_pieces
-    n_shards = min(MOST_SHARDS, int(n // max(least_pieces, LEAST_PIECES)))
+    n_shards = min(MAX_SHARDS, int(n // max(least_pieces, MIN_PIECES)))
     if n_shards < 2:
         return []
     return [(k * n // n_shards, (k + 1) * n // n_shards) for k in range(n_shards)]
@@ -407,7 +407,7 @@ def fits_a_part(cells: int, fan_out_cells: int) -> int:
     A child job costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes what it
     found.
     """
-    return max(1, fan_out_cells // LEAST_CHILD_JOBS // max(cells, 1))
+    return max(1, fan_out_cells // MIN_CHILD_JOBS // max(cells, 1))
 
 
 def pack(fits: Sequence[Json], size: int) -> list[Json]:

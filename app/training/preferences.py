@@ -3,7 +3,7 @@
 **Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
 learnt from: *by items*, a share of the items is held out, the pairs within it judge, those within the rest teach, and
 those between the two do neither. That leaves about (1 - s)² of the pairs to learn from and s² to judge by. Where the
-items are so few that either part would be left with fewer than `LEAST_PAIRS`, the split is *by pairs* instead: all
+items are so few that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all
 pairs of the same two items, in either direction, stay together, and the figure then speaks of new comparisons between
 known items; the model says so in a warning. Either way units go by hash: of the group, else of the features, so that
 equal items stay together, and the split does not depend on any order.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from core.ranker import Callback, Floats, Ranker
 
 
-LEAST_PAIRS = 30
+MIN_PAIRS = 30
 """Pairs that each part needs to be split by items: fewer say little, and their interval less."""
 FEWEST_PAIRS = 2
 
@@ -165,9 +165,9 @@ class PreferenceSplitData(SplitData):
             pairs.take(~(held[:, 0] | held[:, 1])),
             pairs.take(held[:, 0] & held[:, 1]),
         )
-        if min(len(train.rows), len(validation.rows)) < LEAST_PAIRS:
+        if min(len(train.rows), len(validation.rows)) < MIN_PAIRS:
             if self._table.group is not None:
-                raise _too_few("groups", train, validation, LEAST_PAIRS)
+                raise _too_few("groups", train, validation, MIN_PAIRS)
             chosen = _hold_out_pairs(hashes, pairs, fraction)
             train, validation = pairs.take(~chosen), pairs.take(chosen)
             if min(len(train.rows), len(validation.rows)) < FEWEST_PAIRS:

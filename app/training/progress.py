@@ -26,8 +26,8 @@ SHOWN_ROWS = 10
 """Of the leaderboard: the document is written again and again."""
 SHOWN_PARAMETERS = 8
 _TELLING = ("max_leaves", "loss", "weak_ranker", "leaf", "max_depth", "n_rounds", "learning_rate")
-MOST_CHARACTERS = 40
-MOST_PARTIAL = 100
+MAX_CHARACTERS = 40
+MAX_PARTIAL = 100
 
 
 class EndEarly(BaseException):
@@ -74,7 +74,7 @@ class Leaderboard:
             "seconds": done["seconds"] + result["seconds"],
         }
         if candidate["n"] < part.get("asked", part["inner"]["n_splits"]):
-            self._partial = [*self._partial, candidate][-MOST_PARTIAL:]
+            self._partial = [*self._partial, candidate][-MAX_PARTIAL:]
             return
         if self._spec.get("search") is not None or _is_full(part):
             self._make_ready(part["scope"])
@@ -204,7 +204,7 @@ class Reporter:
             tried, *others = part["members"]
             if others:
                 names = "+".join(dict.fromkeys(each["algorithm"] for each in part["members"]))
-                return about | {"algorithm": names[:MOST_CHARACTERS], "parameters": {}}
+                return about | {"algorithm": names[:MAX_CHARACTERS], "parameters": {}}
         shown = shown_parameters(self.spec, tried["parameters"])
         return about | {"algorithm": tried["algorithm"], "parameters": shown}
 
@@ -310,7 +310,7 @@ def shown_parameters(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
     found.pop("random_state", None)
     shown = list(most_important_first(found).items())[:SHOWN_PARAMETERS]
     return {
-        name: value if _is_short(value) else str(value)[:MOST_CHARACTERS] for name, value in shown
+        name: value if _is_short(value) else str(value)[:MAX_CHARACTERS] for name, value in shown
     }
 
 

@@ -67,7 +67,7 @@ _N_QUANTILES = 1001
 _STEEPEST = 1e9  # so that nothing overflows where a ranker's training scores all but coincide
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
 CURVE_FILE = "validation.curve"
-MOST_POINTS = 250_000
+MAX_POINTS = 250_000
 Finished = Sequence[Mapping[str, Any]]
 
 
@@ -358,7 +358,7 @@ def evaluate_out_of_fold(found: OutOfFold, objective: Mapping[str, Any], workdir
     curve = counts.curve
     if not once.all():
         curve = roc_curve(held_out.y, found.aligned, held_out.weight)
-    write_curve(workdir / CURVE_FILE, curve.thin(MOST_POINTS))
+    write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
     return metrics_of(counts) | {
         "auc": area._asdict(),
         "partial_aucs": [

@@ -86,12 +86,12 @@ class CrossValidation(Body):
     """
 
     method: Literal["cross_validation"]
-    folds: Annotated[int, Field(ge=2, le=splits.MOST_FOLDS)] = splits.FOLDS
+    folds: Annotated[int, Field(ge=2, le=splits.MAX_FOLDS)] = splits.FOLDS
     repeats: Annotated[
         int,
         Field(
             ge=1,
-            le=splits.MOST_REPEATS,
+            le=splits.MAX_REPEATS,
             description="Times that the rows are divided anew; 1 with a time_column.",
         ),
     ] = 1
@@ -138,7 +138,7 @@ InnerFolds = Annotated[
     int | None,
     Field(
         ge=2,
-        le=search.MOST_FOLDS,
+        le=search.MAX_FOLDS,
         description="Judge each candidate on so many folds of the rows to learn from. Default: one part is held out.",
     ),
 ]

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 GRID, RANDOM, HALVING = METHODS = ("grid", "random", "halving")
 FRACTION = 0.25
-MOST_FOLDS = 20
-MOST_FITS = 10_000
+MAX_FOLDS = 20
+MAX_FITS = 10_000
 
 AUTO = "auto"
 BUDGET_SECONDS = 60.0
-MOST_SECONDS = 30 * 86_400.0
+MAX_SECONDS = 30 * 86_400.0
 
 
 def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int) -> Json:
@@ -73,7 +73,7 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Json:
                 code="invalid_parameter",
             )
     budget = given.get("budget_seconds", BUDGET_SECONDS)
-    most = MOST_SECONDS if timeout_seconds is None else timeout_seconds
+    most = MAX_SECONDS if timeout_seconds is None else timeout_seconds
     is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
     if not is_number or not 0 < budget <= most:
         raise invalid(
@@ -134,10 +134,10 @@ def budget_of(spec: Mapping[str, Any], n_scopes: int) -> float | None:
 def check_size(spec: Mapping[str, Any], n_scopes: int) -> None:
     """Raise Invalid for a search of more fits in all than a job may have."""
     n_fits = _count(spec) * n_scopes
-    if n_fits > MOST_FITS:
+    if n_fits > MAX_FITS:
         raise invalid(
             "/search",
-            f"a job may try at most {MOST_FITS:,} fits, these are {n_fits:,}: candidates × search.folds × folds and "
+            f"a job may try at most {MAX_FITS:,} fits, these are {n_fits:,}: candidates × search.folds × folds and "
             "repeats of the validation, and one for what is served",
         )
 

@@ -29,7 +29,7 @@ from app.models.objectives import check_objective, window_of
 from app.models.service import find
 from app.platform.blobs import BlobStore
 from app.platform.errors import (
-    MOST_ERRORS,
+    MAX_ERRORS,
     Conflict,
     NotFound,
     Unavailable,
@@ -51,7 +51,7 @@ from app.platform.tables import (
     ModelOutOfFold,
 )
 from app.training import baselines, search
-from app.training.search import AUTO, BUDGET_SECONDS, MOST_SECONDS
+from app.training.search import AUTO, BUDGET_SECONDS, MAX_SECONDS
 from app.training.splits import CROSS_VALIDATION, folds_of
 from core.errors import InvalidParameter
 from core.parameters import check_values, list_parameters
@@ -254,7 +254,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
         for parameter, value in given.items()
         if (detail := _parameter_error(name, estimator, own, parameter, value)) is not None
     )
-    refuse_all(list(islice(wrong, MOST_ERRORS)), "invalid_parameter")
+    refuse_all(list(islice(wrong, MAX_ERRORS)), "invalid_parameter")
     if searched is not None:
         _check_searched(searched, given)
     window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
@@ -507,7 +507,7 @@ def _auto_schema() -> dict[str, Any]:
     budget = Field(
         default=BUDGET_SECONDS,
         gt=0,
-        le=MOST_SECONDS,
+        le=MAX_SECONDS,
         description="Seconds that it may take by the clock, the fits on all rows included.",
     )
     return _schema(AUTO, {"budget_seconds": (float, budget)})

@@ -40,7 +40,7 @@ WAYS_OUT = (
     "give more rows of the rarer class, in more groups where there are groups, or fewer folds; "
     "validation.method 'none' trains a model that nothing judges"
 )
-FOLDS, MOST_FOLDS, MOST_REPEATS = 5, 20, 20
+FOLDS, MAX_FOLDS, MAX_REPEATS = 5, 20, 20
 _SALT = 2**34
 """What sets the seed of one repeat off from the next; a job's seed is below 2³², that of a search below 2³³."""
 

@@ -29,7 +29,7 @@ from core.table import Categories
 
 from .booster import WEAK_LEARNERS, Booster
 from .data import Rows
-from .loop import LEAST_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
 from .rules import Hypothesis, Masses, StumpRule
 
@@ -200,7 +200,7 @@ class EstimatorLearner(WeakLearner):
         fitted = self._fit(d * self._n_rows)
         scores = scores_of(fitted, self._data.X)
         cut = youden_threshold(scores, positive, d)
-        if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
+        if cut is None or 1.0 - cut.p_plus - cut.p_minus < MIN_EDGE:
             return None
         h = two_sided(cut.p_plus, cut.p_minus)
         self._h = np.where(scores > cut.value, h.above, h.below)

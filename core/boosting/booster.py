@@ -43,13 +43,13 @@ PAIR_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
 
 # Trees without n_rounds: where each class has so many rows, these are their rounds, their patience and their
 # parameters, each chosen on public tables (docs/benchmarks.md). A fit on all rows bears some more rounds.
-LEAST_ROWS = 250
+MIN_ROWS = 250
 FIRST_ROUNDS = 500
-MOST_ROUNDS = 2000
+MAX_ROUNDS = 2000
 MORE_LEAVES = 4  # times as many, twice as deep, where the first rounds are not enough
 PATIENCE = 50
 CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}
-LEAST_FEATURES = 8  # of which to draw
+MIN_FEATURES = 8  # of which to draw
 MORE_ROUNDS = 1.15
 USUAL_ROUNDS = 100
 
@@ -179,7 +179,7 @@ class Booster(Ranker):
                 )
         rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
         if self._chooses(rows):
-            bounded = self._bounded(rows)._with(n_rounds=MOST_ROUNDS)
+            bounded = self._bounded(rows)._with(n_rounds=MAX_ROUNDS)
             values = bounded.fit_watched(
                 X,
                 y,
@@ -350,19 +350,19 @@ class Booster(Ranker):
             self._fit_data(rows, callback)
             return
         first._fit_data(rows, _share(callback, 0, FIRST_ROUNDS), parts)
-        if first.stop_reason_ == "n_rounds" and first.n_rounds < MOST_ROUNDS:
+        if first.stop_reason_ == "n_rounds" and first.n_rounds < MAX_ROUNDS:
             # The table asks for more than many small trees.
-            first = first._with(n_rounds=MOST_ROUNDS)
+            first = first._with(n_rounds=MAX_ROUNDS)
             if first.max_leaves is not None:
                 first.max_leaves = min(MORE_LEAVES * first.max_leaves, MAX_LEAVES)
                 first.max_depth = min(2 * first.max_depth, MAX_DEPTH)
-            first._fit_data(rows, _share(callback, FIRST_ROUNDS, MOST_ROUNDS), parts)
-        n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MOST_ROUNDS)
+            first._fit_data(rows, _share(callback, FIRST_ROUNDS, MAX_ROUNDS), parts)
+        n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MAX_ROUNDS)
         kept, reason = first, first.stop_reason_
         if reason != "stopped" and n_rounds:
             del parts
             whole = first._with(n_rounds=n_rounds, early_stopping_rounds=None)
-            whole._fit_data(rows, _share(callback, MOST_ROUNDS, 2 * MOST_ROUNDS))
+            whole._fit_data(rows, _share(callback, MAX_ROUNDS, 2 * MAX_ROUNDS))
             # Fewer rounds than were found best are worse than those that were validated.
             kept = first if whole.stop_reason_ == "stopped" else whole
             reason = "stopped" if kept is first else reason
@@ -374,12 +374,12 @@ class Booster(Ranker):
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
         n_positives = int(rows.positive.sum())
-        return min(n_positives, len(rows.positive) - n_positives) >= LEAST_ROWS
+        return min(n_positives, len(rows.positive) - n_positives) >= MIN_ROWS
 
     def _bounded(self, rows: Rows) -> Self:
         """Give a copy with a bound on its rounds, and what is not asked for chosen by the table."""
         chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
-        if rows.X.shape[1] < LEAST_FEATURES:
+        if rows.X.shape[1] < MIN_FEATURES:
             chosen.pop("max_features", None)
         patience = self.early_stopping_rounds or PATIENCE
         bounded = self._with(n_rounds=FIRST_ROUNDS, early_stopping_rounds=patience, **chosen)
@@ -455,7 +455,7 @@ class Booster(Ranker):
 
     @property
     def _most_rounds(self) -> int:
-        return MOST_ROUNDS if self.n_rounds is None else int(self.n_rounds)
+        return MAX_ROUNDS if self.n_rounds is None else int(self.n_rounds)
 
     def _restore(self) -> None:
         n_rounds, n_tried = len(self._log_f_plus) - 1, len(self.validation_auc_)
@@ -556,11 +556,11 @@ class PairBooster(Booster):
 
 
 def _share(callback: Callback, first: int, last: int) -> Callback:
-    """Tell of a fit as of a share of the whole, whose last round is 2 MOST_ROUNDS."""
+    """Tell of a fit as of a share of the whole, whose last round is 2 MAX_ROUNDS."""
     if callback is ignore:
         return ignore
 
     def tell(step: int, of: int, info: Mapping[str, float]) -> None:
-        callback(first + (last - first) * step // of, 2 * MOST_ROUNDS, info)
+        callback(first + (last - first) * step // of, 2 * MAX_ROUNDS, info)
 
     return tell

@@ -18,7 +18,7 @@ from core.state import FINITE, SIGN, Array, Index, Records
 from core.table import Categories
 
 from .data import Bools, ListedPairs, Rows
-from .loop import LEAST_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
 
 ROUND = np.dtype(
     [
@@ -246,7 +246,7 @@ class ColumnSearch(WeakLearner):
         if best <= 0.0:
             return None
         j = int(np.argmax(gains >= best * (1.0 - TIE)))
-        if abs(slopes[j]) < LEAST_EDGE:
+        if abs(slopes[j]) < MIN_EDGE:
             return None
         return self._column(j, 1 if slopes[j] >= 0 else -1)
 

@@ -23,7 +23,7 @@ Integers = state.Integers
 SAMPLE_ROWS = 5_000
 
 # Pairs that each part needs if items are held out: fewer say little.
-LEAST_PAIRS = 30
+MIN_PAIRS = 30
 
 
 class Evaluation(NamedTuple):
@@ -238,7 +238,7 @@ class ListedPairs(NamedTuple):
         items of its group. So items are held out, what belongs together on one side:
         pairs within them validate, pairs within the others teach, and those between the two do
         neither. This is what holding out rows does to the pairs of two classes. Of a share s it leaves
-        about (1 - s)² of the pairs to learn from and s² to validate by. If that is fewer than `LEAST_PAIRS` in
+        about (1 - s)² of the pairs to learn from and s² to validate by. If that is fewer than `MIN_PAIRS` in
         either part, pairs are held out instead, those of the same two items together, in whichever
         direction; the validation part then speaks of new pairs of known items, and a UserWarning says so.
 
@@ -259,7 +259,7 @@ class ListedPairs(NamedTuple):
             raise InvalidData("early stopping needs items of at least 2 groups, got 1")
         better_held, worse_held = _hold(n_items, fraction, rng)[ends].T
         training, held = ~(better_held | worse_held), better_held & worse_held
-        if min(training.sum(), held.sum()) < LEAST_PAIRS:
+        if min(training.sum(), held.sum()) < MIN_PAIRS:
             units, number = np.unique(
                 ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
             )

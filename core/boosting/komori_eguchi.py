@@ -38,10 +38,10 @@ GREATEST_VALUE = 1e300
 MISSING_CODE = 255
 
 # Knots closer than this share of a column's range count as one: a spline could not bend there.
-LEAST_GAP = 1e-6
+MIN_GAP = 1e-6
 
 # A shape that hardly varies over the rows, beside its own greatest value, is none.
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 
 
 class Pieces(NamedTuple):
@@ -114,7 +114,7 @@ class ColumnShapes:
         variance = np.tensordot(_squares(coefficients), powers[:-1], axes=2)
         variance += missing**2 * powers[-1, 0]
         size = np.abs(coefficients).max(axis=(1, 2)) ** 2
-        kept = variance > LEAST_VARIANCE * size
+        kept = variance > MIN_VARIANCE * size
         self.pieces = Pieces(
             pieces.breaks,
             coefficients[kept],
@@ -183,7 +183,7 @@ def _apart(edges: Floats, low: float, high: float) -> Floats:
     """Give the knots: the ends of the range, and of the edges those that stand apart."""
     knots = [low]
     for edge in edges:
-        if min(edge - knots[-1], high - edge) > LEAST_GAP * (0.5 * high - 0.5 * low):
+        if min(edge - knots[-1], high - edge) > MIN_GAP * (0.5 * high - 0.5 * low):
             knots.append(edge)
     return np.array([*knots, high])
 
@@ -435,7 +435,7 @@ GREATEST_SPREAD = 10_000.0
 
 # A step must bring this share of what its slope promises (Armijo), and more than rounding.
 ARMIJO = 1e-4
-LEAST_RISE = 1e-12
+MIN_RISE = 1e-12
 HALVINGS = 20
 
 # From here on all rows of the window are in order, further apart than the noise.
@@ -672,7 +672,7 @@ class _Climb(Resumable):
         alpha = min(max(-found.slope / bend, -farthest), farthest)
         tried = self._try(found, h, alpha)
         for _ in range(HALVINGS):
-            if tried.rise > max(ARMIJO * tried.alpha * found.slope, LEAST_RISE):
+            if tried.rise > max(ARMIJO * tried.alpha * found.slope, MIN_RISE):
                 break
             tried = self._try(found, h, 0.5 * tried.alpha)
         else:
@@ -706,7 +706,7 @@ class _Climb(Resumable):
     def _find(self) -> _Found | None:
         """Find the shape with the greatest assured rise: slope² over a bound of the curvature."""
         gradient = self.reached.gradient()
-        best, found = LEAST_RISE, None
+        best, found = MIN_RISE, None
         for j, (column, theta) in enumerate(zip(self._columns, self.theta, strict=True)):
             if not len(theta):
                 continue
@@ -715,6 +715,6 @@ class _Climb(Resumable):
             bound = STEEPEST * column.variance + 2.0 * self._penalty * roughness.diagonal()
             rises = slopes**2 / (2.0 * bound)
             shape = int(rises.argmax())
-            if rises[shape] > best * (1.0 + LEAST_RISE):  # equal but for rounding: the lower column
+            if rises[shape] > best * (1.0 + MIN_RISE):  # equal but for rounding: the lower column
                 best, found = rises[shape], _Found(j, shape, float(slopes[shape]))
         return found

@@ -25,7 +25,7 @@ StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation", "sto
 NEVER_WRONG = 2.0**-52
 
 # An edge d+ - d- below this is rounding, not knowledge.
-LEAST_EDGE = 1e-12
+MIN_EDGE = 1e-12
 
 
 class WeakRanker(Protocol):
@@ -256,7 +256,7 @@ def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
 ROWS_A_ROUND = 50_000
 
 # An AUC counts as higher only if it is so by more than rounding.
-LEAST_RISE = 1e-9
+MIN_RISE = 1e-9
 
 Figures = dict[str, float | Callable[[], float]]
 
@@ -351,7 +351,7 @@ class Boosting(Resumable):
         """Say why there is no further round, if there is none."""
         path = self._path
         last = path.found[-1] if path.found else None
-        if last is not None and last.d_minus == 0.0 and last.d_plus >= 1.0 - LEAST_EDGE:
+        if last is not None and last.d_minus == 0.0 and last.d_plus >= 1.0 - MIN_EDGE:
             return "perfect_ranker"
         return "n_rounds" if len(path.found) == len(path.log_f) - 1 else None
 
@@ -443,7 +443,7 @@ class Monitor(Resumable):
             return False
         now = figures[self._validation.name] = self._validation.metric(self._scores)
         self.validation_auc.append(now)
-        if now > self._best + LEAST_RISE:
+        if now > self._best + MIN_RISE:
             self._best, self.best_round = now, taken
         return taken - self.best_round >= self._patience
 

@@ -27,7 +27,7 @@ from . import stumps
 from .booster import Booster
 from .columns import dot
 from .data import Bools, Rows
-from .loop import LEAST_EDGE, Ensemble, Path, Rule, WeakLearner, fields_of
+from .loop import MIN_EDGE, Ensemble, Path, Rule, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -389,7 +389,7 @@ class LabelLearner(WeakLearner):
             bins.is_categorical,
             self._counts,
         )
-        if split.gain < LEAST_EDGE:
+        if split.gain < MIN_EDGE:
             return None
         if split.feature < 0:
             rows_above = np.ones(len(self._share), dtype=np.bool_)
@@ -399,7 +399,7 @@ class LabelLearner(WeakLearner):
         votes = np.where(edges >= 0, 1, -1).astype(np.int8)
         self._sorts = self._weights.sort(rows_above, votes)
         d_plus, d_minus = rule.weigh(self._weights, self._sorts)
-        if d_plus - d_minus < LEAST_EDGE:
+        if d_plus - d_minus < MIN_EDGE:
             return None
         return LabelStump(
             split.feature,

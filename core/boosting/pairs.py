@@ -48,7 +48,7 @@ from core.ranker import Floats
 from core.trees.grower import Grower
 
 from .data import Bools, Integers, ListedPairs, Rows
-from .loop import LEAST_EDGE, Path, WeakLearner
+from .loop import MIN_EDGE, Path, WeakLearner
 from .rules import RankingRule
 from .stumps import Stump, StumpMaker, StumpSum, divide
 from .trees import PairLoss, RankingTreeRule, TreeLearner
@@ -219,7 +219,7 @@ class PairStumpLearner(WeakLearner):
             # Missing values that may come later go to the side that holds more of the pairs' items.
             split = split._replace(missing_above=inside > outside)
         hypothesis = self._rule.pair_hypothesis(self._cut.right, self._cut.wrong)
-        if hypothesis.d_plus - hypothesis.d_minus < LEAST_EDGE:
+        if hypothesis.d_plus - hypothesis.d_minus < MIN_EDGE:
             return None
         return self._maker.make(split, None, hypothesis)
 

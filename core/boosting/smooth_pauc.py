@@ -51,7 +51,7 @@ _GAUSS, _GAUSS_WEIGHTS = legendre.leggauss(N_NODES)
 _HALVINGS = 60
 
 # No row is near a threshold of less density: it is anywhere in a gap, and moves nothing.
-LEAST_DENSITY = 1e-200
+MIN_DENSITY = 1e-200
 
 
 class SmoothArea:
@@ -142,7 +142,7 @@ class Smoothed:
             at = np.array([threshold])
             every = np.concatenate([self._masses, sources[:2]])
             p, q, P_h, N_h = _sums(at, self._cell_of(at), self._nodes, every, self._used)[0, :, 0]
-            if q > LEAST_DENSITY:
+            if q > MIN_DENSITY:
                 bend += sign * (P_h * q - N_h * p) * (N_h / q) / (high - low)
         return bend
 

@@ -36,7 +36,7 @@ from core.table import Categories
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
 from .data import Rows
-from .loop import LEAST_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
 from .rules import Hypothesis, Masses, StumpRule
 
 # From this many cells on, listing the rows of the smaller side of a cut pays.
@@ -532,7 +532,7 @@ class StumpLearner(WeakLearner):
         constant = rule.constant_hypothesis(share_p)
         if constant is not None and (best is None or constant.d_plus > best.d_plus):
             best = Stump(-1, -math.inf, False, *constant, coverage=1.0)
-        if best is None or best.d_plus - best.d_minus < LEAST_EDGE:
+        if best is None or best.d_plus - best.d_minus < MIN_EDGE:
             return None
         return best
 

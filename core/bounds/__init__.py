@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         stump_outputs,
     )
     from .generalisation import (
-        LEAST_THETA,
+        MIN_THETA,
         Bound,
         Sample,
         WeakRankers,

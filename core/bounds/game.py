@@ -26,7 +26,7 @@ from core.metrics.margins import most_tied_mass
 
 Floats = npt.NDArray[np.float64]
 
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 """Rows × weak rankers of the greatest linear program that is tried: seconds, not minutes."""
 
 
@@ -62,7 +62,7 @@ class BestMargin:
 def best_margin(M: npt.ArrayLike) -> BestMargin:
     """Find ρ for an explicit matrix of pairs.
 
-    InvalidData, if M is not a finite matrix, or holds more than `MOST_CELLS` numbers. Unsolved, if the solver gives up.
+    InvalidData, if M is not a finite matrix, or holds more than `MAX_CELLS` numbers. Unsolved, if the solver gives up.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
 def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
     """Find ρ over all pairs of a positive and a negative, without listing them.
 
-    InvalidData, if the two are not finite matrices of one width, or hold more than `MOST_CELLS` numbers. Unsolved, if
+    InvalidData, if the two are not finite matrices of one width, or hold more than `MAX_CELLS` numbers. Unsolved, if
     the solver gives up.
 
     Parameters
@@ -102,7 +102,7 @@ def stump_outputs(
     X: Floats,
     weight: Floats,
     max_bins: int,
-    most_cells: int = MOST_CELLS,
+    most_cells: int = MAX_CELLS,
     n_categories: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.bool_] | None:
     """Tabulate every stump that a booster can choose from, once per distinct column of outputs.
@@ -237,5 +237,5 @@ def _checked(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def _check_size(cells: int) -> None:
-    if cells > MOST_CELLS:
-        raise InvalidData(f"at most {MOST_CELLS} rows × weak rankers are solved for, got {cells}")
+    if cells > MAX_CELLS:
+        raise InvalidData(f"at most {MAX_CELLS} rows × weak rankers are solved for, got {cells}")

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from core.metrics.margins import MarginDistribution
 
 
-LEAST_THETA = 1e-6
+MIN_THETA = 1e-6
 """Margins below it are near the rounding of scores, and no number of rows there is would do."""
 
-MOST_COUNTED = 2**62
+MAX_COUNTED = 2**62
 """Weak rankers; a feature of 61 categories has as many sets, and an int64 no room for twice that."""
 
 _GREATEST_EPSILON = 1e6  # far beyond 1, where a bound says nothing any more
@@ -163,7 +163,7 @@ def stump_rankers(
         # The threshold -inf tells the missing from all values, in both directions.
         size += (4 * n_thresholds + 2) * n_features
         reasons.insert(0, "the thresholds are bin edges, chosen from the training rows")
-    return WeakRankers(min(size, MOST_COUNTED), "; ".join(reasons) or None)
+    return WeakRankers(min(size, MAX_COUNTED), "; ".join(reasons) or None)
 
 
 def column_rankers(n_features: int) -> WeakRankers:
@@ -198,8 +198,8 @@ def bound_misranking(
         Chosen before the margins are looked at: who tries k of them must give each δ/k.
     delta : float in (0, 1)
     """
-    if not LEAST_THETA <= theta <= 1:
-        raise InvalidParameter(f"theta must be from {LEAST_THETA:g} to 1, got {theta}")
+    if not MIN_THETA <= theta <= 1:
+        raise InvalidParameter(f"theta must be from {MIN_THETA:g} to 1, got {theta}")
     _check_delta(delta)
     size, m, E = weak_rankers.size, sample.rows, sample.crucial_share
     reasons = sample.reasons

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 
 # Every turn gains; few are needed.
-MOST_TURNS = 20
+MAX_TURNS = 20
 
 
 class Scatter(NamedTuple):
@@ -121,7 +121,7 @@ def _cut_categories(
     votes = first_votes(sums, masses)
     found = np.empty(4)
     order = best_order = np.arange(len(present))
-    for _ in range(MOST_TURNS):
+    for _ in range(MAX_TURNS):
         order = order_by_votes(sums, masses, votes)
         ordered = sums[order]
         _cut(np.vstack([ordered, missing]), len(order), has_missing, found)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-MOST_NAMED = 10  # categories in a sentence
+MAX_NAMED = 10  # categories in a sentence
 
 Spelling = Callable[[float], str]
 _NO_SPELLINGS: Mapping[str, Spelling] = MappingProxyType({})
@@ -139,8 +139,8 @@ def name_set(held: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
         return "is known"
     if not held.any():
         return "is missing"
-    few = held if held.sum() <= len(names) / 2 or held.sum() <= MOST_NAMED else ~held
-    listed = [names[k] for k in np.flatnonzero(few)[:MOST_NAMED]]
+    few = held if held.sum() <= len(names) / 2 or held.sum() <= MAX_NAMED else ~held
+    listed = [names[k] for k in np.flatnonzero(few)[:MAX_NAMED]]
     more = int(few.sum()) - len(listed)
     inside = ", ".join(listed) + (f" and {more} more" if more else "")
     return f"{'in' if few is held else 'not in'} {{{inside}}}"

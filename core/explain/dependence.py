@@ -17,12 +17,12 @@ from core.metrics.groups import check_weights
 from core.parameters import check_seed
 from core.ranker import Floats, Ranker
 
-MOST_FEATURES = 2
+MAX_FEATURES = 2
 
 BLOCK_ROWS = 1 << 15
 """Rows that are scored in one call: enough to be fast, few enough to stay small."""
 
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 """A joint effect whose variance is less, as a share of the score's, is rounding."""
 
 
@@ -104,7 +104,7 @@ def partial_dependence(
         raise InvalidParameter(f"n_points must be at least 2, got {n_points}")
     weight = check_weights(sample_weight, len(rows))
     numbers = find_features(ranker, features)
-    if len(numbers) > MOST_FEATURES:
+    if len(numbers) > MAX_FEATURES:
         raise InvalidParameter(f"features must be one or two columns, got {len(numbers)}")
     axes = [
         make_axis(j, rows[:, j], weight, n_points, len(ranker.categories_[j] or ()))
@@ -173,7 +173,7 @@ def variable_dependence(
         for j, k in combinations(range(len(columns)), 2):
             together = effect(columns[j], columns[k])
             variance = _mean_square(together, weight)
-            if variance > LEAST_VARIANCE * whole:
+            if variance > MIN_VARIANCE * whole:
                 rest = _mean_square(together - alone[j] - alone[k], weight)
                 joint[j, k] = joint[k, j] = rest / variance
     return VariableDependence(tuple(columns), main, joint)

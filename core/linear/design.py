@@ -30,7 +30,7 @@ from core.table import Categories
 Ints = state.Integers
 
 # A column that varies by less than this is as good as constant: its coefficient could be infinite.
-LEAST_DEVIATION = 1e-200
+MIN_DEVIATION = 1e-200
 
 BLOCK = 4096  # rows that are copied at a time where they do not lie row by row
 SAMPLED = 20_000  # rows from which products of coordinates are estimated
@@ -43,7 +43,7 @@ FEW, DENSE = 5, 0.2
 GREATEST_COORDINATE, GREATEST_SCORE = 1e100, 1e290
 
 # The least that `standardise` divides by, as half of less would be rounded; deviations at which it cuts off.
-LEAST_SCALE = float(np.finfo(np.float64).tiny)
+MIN_SCALE = float(np.finfo(np.float64).tiny)
 FARTHEST_DEVIATION = 1e9
 
 # Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
@@ -535,7 +535,7 @@ def learn_coordinates(
     """
     m = column_moments(X, weight)
     numeric = n_categories == 0
-    kept = numeric & (m.low < m.high) & (m.deviation > LEAST_DEVIATION)
+    kept = numeric & (m.low < m.high) & (m.deviation > MIN_DEVIATION)
     unit, span = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     unit[kept] = 1.0 / m.deviation[kept] if standardize else 1.0
     coordinates = Coordinates(n_categories, np.where(numeric, m.mean, 0.0), unit, m.absent > 0)
@@ -579,7 +579,7 @@ def column_moments(X: Any, weight: Floats) -> Moments:
 def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Give what `standardise` takes: each column's mean and standard deviation, 1 for a constant one."""
     mean, deviation, *_ = column_moments(X, weight)
-    return mean, np.where(deviation >= LEAST_SCALE, deviation, 1.0)
+    return mean, np.where(deviation >= MIN_SCALE, deviation, 1.0)
 
 
 def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:

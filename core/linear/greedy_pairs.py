@@ -14,7 +14,7 @@ from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
 from core.ranker import Callback, Floats, Groups, Ranker
 from core.state import FINITE, Array, Value
-from core.target import LEAST_WEIGHT
+from core.target import MIN_WEIGHT
 
 from .design import column_scales, standardise
 
@@ -26,7 +26,7 @@ Coarseness = Annotated[
 ]
 
 # A partial AUC counts as higher only if it is so by more than rounding.
-LEAST_RISE = 1e-12
+MIN_RISE = 1e-12
 
 # Of scores, in standard deviations: rows whose parts have the same sum tie, in whatever order they are added.
 DECIMALS = 12
@@ -152,7 +152,7 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
                 size = math.sqrt(np.average(joined**2, weights=weight)) or 1.0
                 joined /= size
                 area = top.area(joined)
-                if area > best + LEAST_RISE:
+                if area > best + MIN_RISE:
                     score, best = joined, area
                     self.coef_ *= kept / size
                     self.coef_[j] = joins / size
@@ -170,7 +170,7 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         kept[[0, -1]] = 0.0  # not 6e-17, which would break ties
         for pair in zip(kept.tolist(), np.sin(angles).tolist(), strict=True):
             area = top.area(pair[0] * score + pair[1] * z)
-            if area > best + LEAST_RISE:
+            if area > best + MIN_RISE:
                 chosen, best = pair, area
         return chosen
 
@@ -197,7 +197,7 @@ class _Top:
         self._negative = ~positive
         # Shares of the heaviest of the class, which no area can tell: sums of them are weights to the metrics, too.
         greatest = np.where(positive, weight[positive].max(), weight[~positive].max())
-        self._weight = np.where(weight < LEAST_WEIGHT * greatest, 0.0, weight / greatest)
+        self._weight = np.where(weight < MIN_WEIGHT * greatest, 0.0, weight / greatest)
         self._totals = self._mass(np.ones(len(positive), dtype=np.bool_))
         self._window = fpr_min, fpr_max
 

@@ -33,9 +33,9 @@ NO_GRADIENT = 1e-6
 # The same where a fit is only to be compared with others, or is one of many.
 CLOSE_ENOUGH = 1e-5
 
-MOST_STEPS = 100
-MOST_DIRECTIONS = 250
-MOST_HALVINGS = 40
+MAX_STEPS = 100
+MAX_DIRECTIONS = 250
+MAX_HALVINGS = 40
 
 # Coordinates whose second derivatives are used with one another, those of others alone.
 BLOCK = 512
@@ -156,7 +156,7 @@ class _RegularisedLoss:
         at_origin = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
         first = np.sqrt(at_origin.dot(at_origin)) or 1.0
         n_iter = 0
-        while n_iter < MOST_STEPS:
+        while n_iter < MAX_STEPS:
             gradient = self._gradient(score, at)
             length = np.sqrt(gradient.dot(gradient))
             if length <= tol * first:
@@ -168,7 +168,7 @@ class _RegularisedLoss:
                 gradient, curvature, preconditioner, min(0.1, length / first)
             )
             change, slope = self._scores(step), gradient.dot(step)
-            for halvings in range(MOST_HALVINGS):
+            for halvings in range(MAX_HALVINGS):
                 t = 0.5**halvings
                 there = score.moved(t, step)
                 at = self._at(scores + t * change)
@@ -215,7 +215,7 @@ class _RegularisedLoss:
         square = rest.dot(direction)
         goal = share**2 * square
         n_directions = 0
-        while n_directions < MOST_DIRECTIONS:
+        while n_directions < MAX_DIRECTIONS:
             n_directions += 1
             image = self._transposed(direction, curvature * self._scores(direction))
             curved = direction.dot(image)

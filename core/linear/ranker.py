@@ -18,7 +18,7 @@ from core.state import FINITE, Array, Nested, Value, declared_fields
 from .blas import one_blas_thread
 from .design import Columns, Coordinates, FeatureMap, Rows, Sample, fit_design
 
-MOST_TERMS = 1000
+MAX_TERMS = 1000
 
 Figure = Annotated[float, Value(), Ge(0.0), FINITE]
 """A number of a fit that artifacts hold, not negative."""
@@ -96,7 +96,7 @@ class LinearRanker(FollowingFit):
         """Describe the sum: what a unit, a category and a missing value add, or each feature; the weightiest first."""
         names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
         columns = Columns(names, self.categories_)
-        n_terms, terms = self._map.terms(self._w, self._means, columns, MOST_TERMS)
+        n_terms, terms = self._map.terms(self._w, self._means, columns, MAX_TERMS)
         return {
             "type": "linear",
             **self._map.describe(),

@@ -19,7 +19,7 @@ from core.table import Categories
 
 from .growth import Draw, Report
 from .program import (
-    LEAST_EDGE,
+    MIN_EDGE,
     NODE,
     RULES,
     Integers,
@@ -37,7 +37,7 @@ from .program import (
 Positive = npt.NDArray[np.bool_]
 
 # Rows of which less than this share is at a node are left out of its fit: they weigh nothing.
-LEAST_PRESENCE = 1e-6
+MIN_PRESENCE = 1e-6
 
 
 class WeakRankers(ABC):
@@ -266,7 +266,7 @@ def _grow_node(
     share, end = noise.end(labelled, total)
     if end is not None:
         return end, False
-    there = mass > LEAST_PRESENCE * mass.max()
+    there = mass > MIN_PRESENCE * mass.max()
     half = 0.5 * sum(labelled)
     balanced = mass[there] * half / np.where(positive[there], *labelled)
     labels = positive[there]
@@ -275,7 +275,7 @@ def _grow_node(
     rankers.fit(X[there], labels, balanced if balance_classes else mass[there])
     scores = rankers.score(rankers.n_fitted - 1, X[there])
     cut = youden_threshold(scores, labels, balanced)
-    if cut is None or 1.0 - cut.p_plus - cut.p_minus < LEAST_EDGE:
+    if cut is None or 1.0 - cut.p_plus - cut.p_minus < MIN_EDGE:
         rankers.drop()
         return uniform_node(0.5, share), False
     p, n = labelled

@@ -35,7 +35,7 @@ from core.ranker import Floats
 from core.splits import scramble_keys
 
 from .program import (
-    LEAST_EDGE,
+    MIN_EDGE,
     NO_MASS,
     NO_NOISE,
     NODE,
@@ -358,7 +358,7 @@ class Growth:
             is_categorical=bins.is_categorical,
             spread=Spread(*(squares / np.square(labelled))),
         )
-        if split.feature < 0 or split.gain < LEAST_EDGE:
+        if split.feature < 0 or split.gain < MIN_EDGE:
             return uniform_node(0.5, share), np.full(N_CODES, 0.5)
         above = codes_above(split)
         positive, negative = histogram[split.feature]

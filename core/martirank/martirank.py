@@ -31,7 +31,7 @@ from .program import NO_NOISE, Noise, Output, Programs, mean_error, n_nodes
 BLOCK_ROWS = 1 << 16
 
 # The picture of a program: of a deeper one the first layers are drawn, further down nodes would be too small to read.
-MOST_LAYERS = 12
+MAX_LAYERS = 12
 _ACROSS, _DOWN = 128, 98  # units between neighbours of a layer, and between layers
 _LARGEST = 30  # radius of a node that all rows reach
 _MARGIN, _HEAD = 60, 84
@@ -286,7 +286,7 @@ def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:
     A node is as large as the share of rows that reach it, and has the colour of the positives' share among them,
     classes weighing the same; its tooltip holds its rule, its masses and its error.
     """
-    shown = layers[:MOST_LAYERS]
+    shown = layers[:MAX_LAYERS]
     width = 2 * _MARGIN + _ACROSS * max(len(shown), 5)
     height = _HEAD + _DOWN * len(shown) + 96
     note = f"{len(layers)} layers, {sum(map(len, layers))} nodes"

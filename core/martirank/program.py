@@ -56,9 +56,9 @@ RULES: dict[str, Any] = {
 """What a node's fields may be in an artifact; see `core.state.Records`."""
 
 # A node that no more of a class than this reaches is taken to hold the other class alone.
-LEAST_SHARE = 1e-9
+MIN_SHARE = 1e-9
 
-LEAST_EDGE = 1e-12  # below this, TPR - FPR is rounding, not knowledge
+MIN_EDGE = 1e-12  # below this, TPR - FPR is rounding, not knowledge
 
 
 class Mass(NamedTuple):
@@ -165,7 +165,7 @@ class Noise(NamedTuple):
         here = labelled.without_noise(self.rate)
         # A draw of few rows of a class may seem to hold none once noise is taken out.
         share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
-        if min(share) > max(self.least_share, LEAST_SHARE):
+        if min(share) > max(self.least_share, MIN_SHARE):
             return share, None
         rise = 1.0 if share.positive > share.negative else 0.0
         return share, uniform_node(rise, share, frozen=self.least_share > 0.0)

@@ -31,7 +31,7 @@ GUESSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
 # Of the held-out rows, how many at each end of the ranking are looked at, and the least of them.
 END_SHARE = 0.1
-LEAST_ROWS = 20
+MIN_ROWS = 20
 
 
 class NoiseBound(NamedTuple):
@@ -50,7 +50,7 @@ def bound_noise_rate(scores: Floats, positive: npt.NDArray[np.bool_], weight: Fl
     are, noise and all.
     """
     order = np.argsort(scores, kind="stable")
-    n = min(max(int(END_SHARE * len(order)), LEAST_ROWS), len(order))
+    n = min(max(int(END_SHARE * len(order)), MIN_ROWS), len(order))
     ends = []
     for rows, odd in ((order[:n], positive), (order[-n:], ~positive)):
         share = float(np.average(odd[rows], weights=weight[rows]))
@@ -166,7 +166,7 @@ DEMAND = Demand()
 Bagged = Callable[[float, int], Any]
 """Gives the program of a noise rate and a bag."""
 
-MOST_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
+MAX_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -479,7 +479,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
 
         def program(noise_rate: float, bag: int) -> Any:
             def draw(t: int) -> tuple[npt.NDArray[np.int64], int]:
-                seed = self.random_state * MOST_DRAWS + bag * self.n_rounds + t
+                seed = self.random_state * MAX_DRAWS + bag * self.n_rounds + t
                 return draw_rows(keys, n_positives, self.subsample, seed)
 
             return grower(self._noise(noise_rate), draw, lambda t, nodes: None)

@@ -590,7 +590,7 @@ def _walk(points: NDArray[np.intp], x: list[float], y: list[float]) -> NDArray[n
 
 
 _STRETCHES_A_POINT = 2
-_MOST_STRETCHES = 1 << 16
+_MAX_STRETCHES = 1 << 16
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
@@ -615,7 +615,7 @@ class GuideTable:
         """Make the table of ascending points, in time and memory linear in their number."""
         finite = points[np.isfinite(points)]
         low, high = (finite[0], finite[-1]) if len(finite) else np.zeros(2)
-        stretches = int(min(_STRETCHES_A_POINT * len(points), _MOST_STRETCHES))
+        stretches = int(min(_STRETCHES_A_POINT * len(points), _MAX_STRETCHES))
         with np.errstate(over="ignore", divide="ignore"):
             scale = stretches / (high - low)
         if not 0.0 < scale < np.inf:  # one value, or values too far apart or too near

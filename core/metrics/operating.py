@@ -33,7 +33,7 @@ from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
 from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level, check_rate
-from core.target import GREATEST_WEIGHT, LEAST_WEIGHT
+from core.target import GREATEST_WEIGHT, MIN_WEIGHT
 
 # Sums of weights are rounded: .1 + .2 of 1 must pass for .3. Far below the step 1/n of any real curve.
 _TOLERANCE = 1e-12
@@ -58,10 +58,10 @@ class Costs:
     false_negative: float
 
     def __post_init__(self) -> None:
-        rule = f"must be 0 or a number from {LEAST_WEIGHT:g} to {GREATEST_WEIGHT:g}"
+        rule = f"must be 0 or a number from {MIN_WEIGHT:g} to {GREATEST_WEIGHT:g}"
         for name, value in vars(self).items():
             number = isinstance(value, Real) and not isinstance(value, bool)
-            if not number or not (value == 0 or LEAST_WEIGHT <= value <= GREATEST_WEIGHT):
+            if not number or not (value == 0 or MIN_WEIGHT <= value <= GREATEST_WEIGHT):
                 shown = name.replace("_", " ")
                 raise InvalidParameter(f"the cost of a {shown} {rule}, got {value!r}")
             object.__setattr__(self, name, float(value))

@@ -19,7 +19,7 @@ FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false po
 Window = tuple[float, float]
 
 # No sample tells narrower windows apart, and squares of the width must not vanish.
-LEAST_WIDTH = 1e-9
+MIN_WIDTH = 1e-9
 
 
 def check_rate(name: str, value: float) -> float:
@@ -40,9 +40,9 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
     low, high = check_rate("fpr_min", fpr_min), check_rate("fpr_max", fpr_max)
     if low >= high:
         raise InvalidParameter(f"fpr_max must be greater than fpr_min ({low}), got {high}")
-    if high - low < LEAST_WIDTH:
+    if high - low < MIN_WIDTH:
         raise InvalidParameter(
-            f"fpr_max must be at least {LEAST_WIDTH:g} above fpr_min ({low}), got {high}"
+            f"fpr_max must be at least {MIN_WIDTH:g} above fpr_min ({low}), got {high}"
         )
     return low, high
 

@@ -39,8 +39,8 @@ from .candidates import (
     seeded,
 )
 from .leaderboard import (
+    MAX_BEHIND,
     MORE_ROUNDS,
-    MOST_BEHIND,
     NO_TREES,
     SLOW_RATE,
     CandidateResult,
@@ -71,10 +71,10 @@ MIN_RARE = 5
 """With fewer rows of the rarer class nothing is compared: chance alone would choose."""
 REPEATS = ((60, 4), (150, 3), (300, 2))
 """(rows of the rarer class, repeats of the folds) up to so many."""
-MOST_FOLDED_CELLS, REPEATED_CELLS = 5_000_000, 300_000
+MAX_FOLDED_CELLS, REPEATED_CELLS = 5_000_000, 300_000
 TIME_FOR_REPEAT = 8.0
 """Seconds of the budget for each repeat, of so many cells; of more cells more."""
-FRACTION, MOST_HELD = 0.2, 50_000
+FRACTION, MAX_HELD = 0.2, 50_000
 """Of the rows, held out where one split is enough; and at most so many."""
 
 FIRST_ROWS, FIRST_RARE = 700, 50
@@ -89,7 +89,7 @@ LONGEST_SHARE = 0.03
 PROBE_ROUNDS, PROBE_CELLS, PROBE_SHARE = 10, 400_000, 0.2
 MANY_ROWS, VERY_MANY_ROWS = 8_000, 20_000
 """From here on trees of 31 leaves are the first, below those of 8; and from there on, greater ones are the next."""
-MOST_LEAVES_PER_ROW = 0.1
+MAX_LEAVES_PER_ROW = 0.1
 RATE, RATES = 0.1, (0.03, 0.4)
 LEARNING = 15.0
 """Rounds times learning rate that trees are taken to need before anything is known."""
@@ -100,28 +100,28 @@ FURTHER, FURTHER_FOLDS = 4.0, 1.5
 PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
 """Learning, and least and most rounds, without a gain before a fit ends."""
-LEAST_ROUNDS, MOST_UNTRIED, MOST_ROUNDS = 6, 400, 5_000
+MIN_ROUNDS, MAX_UNTRIED, MAX_ROUNDS = 6, 400, 5_000
 ROUNDS_FORESEEN = 3
 """A fit may have so many times the rounds that are foreseen to fit in; its limit ends it."""
 FIRST_SHARE, FIRST_SHARE_FOLDS = 0.12, 0.2
 """Of the time left, what the first fits of boosted trees on all rows may take; and where there are folds."""
-EXPLORING_SHARE, LEAST_SHARE = 0.08, 0.01
+EXPLORING_SHARE, MIN_SHARE = 0.08, 0.01
 """Of the budget, fits that run at once while the number of leaves is searched; and the least that is worth a fit."""
 PROMOTED_SHARE = 0.35
 """Of the time left, the best when they are tried again for longer."""
-MOST_TRIALS = 60
+MAX_TRIALS = 60
 SPENT = 0.93
 """Of the budget, what is planned for: the rest is for what cannot be foreseen."""
 OF_FORESEEN, UNFORESEEN = 0.9, 1.5
-LEAST_OF_WANTED = 0.35
+MIN_OF_WANTED = 0.35
 """Of the rounds that were best, what there must be time for in a last fit on all rows."""
-MOST_SLOWER, SLOW_RESERVED = 4.0, 0.35
+MAX_SLOWER, SLOW_RESERVED = 4.0, 0.35
 """So many times the seconds of its trial the last fit of the best is given for a lower learning rate, and at most so
 much of the budget."""
-ROUNDS_WANTED, LEAST_COMPARED = 25, 20_000
+ROUNDS_WANTED, MIN_COMPARED = 25, 20_000
 """While the number of leaves is searched, a fit has so many rounds: where all rows take too long, on fewer of them; and
 rows of them at least."""
-RESERVED, RESERVED_CUT, MOST_RESERVED = 4, 2.0, 0.5
+RESERVED, RESERVED_CUT, MAX_RESERVED = 4, 2.0, 0.5
 """Members whose last fits the search leaves time for; so many times that of one that still gained, but of the budget so
 much at most."""
 
@@ -218,7 +218,7 @@ class Auto:
         check_seed(random_state)
         self._budget = float(budget_seconds)
         cells = n_rows * n_features
-        few = n_rows < FEW_ROWS or (n_rare < FEW_RARE and cells <= MOST_FOLDED_CELLS)
+        few = n_rows < FEW_ROWS or (n_rare < FEW_RARE and cells <= MAX_FOLDED_CELLS)
         self.n_splits = FOLDS if few else 1
         self.n_repeats = 1
         in_time = int(self._budget / (TIME_FOR_REPEAT * max(cells / REPEATED_CELLS, 1.0)))
@@ -226,7 +226,7 @@ class Auto:
             self.n_repeats = min(
                 next((times for most, times in REPEATS if n_rare <= most), 1), in_time
             )
-        self.fraction = min(FRACTION, MOST_HELD / n_rows)
+        self.fraction = min(FRACTION, MAX_HELD / n_rows)
         self._n_rare = n_rare
         if n_rare < MIN_RARE:
             self.n_splits = self.n_repeats = 0
@@ -283,15 +283,15 @@ class Auto:
             return [], 0.0
         results, evaluation = evaluate_stage(history, FULL, held, self._evaluator, self.n_repeats)
         order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
-        as_good = [k for k in order if evaluation.behind(k, order[0]) <= MOST_BEHIND]
+        as_good = [k for k in order if evaluation.behind(k, order[0]) <= MAX_BEHIND]
         seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED]]
         if results[order[0]].may_gain and len(self._splits) == 1:
             last_fits = RESERVED_CUT * max(seconds[: self._at_once])
-            last_fits = min(last_fits, MOST_RESERVED * self._budget)
+            last_fits = min(last_fits, MAX_RESERVED * self._budget)
         else:
             last_fits = max(seconds[0], sum(seconds) / self._at_once)
             slower = _rate(results[order[0]]) / SLOW_RATE
-            wanted = min(seconds[0] * min(slower, MOST_SLOWER), SLOW_RESERVED * self._budget)
+            wanted = min(seconds[0] * min(slower, MAX_SLOWER), SLOW_RESERVED * self._budget)
             last_fits = max(last_fits, wanted)
         trees = [results[k] for k in order if results[k].candidate.kind == BOOSTED]
         return trees, last_fits
@@ -320,7 +320,7 @@ class Auto:
         if not todo:
             return self._first_of_few(history, left)
         limit = (FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS) * left
-        if self._affordable(history, self._base_leaves, limit, len(todo)) < LEAST_ROUNDS:
+        if self._affordable(history, self._base_leaves, limit, len(todo)) < MIN_ROUNDS:
             return self._untried(history, left) if not history.finished(FULL) else None
         return self._ask(history, todo, limit)
 
@@ -340,7 +340,7 @@ class Auto:
         n_rounds = round(LEARNING / RATE)
         if cost is not None:
             in_time = OF_FORESEEN * (left / self._to_all - cost.setup) / cost.a_round
-            n_rounds = round(min(max(in_time, LEAST_ROUNDS), MOST_UNTRIED))
+            n_rounds = round(min(max(in_time, MIN_ROUNDS), MAX_UNTRIED))
         parameters = {
             **seeded(candidate, self._seed),
             "n_rounds": n_rounds,
@@ -416,7 +416,7 @@ class Auto:
         search_left: float,
     ) -> list[Trial] | None:
         """Ask for more boosted trees, if they and the last fit of the best are foreseen to end in time."""
-        if not trees or len(trees) >= MOST_TRIALS:
+        if not trees or len(trees) >= MAX_TRIALS:
             return None
         best = trees[0]
         still_gains = is_cut(best.tried)
@@ -427,7 +427,7 @@ class Auto:
         beside = (
             candidate
             for candidate in self._beside(best.candidate, history)
-            if self._affordable(history, candidate.leaves, limit, self._at_once) >= LEAST_ROUNDS
+            if self._affordable(history, candidate.leaves, limit, self._at_once) >= MIN_ROUNDS
         )
         proposals = list(islice(beside, self._at_once))
         if not proposals and still_gains:
@@ -439,7 +439,7 @@ class Auto:
         elif not proposals:
             proposals = self._changes(trees, history)
         wanted = min(self._seconds(best) * len(proposals), EXPLORING_SHARE * self._budget)
-        if limit < max(0.6 * wanted, LEAST_SHARE * self._budget):
+        if limit < max(0.6 * wanted, MIN_SHARE * self._budget):
             return None
         return self._ask(history, proposals, limit) or None
 
@@ -450,7 +450,7 @@ class Auto:
         """
         place = LEAF_COUNTS.index(best.leaves)
         steps = (2, 4, -2, 1, -1) if self._n_rows >= VERY_MANY_ROWS else (2, -2, 1, -1)
-        most = max(MOST_LEAVES_PER_ROW * self._n_rows, LEAF_COUNTS[1])
+        most = max(MAX_LEAVES_PER_ROW * self._n_rows, LEAF_COUNTS[1])
         others = []
         if self._many_categories:
             loss = next(iter(LOSSES))
@@ -500,10 +500,10 @@ class Auto:
             rate, patience, along = run["learning_rate"], None, candidate
             if len(self._splits) == 1:
                 patience = round(min(max(PATIENT_LEARNING / rate, PATIENCE[0]), PATIENCE[1]))
-                run["n_rounds"] = min(ROUNDS_FORESEEN * rounds, MOST_ROUNDS)
+                run["n_rounds"] = min(ROUNDS_FORESEEN * rounds, MAX_ROUNDS)
             else:
                 # all folds are evaluated after the same rounds: each by itself is too noisy to stop by
-                last = min(rounds, math.ceil(needed / rate), MOST_ROUNDS)
+                last = min(rounds, math.ceil(needed / rate), MAX_ROUNDS)
                 path = sorted({max(round(share * last), 1) for share in PATH_SHARES})
                 along = replace(candidate, path=tuple(path))
             found += [
@@ -533,7 +533,7 @@ class Auto:
         if cost is None or len(self._splits) > 1:
             return 1.0
         rounds = EXPLORING_SHARE * self._budget / cost.a_round
-        return min(max(rounds / ROUNDS_WANTED, LEAST_COMPARED / self._n_rows), 1.0)
+        return min(max(rounds / ROUNDS_WANTED, MIN_COMPARED / self._n_rows), 1.0)
 
     @property
     def _base_leaves(self) -> int:
@@ -596,17 +596,17 @@ class Auto:
             return chosen
         ratio = OF_FORESEEN * left / max(self._final_seconds(result) for result in results)
         rows = 1.0
-        if ratio < LEAST_OF_WANTED:  # many rounds on a part of the rows are better than few on all
+        if ratio < MIN_OF_WANTED:  # many rounds on a part of the rows are better than few on all
             tried = results[0].tried[0].trial.rows
             rows = min(max(ratio, tried), 1.0)
-            ratio = min(max(ratio, LEAST_OF_WANTED * tried) / rows, 1.0)
+            ratio = min(max(ratio, MIN_OF_WANTED * tried) / rows, 1.0)
         further = FURTHER if len(self._splits) == 1 else FURTHER_FOLDS
         more = min(ratio, further)
         members = []
         for member, result in zip(chosen.members, results, strict=True):
             # if there is more time than foreseen it is used: what there is not is cut off
             wanted = MORE_ROUNDS * min(more * UNFORESEEN, further) * best_rounds(result.tried)
-            n_rounds = max(round(wanted), LEAST_ROUNDS)
+            n_rounds = max(round(wanted), MIN_ROUNDS)
             rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
             if more > 1.0:  # one half of it goes into more learning, the other into smaller steps
                 slower = max(ratio / more, 1.0) * math.sqrt(more)

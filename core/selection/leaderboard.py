@@ -25,17 +25,17 @@ WHOLE = (0.0, 1.0)
 Scores = Sequence[Floats]
 """Of one candidate: the held-out rows' scores, split by split."""
 
-MOST_KEPT, KEPT_OF_KIND = 6, 2
+MAX_KEPT, KEPT_OF_KIND = 6, 2
 """Of a rung so many go on, and so many of a kind, at most."""
 FAR_BEHIND = 2.0
 """Standard errors behind the best of a rung, beyond which none goes on."""
 
-MOST_BEHIND = 2.0
+MAX_BEHIND = 2.0
 """Standard errors by which a member may be behind the best."""
 AHEAD = 1.0
 """Standard errors by which the best alone must be ahead of the mean rank, to be taken in its place."""
-MOST_MEMBERS = 20
-MOST_COPIES = 2
+MAX_MEMBERS = 20
+MAX_COPIES = 2
 NO_TREES = "all boosted trees failed, the choice is among the others"
 """How the note begins that says so."""
 
@@ -44,7 +44,7 @@ SLOW_RATE, OF_WORK = 0.04, 0.85
 """Learning rate to which the last fits go down where there is time; and the share of the time that they may take."""
 MORE_ROUNDS = 1.1
 """All rows are more than the inner training rows, and carry so many more rounds."""
-LEAST_OF_FIT = 0.5
+MIN_OF_FIT = 0.5
 """Of the seconds of a last fit, what there must be for one that keeps what it has when it is stopped."""
 ROUNDS = "n_rounds"
 
@@ -203,7 +203,7 @@ def advance(
         candidate = results[k].candidate
         alike = sum(c.kind == candidate.kind for c in kept)
         is_near = evaluation.behind(k, order[0]) <= FAR_BEHIND
-        if is_near and alike < KEPT_OF_KIND and len(kept) < MOST_KEPT:
+        if is_near and alike < KEPT_OF_KIND and len(kept) < MAX_KEPT:
             kept.append(candidate)
     return kept
 
@@ -290,7 +290,7 @@ def _decide(
     order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
     # what keeps what it has when it is stopped may be short of time
     needed = [
-        s * (LEAST_OF_FIT if ALGORITHMS[e.candidate.algorithm].keeps_when_stopped else 1.0)
+        s * (MIN_OF_FIT if ALGORITHMS[e.candidate.algorithm].keeps_when_stopped else 1.0)
         for e, s in zip(results, seconds, strict=True)
     ]
     in_time = [k for k in order if context.now or needed[k] <= context.left]
@@ -298,13 +298,13 @@ def _decide(
     trees = [k for k in order if results[k].candidate.kind == BOOSTED]
     best = in_time[0] if in_time else min(trees or order, key=lambda k: seconds[k])
     behind = [evaluation.behind(k, best) for k in range(len(results))]
-    as_good = [best, *(k for k in order if k != best and behind[k] <= MOST_BEHIND)]
+    as_good = [best, *(k for k in order if k != best and behind[k] <= MAX_BEHIND)]
     members: list[int] = []
     left = context.work
     # where the best still gained, the time is better spent on more rounds; with folds rows are few and
     # several members are steadier
     alone = results[best].may_gain and len(results[best].tried) == 1
-    most = context.at_once if alone else MOST_MEMBERS
+    most = context.at_once if alone else MAX_MEMBERS
     for k in as_good[:1] if context.now else as_good:
         fits = seconds[k] <= min(left, context.left)
         if not members or (fits and len(members) < most):
@@ -377,13 +377,13 @@ def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) ->
     """
     left -= sum(seconds)
     seeds: list[list[int]] = [[member.parameters.get("random_state", 0)] for member in members]
-    for _ in range(MOST_COPIES):
+    for _ in range(MAX_COPIES):
         for member, own, cost in zip(members, seeds, seconds, strict=True):
             draws = (
                 "random_state" in member.parameters
                 and member.parameters.get("subsample", 1.0) < 1.0
             )
-            if draws and cost <= left and sum(map(len, seeds)) < MOST_MEMBERS:
+            if draws and cost <= left and sum(map(len, seeds)) < MAX_MEMBERS:
                 own.append((own[-1] + _STEP) % 2**32)
                 left -= cost
     copies: list[Member] = []

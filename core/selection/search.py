@@ -14,15 +14,15 @@ from core.parameters import check_seed, check_values
 from core.registry import ALGORITHMS
 
 from .planner import CHOOSE_NOW, Chosen, LeaderboardRow, Member, NothingFitted
-from .trial import LEAST_RISE, HeldOut, Trial, TrialResult, choose, path_parameter
+from .trial import MIN_RISE, HeldOut, Trial, TrialResult, choose, path_parameter
 
-MOST_VALUES = 100
+MAX_VALUES = 100
 """Of one parameter."""
 
-MOST_CANDIDATES = 1000
+MAX_CANDIDATES = 1000
 """Of one search."""
 
-MOST_SPLITS = 20
+MAX_SPLITS = 20
 
 DRAWS_FOR_ONE = 20
 """So many draws for each candidate that is wanted; then those not drawn yet are taken as they come."""
@@ -122,7 +122,7 @@ class Space:
         rng = np.random.Generator(np.random.Philox(check_seed(seed)))
         whole = self.n_combinations()
         has_range = any(isinstance(d, Range) for d in self.dimensions.values())
-        if not has_range and whole <= MOST_CANDIDATES:
+        if not has_range and whole <= MAX_CANDIDATES:
             grid = self.grid()
             taken = rng.permutation(whole)[:n_candidates] if whole > n_candidates else range(whole)
             return [grid[place] for place in sorted(int(place) for place in taken)]
@@ -152,8 +152,8 @@ class CandidateSearch:
     """
 
     def __init__(self, space: Space, candidates: list[dict[str, Any]], n_splits: int) -> None:
-        if not 1 <= n_splits <= MOST_SPLITS:
-            raise InvalidParameter(f"n_splits must be from 1 to {MOST_SPLITS}, got {n_splits}")
+        if not 1 <= n_splits <= MAX_SPLITS:
+            raise InvalidParameter(f"n_splits must be from 1 to {MAX_SPLITS}, got {n_splits}")
         self.space = space
         self.candidates = candidates
         self.n_splits = n_splits
@@ -207,9 +207,9 @@ class GridSearch(CandidateSearch):
     ) -> None:
         read = read_space(algorithm, parameters or {}, space, ranges=False)
         n_fits = read.n_combinations()
-        if n_fits > MOST_CANDIDATES:
+        if n_fits > MAX_CANDIDATES:
             raise InvalidParameter(
-                f"a grid must have at most {MOST_CANDIDATES} combinations, got {n_fits}"
+                f"a grid must have at most {MAX_CANDIDATES} combinations, got {n_fits}"
             )
         super().__init__(read, read.grid(), n_splits)
 
@@ -471,9 +471,9 @@ def in_splits(tried: Sequence[TrialResult], n_splits: int) -> list[Sequence[Tria
 
 def check_n_candidates(n_candidates: int) -> None:
     """Refuse a number of candidates that no search has with InvalidParameter."""
-    if not 1 <= n_candidates <= MOST_CANDIDATES:
+    if not 1 <= n_candidates <= MAX_CANDIDATES:
         raise InvalidParameter(
-            f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}"
+            f"n_candidates must be from 1 to {MAX_CANDIDATES}, got {n_candidates}"
         )
 
 
@@ -496,7 +496,7 @@ def _best(
         for place in places
         if not any(one.failed for one in latest[place])
     }
-    ranked = sorted(value, key=lambda place: -round(value[place] / LEAST_RISE))
+    ranked = sorted(value, key=lambda place: -round(value[place] / MIN_RISE))
     return sorted(ranked[:n_best]), sorted(ranked[n_best:])
 
 
@@ -514,8 +514,8 @@ def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
         return _read_range(algorithm, name, entry, pointer)
     if not isinstance(entry, Sequence) or isinstance(entry, str):
         raise InvalidSpace(pointer, f"{name} must be a list of values or a range, got {entry!r}")
-    if not 1 <= len(entry) <= MOST_VALUES:
-        raise InvalidSpace(pointer, f"{name} must hold 1 to {MOST_VALUES} values, got {len(entry)}")
+    if not 1 <= len(entry) <= MAX_VALUES:
+        raise InvalidSpace(pointer, f"{name} must hold 1 to {MAX_VALUES} values, got {len(entry)}")
     for place, value in enumerate(entry):
         _check(algorithm, name, value, f"{pointer}/{place}")
         if any(type(value) is type(other) and value == other for other in entry[:place]):

@@ -27,10 +27,10 @@ GIVEN_UP = "given up"
 ROWS_A_ROUND = 4_000
 """A figure of more rows is found less often: it needs a sort."""
 
-LEAST_METRIC = 0.05
+MIN_METRIC = 0.05
 """Below so much, a figure of the first round is too small to measure others by."""
 
-LEAST_RISE = 1e-9
+MIN_RISE = 1e-9
 """A candidate is better than one before it only if it is so by more than rounding."""
 
 
@@ -232,7 +232,7 @@ def choose(values: Sequence[float]) -> int:
     """
     best = 0
     for place, value in enumerate(values):
-        if value > values[best] + LEAST_RISE:
+        if value > values[best] + MIN_RISE:
             best = place
     return best
 
@@ -295,7 +295,7 @@ def _fit_watched(
     def relative(scores: Floats) -> float:
         found = metric(scores)
         first.append(found)
-        return sum(now / max(then, LEAST_METRIC) for now, then in zip(found, first[0], strict=True))
+        return sum(now / max(then, MIN_METRIC) for now, then in zip(found, first[0], strict=True))
 
     ranker: Any = ALGORITHMS[trial.algorithm](**trial.parameters)
     n_held = len(held_out.matrix if isinstance(held_out, CodedTable) else held_out)

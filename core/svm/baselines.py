@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, Le
 from core.linear.design import Sample
 from core.linear.newton import (
     CLOSE_ENOUGH,
-    MOST_STEPS,
+    MAX_STEPS,
     NO_GRADIENT,
     Affine,
     Minimum,
@@ -34,7 +34,7 @@ from core.splits import hold_out
 from core.state import Value
 
 from .estimators import Cost, HeldFraction, RandomState, Standardize
-from .selection import DEFAULT_COST, LEAST_RISE
+from .selection import DEFAULT_COST, MIN_RISE
 
 LogisticCost = Annotated[
     float, Gt(0), Le(1e6), Doc("Weight of the sum of losses beside ½‖w‖², as in scikit-learn.")
@@ -60,7 +60,7 @@ class LinearClassifier(LinearRanker):
     keeps_when_stopped = True
 
     objective_: Figure
-    n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MOST_STEPS)]
+    n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MAX_STEPS)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -124,7 +124,7 @@ class Logistic(LogisticParameters, LinearClassifier):
             if found.stopped:
                 warn_stopped(k, len(costs), f"minima, at step {self.n_iter_} of the next")
                 return
-        n_steps = MOST_STEPS * len(costs)
+        n_steps = MAX_STEPS * len(costs)
         with suppress(StopFit):
             callback(n_steps, n_steps, {"loss": self.objective_})
 
@@ -236,7 +236,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
             found = _fit_pair(part, pair, score, CLOSE_ENOUGH)
             score = found.score
             value = pauc(score.w)
-            if value > best + LEAST_RISE:
+            if value > best + MIN_RISE:
                 best, chosen = value, (pair, score)
             try:
                 report(found.objective)
@@ -247,7 +247,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
 
 def _count_steps(callback: Callback, n_fits: int) -> Report:
     """Give what tells the callback of each Newton step; the last step is told of when all is done."""
-    of = MOST_STEPS * n_fits
+    of = MAX_STEPS * n_fits
     steps = count(1)
     return lambda _, objective, gradient: callback(
         min(next(steps), of - 1), of, {"loss": objective, "gradient": gradient}

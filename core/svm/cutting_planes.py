@@ -13,8 +13,8 @@ of the differences of scores, so a program that is not soon solved is held in th
 w - best, whose main axes are found once from some rows.
 
 Planes bound R whatever C and center are: they are kept from one program to the next. A plane that the model does
-without for some iterations is dropped. Where more than `MOST_PLANES` are in use, those of the least share are put
-together in one, the aggregate, with which the method still converges (Kiwiel): so neither memory, `MOST_PLANES` times
+without for some iterations is dropped. Where more than `MAX_PLANES` are in use, those of the least share are put
+together in one, the aggregate, with which the method still converges (Kiwiel): so neither memory, `MAX_PLANES` times
 the number of coordinates, nor the time of the small program, cubic in the planes, grows with the iterations.
 
 Whether w = 0 is the optimum whatever C, the collapse, is decided first. R(0) = 1, and close to 0 every pair is inside
@@ -48,22 +48,22 @@ from core.ranker import Floats
 from .surrogates import Plane, Problem, Scores, Violations
 
 # A plane that has been idle for so many iterations is dropped.
-MOST_IDLE = 4
+MAX_IDLE = 4
 
 # Planes that are kept at the most.
-MOST_PLANES = 500
+MAX_PLANES = 500
 
 # ρ grows by so much each iteration, up to so much.
-RHO_STEP, MOST_RHO = 0.5, 30.0
+RHO_STEP, MAX_RHO = 0.5, 30.0
 
 # From this iteration on ρ is in the metric of the variance: of C by the deviation of the negatives' scores.
 # It is rounded to a power of 2, so that the products of planes need not be made anew.
 LATE = 5
-RHO_BY_DEVIATION, MOST_RHO_BY_DEVIATION = 0.05, 1e30
+RHO_BY_DEVIATION, MAX_RHO_BY_DEVIATION = 0.05, 1e30
 
 # The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
 # that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
-ROWS_PER_COORDINATE, FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 10, 500, 5000, 2**22
+ROWS_PER_COORDINATE, FEWEST_ROWS, MAX_ROWS, MAX_NUMBERS = 10, 500, 5000, 2**22
 AXES_BLOCK = 512
 
 # Rows, and their weight, up to which all are read: their order is of no effect then, beyond that within the tolerance.
@@ -73,15 +73,15 @@ READ_WHOLE = 1200
 IN_USE = 1e-7
 
 # Trials of the search along a line; of what it has gained so far, what it may leave.
-MOST_TRIALS, LINE_SEARCH_TOLERANCE = 8, 0.05
+MAX_TRIALS, LINE_SEARCH_TOLERANCE = 8, 0.05
 
 # Of the longest gradient at 0, a shortest vector in their hull that counts as 0. With gradients of length 1, 0 is then
 # within tol · C of the optimum for all C up to 2 tol / LEAST_SLOPE², a million at tol = 1e-4.
-LEAST_SLOPE = 1e-5
+MIN_SLOPE = 1e-5
 
 # Directions that are tried; of the mean of the hull's corners, a share from which a corner is in use; and of the
 # steepest descent, what is enough of a descent.
-MOST_DIRECTIONS = 1000
+MAX_DIRECTIONS = 1000
 CORNER_IN_USE = 1e-12
 ENOUGH_DESCENT = 0.1
 
@@ -287,10 +287,10 @@ class CuttingPlanes:
         """Give what holds a solution to the best point; nothing in the first iteration."""
         if self._axes is None:
             return ProximalTerm(
-                1.0 + min(RHO_STEP * (n_iter - 1), MOST_RHO), np.ones(self.problem.size)
+                1.0 + min(RHO_STEP * (n_iter - 1), MAX_RHO), np.ones(self.problem.size)
             )
         asked = RHO_BY_DEVIATION * C / deviation if n_iter > 1 and deviation > 0.0 else 0.0
-        rho = 2.0 ** round(np.log2(min(asked, MOST_RHO_BY_DEVIATION))) if asked > 0.0 else 0.0
+        rho = 2.0 ** round(np.log2(min(asked, MAX_RHO_BY_DEVIATION))) if asked > 0.0 else 0.0
         return ProximalTerm(1.0, 1.0 + rho * self._axes.variance)
 
     def _solve_model(
@@ -317,9 +317,9 @@ class CuttingPlanes:
         """Drop planes of no use; where too many are left, those of the least share, for their aggregate."""
         planes = self._planes
         planes.idle = np.where(u > IN_USE * u.max(), 0, planes.idle + 1)
-        kept = planes.idle <= MOST_IDLE
+        kept = planes.idle <= MAX_IDLE
         kept[0] = True
-        room = MOST_PLANES - 3  # an iteration adds two
+        room = MAX_PLANES - 3  # an iteration adds two
         is_full = np.count_nonzero(kept) > room
         if is_full:
             share = np.where(kept, u, -1.0)
@@ -392,7 +392,7 @@ def search(line: Line) -> tuple[Found, Trial | None] | None:
     best, best_trial = line.last, None
     if high.slope <= 0.0:
         return best, best_trial
-    for trial in range(MOST_TRIALS):
+    for trial in range(MAX_TRIALS):
         width = high.t - low.t
         share = low.slope / (low.slope - high.slope)
         if trial % 3 == 2:
@@ -424,7 +424,7 @@ class DescentDirection(NamedTuple):
 
 
 def find_descent_direction(
-    planes: CuttingPlanes, most: int = MOST_DIRECTIONS
+    planes: CuttingPlanes, most: int = MAX_DIRECTIONS
 ) -> DescentDirection | None:
     """Find a direction along which R falls at w = 0, trying so many at most; None where there is none: the collapse.
 
@@ -446,7 +446,7 @@ def find_descent_direction(
             (u[u > CORNER_IN_USE] / u[u > CORNER_IN_USE].sum())[:, None] * corners.gradients
         ).sum(axis=0)
         square = float((shortest * shortest).sum())
-        if square <= LEAST_SLOPE**2 * longest:
+        if square <= MIN_SLOPE**2 * longest:
             break
         scores = problem.scores(-shortest)
         if scores.range() <= ALIKE * max(abs(of_class).max() for of_class in scores):
@@ -457,7 +457,7 @@ def find_descent_direction(
             break
         corners.add(problem.plane(violations))
         longest = max(longest, corners.gram[-1, -1])
-    for loss, gradient in zip(corners.losses[:MOST_PLANES], corners.gradients, strict=False):
+    for loss, gradient in zip(corners.losses[:MAX_PLANES], corners.gradients, strict=False):
         planes.add(Plane(loss, gradient))
     return found
 
@@ -486,7 +486,7 @@ def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes |
     `positive` and `negative` are the rows' weights in each class, 0 for those of the other. None where the covariance
     is beyond floating point.
     """
-    asked = min(ROWS_PER_COORDINATE * rows.size, MOST_ROWS, MOST_NUMBERS // max(rows.width, 1))
+    asked = min(ROWS_PER_COORDINATE * rows.size, MAX_ROWS, MAX_NUMBERS // max(rows.width, 1))
     most = max(asked, FEWEST_ROWS) // 2  # of each class
     share = positive + negative
     if np.count_nonzero(share) <= READ_WHOLE and share.sum() <= READ_WHOLE:

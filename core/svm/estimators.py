@@ -57,7 +57,7 @@ OptionalFigure = Annotated[float | None, Value(), Ge(0.0), FINITE]
 CHOOSING, CHOOSING_ITERATIONS = 10.0, 100
 
 # Rows under a Gaussian map are of length 1: with less the scores are the difference of the classes' means, whatever C.
-LEAST_KERNEL_COST = 0.1
+MIN_KERNEL_COST = 0.1
 
 Cost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
@@ -185,7 +185,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         """Give the C to choose from."""
         if self.feature_map in (None, "bins"):
             return self.path
-        return tuple(cost for cost in self.path if cost >= LEAST_KERNEL_COST)
+        return tuple(cost for cost in self.path if cost >= MIN_KERNEL_COST)
 
     def _has_gap(self) -> bool:
         """Whether the distance from a minimum is known."""

@@ -56,11 +56,11 @@ from core.splits import column_keys, row_keys, scramble_keys
 from core.state import FINITE, NOT_INFINITE, Array, Booleans, Nested, Totals, pieces
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
-MOST_BYTES = 2**29
+MAX_BYTES = 2**29
 
 # Rows whose features are made at a time, and the most numbers in such a block.
-MOST_ROWS = 4096
-MOST_NUMBERS = 2**22
+MAX_ROWS = 4096
+MAX_NUMBERS = 2**22
 
 MapName = Literal["fourier", "nystroem", "bins"]
 
@@ -76,12 +76,12 @@ SAMPLE = 500
 DRAW = 1
 
 # Numbers that a map may keep for its frequencies or landmarks.
-MOST_CELLS = 2**25
+MAX_CELLS = 2**25
 
-LEAST_BANDWIDTH, GREATEST_BANDWIDTH = 1e-100, 1e110
+MIN_BANDWIDTH, GREATEST_BANDWIDTH = 1e-100, 1e110
 
 # Of the greatest eigenvalue, the least that counts: below, rounding does.
-LEAST_EIGENVALUE = 1e-10
+MIN_EIGENVALUE = 1e-10
 
 # Columns that the description of a landmark names, and of a wave.
 LANDMARK_COLUMNS, WAVE_COLUMNS = 20, 5
@@ -105,7 +105,7 @@ class DenseMapRows(Rows):
         self.size, self.n_rows = size, X.shape[0]
         self._map, self._X = feature_map, X
         self._identity = identity_coordinates(size)
-        kept = keep and 8 * self.n_rows * size <= MOST_BYTES
+        kept = keep and 8 * self.n_rows * size <= MAX_BYTES
         self._kept = feature_map.features(X) if kept else None
 
     def scores(self, w: Floats) -> Floats:
@@ -345,9 +345,9 @@ class TrainingRows(NamedTuple):
 
     def check_size(self, name: str, n_rows: int, n_columns: int) -> None:
         """Refuse a map that would take much memory."""
-        if n_rows * n_columns > MOST_CELLS:
+        if n_rows * n_columns > MAX_CELLS:
             raise InvalidData(
-                f"feature_map {name!r} must keep at most {MOST_CELLS:,} numbers, "
+                f"feature_map {name!r} must keep at most {MAX_CELLS:,} numbers, "
                 f"got {n_rows:,} x {n_columns:,} (columns and categories x n_components)"
             )
 
@@ -378,7 +378,7 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     """Give the bandwidth h; "auto": the median distance of `SAMPLE` distinct rows, fewer of very many columns, or 1."""
     if asked != "auto":
         return float(asked)
-    sample = rows.draw(min(SAMPLE, max(MOST_CELLS // rows.X.shape[1], 2)))
+    sample = rows.draw(min(SAMPLE, max(MAX_CELLS // rows.X.shape[1], 2)))
     squares = np.empty((len(sample), len(sample)))
     Points(sample, rows.coordinates).kernel(sample, np.inf, squares)
     apart = squares[np.triu_indices(len(sample), 1)]
@@ -386,7 +386,7 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     if len(apart) == 0:
         return 1.0
     median = float(np.median(np.sqrt(apart)))
-    return min(max(median, LEAST_BANDWIDTH), GREATEST_BANDWIDTH)
+    return min(max(median, MIN_BANDWIDTH), GREATEST_BANDWIDTH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,7 +404,7 @@ class GaussianMap(FeatureMap):
     name: ClassVar[MapName]
 
     coordinates: Annotated[Coordinates, Nested()]
-    h: Annotated[Floats, Array(1, name="bandwidth"), Ge(LEAST_BANDWIDTH), Le(GREATEST_BANDWIDTH)]
+    h: Annotated[Floats, Array(1, name="bandwidth"), Ge(MIN_BANDWIDTH), Le(GREATEST_BANDWIDTH)]
 
     @property
     def bandwidth(self) -> float:
@@ -428,7 +428,7 @@ class GaussianMap(FeatureMap):
 
     def blocks(self, X: Any) -> Iterator[slice]:
         """Cut rows into blocks, of which neither the columns nor the features take much memory."""
-        step = max(min(MOST_ROWS, MOST_NUMBERS // max(X.shape[1], self.size)), 1)
+        step = max(min(MAX_ROWS, MAX_NUMBERS // max(X.shape[1], self.size)), 1)
         for start in range(0, X.shape[0], step):
             yield slice(start, min(start + step, X.shape[0]))
 
@@ -616,7 +616,7 @@ def fit_nystroem(
     found = NystroemMap(c, np.array([h]), rows.draw(n_components))
     products = found.features(found.landmarks)
     values, vectors = eigh(products)
-    kept = values > LEAST_EIGENVALUE * values[-1]
+    kept = values > MIN_EIGENVALUE * values[-1]
     mix = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
     return found, MixedRows(DenseMapRows(found, rows.X, keep=True), mix)
 

@@ -26,7 +26,7 @@ DEFAULT_COST = 1.0
 PATH = tuple(10.0**power for power in range(-5, 5))
 
 # An area counts as higher only if it is so by more than rounding.
-LEAST_RISE = 1e-9
+MIN_RISE = 1e-9
 
 # Values of C in a row that do worse than the best, after which no more are tried.
 PATIENCE = 3
@@ -57,8 +57,8 @@ def choose(
     best, greatest, n_worse = None, -math.inf, 0
     for C, solution in zip(costs, solutions, strict=False):
         value = pauc(solution.point.w)
-        n_worse = n_worse + 1 if value < greatest - LEAST_RISE else 0
-        if value > greatest + LEAST_RISE:
+        n_worse = n_worse + 1 if value < greatest - MIN_RISE else 0
+        if value > greatest + MIN_RISE:
             best, greatest = Choice(C, solution.point.w), value
         if n_worse == PATIENCE:
             break
@@ -162,7 +162,7 @@ class Selection:
         if chosen is None:
             return not self._auc_solver.collapsed
         of_auc = next(auc.free((chosen.C,))).point.w
-        is_worse = self._pauc(of_auc) > self._pauc(chosen.w) + LEAST_RISE
+        is_worse = self._pauc(of_auc) > self._pauc(chosen.w) + MIN_RISE
         return is_worse and not self._auc_solver.collapsed
 
     def _fit_anchored(self) -> Fitted | None:

@@ -52,7 +52,7 @@ CRITICAL_DIRECTIONS = 50
 
 # Of a difference: a step that lowers the objective by no more of C than so many times the tolerance of each program is
 # the last; the most steps; and of what a step has lowered its program by, what it may leave to the next.
-LEAST_FALL, MOST_STEPS, SLACK = 10.0, 100, 0.1
+MIN_FALL, MAX_STEPS, SLACK = 10.0, 100, 0.1
 
 # Of the sigmoid's tolerance, the fall of the objective in a step, over C, that is the last.
 LAST_FALL = 0.1
@@ -292,7 +292,7 @@ class DifferenceSolver(LocalSolver):
         point, value = start, self.value(C, center, start)
         gap, converged, n_steps = 0.0, False, 0
         goal = tol * C
-        while not converged and n_steps < min(MOST_STEPS, max_iter):
+        while not converged and n_steps < min(MAX_STEPS, max_iter):
             n_steps += 1
             moved = center + C * self._weights.lower * self.lower_gradient(point)
             solution = self._planes.solve(
@@ -307,7 +307,7 @@ class DifferenceSolver(LocalSolver):
             reached = self.value(C, center, solution.point)
             if reached < value:
                 point, value = solution.point, reached
-            converged = gap <= goal and before - reached <= LEAST_FALL * goal
+            converged = gap <= goal and before - reached <= MIN_FALL * goal
             converged |= gap <= goal and self._lower is None
             if solution.n_iter >= max_iter:  # no step further would get more
                 break

@@ -5,7 +5,7 @@ The convex ones are `Surrogate`. `SigmoidSurrogate` is 1 - pAUC itself with its 
     R(w) = (2/m) Σ_i (1/B) Σ_b σ(θ_b - s_i),    σ(t) = 1 / (1 + e^-t)
 
 The negatives between the ranks j_α and j_β are cut, in the order of their scores, into B blocks of equal mass, and θ_b
-is the mean score of block b: the thresholds against which positives are held. With no more than MOST_BLOCKS negatives
+is the mean score of block b: the thresholds against which positives are held. With no more than MAX_BLOCKS negatives
 in the window a block is one of them, and R the mean of 2σ(z_j - s_i) over the pairs of eq. 9, where the hinge loss
 stands in the paper. 2σ(t) >= 1[t >= 0], so R is above 1 - pAUC of the thresholds, and R(0) = 1, as with the convex
 surrogates. Unlike theirs its loss levels off: a positive that is far behind pulls no more than others, and the mean of
@@ -34,20 +34,20 @@ from core.metrics.window import window_counts
 from core.ranker import Floats
 
 # Blocks of negatives that the sigmoid holds positives against.
-MOST_BLOCKS = 100
+MAX_BLOCKS = 100
 
 _F = numba.float64
 _OUT = numba.float64[::1]
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 # Of the distance between the classes' mean scores.
-LEAST_DEVIATION = 0.03
+MIN_DEVIATION = 0.03
 
 # Doubles count by ones up to here.
 _WHOLE = 2.0**53
 
 # Bounds that all lie closer together are told apart by halves alone.
-LEAST_SPAN = 1e-200
+MIN_SPAN = 1e-200
 
 
 class Window(NamedTuple):
@@ -218,7 +218,7 @@ class SigmoidSurrogate(Surrogate):
         ends = np.cumsum(mass)
         ends[-1] = max(ends[-1], high)
         whole = bool((self._q == np.floor(self._q)).all())
-        n_blocks = int(min(MOST_BLOCKS, self._unit)) if whole else MOST_BLOCKS
+        n_blocks = int(min(MAX_BLOCKS, self._unit)) if whole else MAX_BLOCKS
         cuts = low + self._unit * (np.arange(n_blocks + 1) / n_blocks)
         inside = ends[(ends > low) & (ends < high)]
         edges = np.unique(np.concatenate([cuts, inside]))
@@ -291,7 +291,7 @@ class Problem:
         mean = float((weight * scores.negative).sum())
         own = float(np.sqrt((weight * (scores.negative - mean) ** 2).sum()))
         above = float(np.average(scores.positive, weights=self.surrogate.weights[0])) - mean
-        return max(own, LEAST_DEVIATION * abs(above))
+        return max(own, MIN_DEVIATION * abs(above))
 
     def zero_scores(self) -> Scores:
         """Give the scores of w = 0."""
@@ -473,7 +473,7 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
     mass, sums = np.zeros(m + 1), np.zeros(m + 1)
     # as many stretches of equal length as there are bounds: in its own a score has few left to be told from
     span = bound[m - 1] - bound[0]
-    scale = m / span if span > LEAST_SPAN else 0.0
+    scale = m / span if span > MIN_SPAN else 0.0
     first, last = np.zeros(m + 1, np.int64), 0
     for i in range(m):
         stretch = min(int((bound[i] - bound[0]) * scale), m - 1)

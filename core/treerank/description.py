@@ -20,7 +20,7 @@ from core.ranker import Floats
 from .pruning import critical_penalties
 from .tree import Integers, LeafOrder, Tree
 
-MOST_LEAVES = 16
+MAX_LEAVES = 16
 """A tree with more is drawn without its weakest splits: they would be too small to read."""
 
 _LEAF = 92  # units between leaves
@@ -222,7 +222,7 @@ def to_svg(named: NamedTree, title: str) -> str:
         An SVG document that refers to nothing outside it. Rules that are too long for their box are
         whole in its tooltip. Fainter curves are those of the tree cut off at each depth.
     """
-    shown = named.shown(MOST_LEAVES)
+    shown = named.shown(MAX_LEAVES)
     picture = _Picture(shown)
     left = picture.width + 2 * _MARGIN
     curve = _draw_curve(shown, left + 40, _HEAD + 24)

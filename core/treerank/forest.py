@@ -34,7 +34,7 @@ from .growth import Limits, Sample, grow
 from .leafrank import CodedTable, FeatureDraw, LeafRank, Shape, code
 from .tree import GREATEST_MASS, Booleans, Integers, Tree
 
-MOST_TREES = 10_000
+MAX_TREES = 10_000
 
 
 class Grown(NamedTuple):
@@ -210,7 +210,7 @@ class TreeShare(State):
 class TreeRankForestParameters:
     """Parameters of `TreeRankForest`."""
 
-    n_trees: Annotated[int, Ge(1), Le(MOST_TREES), Doc("Number of trees.")] = 50
+    n_trees: Annotated[int, Ge(1), Le(MAX_TREES), Doc("Number of trees.")] = 50
     max_features: Annotated[
         float, Gt(0), Le(1), Doc("Share of the features that each node may ask, at least one.")
     ] = 0.5

@@ -25,7 +25,7 @@ from .cuts import CutRules
 from .growth import TIE, Cell, Divided, Limits, Sample, grow
 from .tree import Booleans, Integers, Tree
 
-MOST_NODES = 1 << 12  # of the cut trees that are grown in one call
+MAX_NODES = 1 << 12  # of the cut trees that are grown in one call
 
 
 def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
@@ -377,7 +377,7 @@ class LeafRank:
         )
         most_leaves = min(2**shape.max_depth, shape.max_leaves)
         self._most_leaves = most_leaves
-        self._n_cells = max(MOST_NODES // (2 * most_leaves - 1), 1)
+        self._n_cells = max(MAX_NODES // (2 * most_leaves - 1), 1)
         self._grower = grower.Grower(
             table,
             np.where(weight > 0.0, weight, 1.0),  # those of other rows do not matter

@@ -185,7 +185,7 @@ def auc_along(critical: Floats, gain: Floats, penalties: Floats) -> Floats:
 # Growing a tree on some rows; the second argument counts the trees grown.
 Grow = Callable[[Integers, int], Tree]
 
-LEAST_RISE = 1e-9  # an AUC counts as higher only if it is so by more than rounding
+MIN_RISE = 1e-9  # an AUC counts as higher only if it is so by more than rounding
 
 
 class Chosen(NamedTuple):
@@ -233,7 +233,7 @@ def choose_by_folds(
         fold_critical = critical_penalties(grown)
         means += auc_along(fold_critical, held.gain, penalties) / n_folds
         folds.append((grown, held, fold_critical))
-    best = int(np.flatnonzero(means >= means.max() - LEAST_RISE)[-1])
+    best = int(np.flatnonzero(means >= means.max() - MIN_RISE)[-1])
     pruned = [
         (grown.collapse(gone), held.collapse(gone))
         for grown, held, fold_critical in folds
@@ -299,7 +299,7 @@ def better_order(trees: Sequence[tuple[Tree, Tree]]) -> LeafOrder:
     for grown, held in trees:
         fpr, tpr = held.knots_along(grown.concave_order)
         rise += float(np.trapezoid(tpr, fpr)) - held.auc
-    return "concave" if rise > LEAST_RISE else "tree"
+    return "concave" if rise > MIN_RISE else "tree"
 
 
 # The printed penalties bound a deviation with high probability, whatever the distribution; they are far

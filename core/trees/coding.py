@@ -42,8 +42,8 @@ CATEGORY_ROWS = 5.0
 """A category of fewer rows has no place in the order of a leaf's categories: chance would put it at an end."""
 
 ROWS_AT_ONCE = 1024  # their values of thirty columns stay in the second-level cache
-MOST_OF_ALL = 0.9  # of the rows: a value of more would keep others out of its bundle
-MOST_MEMBERS = 255  # of a bundle, whose code 0 is none of them
+MAX_OF_ALL = 0.9  # of the rows: a value of more would keep others out of its bundle
+MAX_MEMBERS = 255  # of a bundle, whose code 0 is none of them
 SAMPLED_WORDS = (
     16  # of 64 rows each: most columns that do not exclude each other are told apart by these
 )
@@ -216,7 +216,7 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
 
     def first_fit(own: Words) -> int | None:
         n = len(bundles)
-        apart = ~(of_sample[:n] & own[sampled]).any(axis=1) & (n_members[:n] < MOST_MEMBERS)
+        apart = ~(of_sample[:n] & own[sampled]).any(axis=1) & (n_members[:n] < MAX_MEMBERS)
         fitting = (b for b in np.flatnonzero(apart).tolist() if not (unions[b] & own).any())
         return next(fitting, None)
 
@@ -226,7 +226,7 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
         if b is None and share[k] > 0.5:  # perhaps the lower value excludes others
             flipped = ~(own | padding)
             b = first_fit(flipped)
-            if b is not None or share[k] > MOST_OF_ALL:
+            if b is not None or share[k] > MAX_OF_ALL:
                 own, on[feature] = flipped, 0
         if b is None:
             b = len(bundles)

@@ -62,14 +62,14 @@ from .splitting import (
 )
 
 MIN_LEAVES, MAX_LEAVES = 2, 1024
-MOST_BYTES = (
+MAX_BYTES = (
     4 << 30
 )  # of histograms: 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte
 
 # Leaves that are divided at the same time, best first, by as many threads as share them; and at most. Those that the
 # tree does not get in the end are work for nothing, so that one thread divides one leaf at a time.
 AHEAD_PER_THREAD = 2
-MOST_AHEAD = 16
+MAX_AHEAD = 16
 
 # Rows that are divided as one piece; rows at least per code that are added up as one piece, so that clearing and
 # adding up its histogram costs little beside; and pieces of a phase that are enough.
@@ -1178,7 +1178,7 @@ class CellTrees(NamedTuple):
 
 def count_leaves(table: Table) -> int:
     """Count the leaves of whose histograms there may be so many, of a tree that is grown best first."""
-    return MOST_BYTES // (8 * CELL * table.n_cells)
+    return MAX_BYTES // (8 * CELL * table.n_cells)
 
 
 class Grower(Resumable):
@@ -1242,10 +1242,10 @@ class Grower(Resumable):
         # level by level the last splits' children need no histograms
         n_held = n_leaves if max_leaves is not None else max(n_leaves // 2, 1)
         n_bytes = min(n_held, n_rows) * n_numbers * 8
-        if n_bytes > MOST_BYTES:
+        if n_bytes > MAX_BYTES:
             raise InvalidParameter(
                 f"max_bins or the trees' size must be less: histograms of {n_leaves} leaves and "
-                f"{n_numbers:,} numbers take {n_bytes / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.1f}"
+                f"{n_numbers:,} numbers take {n_bytes / 1e9:.1f} GB, at most {MAX_BYTES / 1e9:.1f}"
             )
         is_weighted = bool((weight != 1.0).any())
         self.table = table
@@ -1265,7 +1265,7 @@ class Grower(Resumable):
         task["best_first"] = max_leaves is not None
         n_groups = len(table.groups)
         n_ahead = max(
-            min(MOST_AHEAD, n_leaves // 2 - 1), 1
+            min(MAX_AHEAD, n_leaves // 2 - 1), 1
         )  # as `_choose` has it, from two leaves on
         n_batch = n_ahead if max_leaves is not None else max(n_leaves // 2, 1)
         # The root's, one of each split but the last, and of each node that is divided in vain.
@@ -1315,7 +1315,7 @@ class Grower(Resumable):
         )
         self._helpers = Helpers(n_rows * table.n_features, take_part, self._arrays, HELP)
         n_threads = self._helpers.n_threads
-        task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MOST_AHEAD) if n_threads > 1 else 1
+        task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MAX_AHEAD) if n_threads > 1 else 1
 
     def grow(self, rule: Rule, features: npt.NDArray[np.bool_], share: float, key: int) -> Splits:
         """Grow one tree, and send all rows to its leaves.

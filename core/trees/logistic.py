@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 256
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts: a small whole number times the first has no rounding.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_LEAST_EXPONENT = -708.0  # of e, a normal number
+_MIN_EXPONENT = -708.0  # of e, a normal number
 _ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it leaves no place for a fraction
 
 
@@ -35,7 +35,7 @@ def exp_of_negative(x):  # type: ignore[no-untyped-def]
 
     x = k ln 2 + r with |r| <= ½ ln 2, and e^r by its series up to r^13, whose rest is below 2^-57.
     """
-    x = x if x > _LEAST_EXPONENT else _LEAST_EXPONENT
+    x = x if x > _MIN_EXPONENT else _MIN_EXPONENT
     k = (x * _LOG2_E + _ROUND) - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     series = 1.0 / 6227020800.0

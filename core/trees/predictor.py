@@ -24,12 +24,12 @@ from core.ranker import Floats
 from .category_sets import NO_SET
 from .coding import Integers, find_bins
 
-MOST_MET = 255  # splits, so that a leaf's number fits a byte
-MOST_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
-MOST_CODES = 1 << 16
+MAX_MET = 255  # splits, so that a leaf's number fits a byte
+MAX_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
+MAX_CODES = 1 << 16
 
 # Subsets of categories, a byte a category, for every split: more are not worth the memory.
-MOST_SUBSETS = 1 << 26
+MAX_SUBSETS = 1 << 26
 
 CODED_AT_ONCE = 1024  # rows
 WALKED_AT_ONCE = (
@@ -80,7 +80,7 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
     those on its own way alone.
     """
     code = columns.dtype.type
-    if len(splits) > MOST_MET:
+    if len(splits) > MAX_MET:
         # The split that a leaf's rows meet next; of a leaf that is not divided again its number, inverted.
         n_splits = len(splits)
         following = np.empty(n_splits + 1, dtype=np.int64)
@@ -191,7 +191,7 @@ def bin_trees(
         first[here] = np.searchsorted(edges[u], thresholds, side="right")
     n_bins = np.maximum(n_categories[features], [len(column) + 1 for column in edges])
     n_members = int((n_bins[asked[is_set]] + 1).sum())
-    if n_bins.max(initial=0) >= MOST_CODES or n_members > MOST_SUBSETS:
+    if n_bins.max(initial=0) >= MAX_CODES or n_members > MAX_SUBSETS:
         return None
     n_steps = np.array([len(column).bit_length() for column in edges], dtype=np.int64)
     tables = [np.full((1 << k) - 1, np.inf) for k in n_steps.tolist()]
@@ -220,7 +220,7 @@ def bin_trees(
         np.concatenate([np.empty(0, dtype=np.uint8), *subsets]).astype(np.uint8),
         values.copy(),  # as the kernel takes none that forbid writing
     )
-    return BinnedPredictor(trees, bool(n_bins.max(initial=0) < MOST_NARROW))
+    return BinnedPredictor(trees, bool(n_bins.max(initial=0) < MAX_NARROW))
 
 
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)

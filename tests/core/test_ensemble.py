@@ -23,7 +23,7 @@ from core import (
     load,
     save,
 )
-from core.ensemble import MOST_KNOTS, count_at_once, fit_ranks, fit_together
+from core.ensemble import MAX_KNOTS, count_at_once, fit_ranks, fit_together
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
 from core.ranker import StopFit
@@ -94,7 +94,7 @@ def test_ranks_rise_everywhere_with_many_knots_and_beyond_them() -> None:
     weight = rng.uniform(0.5, 2.0, 20_000)
     scores[positive] += 6
     ranks = fit_ranks(scores, positive, weight)
-    assert len(ranks.scores) <= MOST_KNOTS + 2
+    assert len(ranks.scores) <= MAX_KNOTS + 2
     order = np.argsort(scores)
     exact = np.cumsum(weight[order]) - 0.5 * weight[order]
     assert ranks.of(scores[order]) == pytest.approx(exact / weight.sum(), abs=2e-3)

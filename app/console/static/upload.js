@@ -117,7 +117,7 @@ function prepare(form) {
 
 // --- the first rows of a file, read here ---------------------------------------------------------
 
-const MOST_BYTES = 1 << 18, MOST_ROWS = 500, MOST_SHOWN = 200;
+const MAX_BYTES = 1 << 18, MAX_ROWS = 500, MAX_SHOWN = 200;
 const MISSING = new Set(["", "na", "n/a", "null", "nan", "?"]);
 const LABELS = ["label", "target", "class", "y"];
 
@@ -146,7 +146,7 @@ async function preview(form, part, file) {
   if (!label.value || !table.names.includes(label.value)) {
     label.value = LABELS.find((each) => table.names.includes(each)) ?? table.names.at(-1);
   }
-  const selects = columns.slice(0, MOST_SHOWN).map((column) => row_of(part("columns"), column));
+  const selects = columns.slice(0, MAX_SHOWN).map((column) => row_of(part("columns"), column));
   const all = () => columns.map((column, at) => [column, selects[at]?.value ?? "feature"]);
   for (const [at, select] of selects.entries()) {
     if (columns[at].name === label.value) select.value = "label";
@@ -230,14 +230,14 @@ function row_of(body, column) {
 
 async function read(file) {
   const name = file.name.toLowerCase();
-  let stream = file.slice(0, MOST_BYTES).stream();
+  let stream = file.slice(0, MAX_BYTES).stream();
   if (/\.(parquet|arrow|arrows|feather|zst)$/.test(name)) return null;
   if (name.endsWith(".gz")) stream = stream.pipeThrough(new DecompressionStream("gzip"));
   const bytes = await gather(stream);
   const wide = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
   const text = new TextDecoder(wide).decode(bytes);
   if (text.includes("\0")) return null;
-  const whole = bytes.length < MOST_BYTES && file.size <= MOST_BYTES;
+  const whole = bytes.length < MAX_BYTES && file.size <= MAX_BYTES;
   return /^\s*\{/.test(text) ? of_lines(text, whole) : of_csv(text, whole);
 }
 
@@ -246,7 +246,7 @@ async function gather(stream) {
   let total = 0;
   const reader = stream.getReader();
   try {
-    while (total < MOST_BYTES) {
+    while (total < MAX_BYTES) {
       const { done, value } = await reader.read();
       if (done) break;
       parts.push(value);
@@ -261,7 +261,7 @@ function of_lines(text, whole) {
   const lines = text.split("\n").filter((line) => line.trim());
   if (!whole && lines.length > 1) lines.pop();
   const found = [];
-  for (const line of lines.slice(0, MOST_ROWS)) try { found.push(JSON.parse(line)); } catch { break; }
+  for (const line of lines.slice(0, MAX_ROWS)) try { found.push(JSON.parse(line)); } catch { break; }
   const names = [...new Set(found.flatMap(Object.keys))];
   return { names, rows: found.map((row) => names.map((name) => row[name] === null || row[name] === undefined ? "" : String(row[name]))) };
 }
@@ -272,7 +272,7 @@ function of_csv(text, whole) {
   const mark = head.includes(",") || !counts[0][0] ? "," : counts[0][1];
   const rows = [];
   let row = [], value = "", quoted = false;
-  for (let at = text.charCodeAt(0) === 0xfeff ? 1 : 0; at < text.length && rows.length <= MOST_ROWS; at++) {
+  for (let at = text.charCodeAt(0) === 0xfeff ? 1 : 0; at < text.length && rows.length <= MAX_ROWS; at++) {
     const sign = text[at];
     if (quoted) {
       if (sign !== '"') value += sign;
@@ -286,7 +286,7 @@ function of_csv(text, whole) {
       row = []; value = "";
     } else value += sign;
   }
-  if (whole && (row.length || value) && rows.length <= MOST_ROWS) rows.push([...row, value.trim()]);
+  if (whole && (row.length || value) && rows.length <= MAX_ROWS) rows.push([...row, value.trim()]);
   const [names = [], ...rest] = rows;
   return { names, rows: rest };
 }

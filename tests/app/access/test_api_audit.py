@@ -132,7 +132,7 @@ def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
     pace.take("one")
     with pytest.raises(TooMany, match="one at once"):
         pace.take("one")
-    monkeypatch.setattr("app.http.limits._MOST_BUCKETS", 5)
+    monkeypatch.setattr("app.http.limits._MAX_BUCKETS", 5)
     for i in range(20):  # none of them is full again
         pace.take(str(i))
         assert len(pace._buckets) <= 5

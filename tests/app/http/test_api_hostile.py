@@ -22,8 +22,8 @@ from app.http.server import (
     LONGEST_ADDRESS,
     LONGEST_HEAD,
     LONGEST_HEADERS,
-    MOST_HEADERS,
-    MOST_PIPELINED,
+    MAX_HEADERS,
+    MAX_PIPELINED,
 )
 from tests.app.live_service import Service
 from tests.app.refusals import everything
@@ -167,7 +167,7 @@ ANSWERED: dict[int, dict[str, bytes]] = {
         )
     },
     431: {
-        "too many headers": request(GET, *(b"x-%d: 1" % i for i in range(MOST_HEADERS))),
+        "too many headers": request(GET, *(b"x-%d: 1" % i for i in range(MAX_HEADERS))),
         "headers of too many bytes": request(GET, *[b"x: " + b"a" * (LONGEST_HEADERS // 10)] * 10),
         "a header without end": GET + b"\r\nx: " + TOO_LONG,
         "a name without end": GET + b"\r\n" + TOO_LONG,
@@ -351,7 +351,7 @@ def test_one_byte_at_a_time(patient: Service, key: bytes) -> None:
 def test_a_flood_of_requests_on_one_line(patient: Service) -> None:
     """Some are answered; what queues up beyond reason ends the connection."""
     heard = say(patient, [b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n" * 3000])
-    assert heard.count(b"HTTP/1.1 200") <= MOST_PIPELINED + 1
+    assert heard.count(b"HTTP/1.1 200") <= MAX_PIPELINED + 1
     lives(patient)
 
 

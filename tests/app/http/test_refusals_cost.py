@@ -21,7 +21,7 @@ from app.ingest.errors import Errors
 from app.ingest.formats import ARROW, CSV, NDJSON
 from app.ingest.ndjson import NdjsonTable
 from app.ingest.value_columns import MissingTokens
-from app.platform.errors import MOST_ERRORS, Invalid, ServiceError
+from app.platform.errors import MAX_ERRORS, Invalid, ServiceError
 from app.scoring import table_rows
 from app.scoring.endpoints import rows_of
 from app.scoring.features import FeatureIndex
@@ -30,7 +30,7 @@ from tests.app.live_service import Service
 
 TIMES = 8
 MAX_RATIO = 24.0  # of the cost at `TIMES` the size: 8 where it is linear, 64 where it is quadratic
-LEAST_SECONDS = 2e-3  # below that a ratio says nothing
+MIN_SECONDS = 2e-3  # below that a ratio says nothing
 BOUNDS = Bounds(100_000, 1 << 26)
 NAMES = ("age", "income", "x")
 FEATURES = FeatureIndex([{"name": n, "type": "numeric", "missing": True} for n in NAMES])
@@ -172,9 +172,9 @@ def test_cost_grows_as_the_bytes_do(name: str) -> None:
         costs = [min(cost(body) for _ in range(3)) for body in (small, large)]
     finally:
         gc.enable()
-    assert costs[1] <= MAX_RATIO * max(costs[0], LEAST_SECONDS), costs
+    assert costs[1] <= MAX_RATIO * max(costs[0], MIN_SECONDS), costs
     for refusal in refusals:
-        assert len(refusal.errors) <= MOST_ERRORS
+        assert len(refusal.errors) <= MAX_ERRORS
         assert len(refusal.detail) < 10_000
 
 
@@ -214,8 +214,8 @@ def test_errors_are_made_as_long_as_somebody_reads_them(monkeypatch: pytest.Monk
         described.clear()
         with pytest.raises(Invalid) as caught:
             ask(body)
-        assert len(described) <= MOST_ERRORS
-        assert len(caught.value.errors) == MOST_ERRORS
+        assert len(described) <= MAX_ERRORS
+        assert len(caught.value.errors) == MAX_ERRORS
         assert "100 or more errors, the first: " in caught.value.detail
 
 
@@ -257,7 +257,7 @@ def test_answers_to_requests_that_have_too_much_to_say(client: httpx.Client) -> 
         answer = client.post(path, json=body)
         about = (path, str(body)[:60], answer.text[:300])
         assert answer.status_code == status, about
-        assert len(answer.json().get("errors", [])) <= MOST_ERRORS, about
+        assert len(answer.json().get("errors", [])) <= MAX_ERRORS, about
         assert len(answer.content) < 100_000, about
 
 

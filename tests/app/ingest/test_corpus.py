@@ -24,7 +24,7 @@ TIMES = 50 if LONG_FORM else 1
 PIECES = [
     *((delimited, name, size) for name, size in (("_BLOCK_BYTES", 16), ("_COLUMN_BYTES", 1))),
     *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),
-    *((stream, "_PIECE", 7), (stream, "_LEAST_RECODED", 3)),
+    *((stream, "_PIECE", 7), (stream, "_MIN_RECODED", 3)),
 ]
 
 # One test for all cases of a family: a test of its own costs each more than the reading of its file.

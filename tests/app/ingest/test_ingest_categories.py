@@ -248,8 +248,8 @@ def test_declared_identifiers_are_held_to_the_limit(ready: Read) -> None:
 def test_of_words_without_number_those_that_come_first_are_counted(
     ready: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(categories, "_MOST_WORDS", 20)
-    monkeypatch.setattr(categories, "_MOST_WAITING", 10)
+    monkeypatch.setattr(categories, "_MAX_WORDS", 20)
+    monkeypatch.setattr(categories, "_MAX_WAITING", 10)
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
     monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     words = [f"w{i}" for i in range(30)] * 3 + ["w1"] * 20

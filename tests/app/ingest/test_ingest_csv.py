@@ -266,7 +266,7 @@ def test_encodings(
 
 def test_characters_that_lie_across_pieces(ready: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """UTF-16 read a few bytes at a time: pairs of surrogates come apart, and grow together again."""
-    monkeypatch.setattr(stream, "_LEAST_RECODED", 1)
+    monkeypatch.setattr(stream, "_MIN_RECODED", 1)
     monkeypatch.setattr(stream, "_PIECE", 3)
     table = ready("t,y\n😀,0\n🎉,1\n😀,1\n".encode("utf-16-le"), dialect={"encoding": "utf-16"})
     assert table.columns["t"] == ["😀", "🎉", "😀"]

@@ -85,7 +85,7 @@ def test_what_auto_has_tried() -> None:
     ]
     assert table.rows[1][1] == "—"
     assert table.rows[2][3] == "1.5 s, from 25% of the rows"
-    assert len(table.rows) == rivals.MOST_BASELINES
+    assert len(table.rows) == rivals.MAX_BASELINES
     assert more == Paragraph("… and 12 more.")
     assert isinstance(note, Paragraph)
     assert note.words.endswith("so it is")

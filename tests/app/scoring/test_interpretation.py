@@ -74,7 +74,7 @@ def table_of(n: int, weight: Floats | None = None, n_features: int = 2) -> Table
 
 def test_draws_are_few_rows_in_random_order() -> None:
     drawn = interpretation.draw(table_of(5_000), 7).X[:, 0]
-    assert len(drawn) == len(set(drawn)) == interpretation.MOST_ROWS
+    assert len(drawn) == len(set(drawn)) == interpretation.MAX_ROWS
     assert abs(drawn[:200].mean() - 2_500) < 500
     assert np.array_equal(drawn, interpretation.draw(table_of(5_000), 7).X[:, 0])
     assert not np.array_equal(drawn, interpretation.draw(table_of(5_000), -8).X[:, 0])
@@ -82,7 +82,7 @@ def test_draws_are_few_rows_in_random_order() -> None:
     wide = interpretation.draw(table_of(500, n_features=2_000), 0)
     assert len(wide.X) == 250
     assert (
-        len(interpretation.draw(table_of(500, n_features=20_000), 0).X) == interpretation.LEAST_ROWS
+        len(interpretation.draw(table_of(500, n_features=20_000), 0).X) == interpretation.MIN_ROWS
     )
 
 
@@ -162,9 +162,9 @@ def test_many_points_average_over_fewer_rows(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = bench.model(bench.work_on(bench.ready(numbers(), label="y")))
-    monkeypatch.setattr(dependence, "MOST_SCORED", 8 * 50)
+    monkeypatch.setattr(dependence, "MAX_SCORED", 8 * 50)
     assert depend(bench, model.id, "age").averaged == 50
-    assert depend(bench, model.id, "age", "noise").averaged == dependence.LEAST_AVERAGED
+    assert depend(bench, model.id, "age", "noise").averaged == dependence.MIN_AVERAGED
 
 
 def test_importances_by_contribution(bench: Workbench) -> None:

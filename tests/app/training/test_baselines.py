@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.training import baselines as controls
 from app.training import fitting
 from app.training import tasks as training
-from app.training.baselines import FIRST_ROWS, GROWTH, LEAST_SECONDS, SHARE, BaselineTry, next_rows
+from app.training.baselines import FIRST_ROWS, GROWTH, MIN_SECONDS, SHARE, BaselineTry, next_rows
 from app.training.plan import Plan, Scope
 from app.training.progress import BASELINE, FIT
 from tests.app.training_jobs import CONTROLS, HOLDOUT, noisy, payload
@@ -127,7 +127,7 @@ def test_they_take_a_tenth_of_the_fits_time_or_half_a_second(
     per_row = 10.0**power
     finished, _ = act(spec_of(validation), n, fit_seconds, lambda _, k: fixed + per_row * k)
     n_fits, n_judged = (1, 1) if validation is HOLDOUT else (4, 3)
-    allowed = max(SHARE * fit_seconds * n_fits, LEAST_SECONDS)
+    allowed = max(SHARE * fit_seconds * n_fits, MIN_SECONDS)
     first = 2 * n_judged * (fixed + per_row * min(n, FIRST_ROWS))  # however short the time
     assert taken_by_controls(finished) <= max(1.4 * allowed, allowed + first)
     for name in CONTROLS["algorithms"]:
@@ -172,7 +172,7 @@ def auto(budget: float) -> Json:
 @pytest.mark.parametrize(
     ("spent", "share", "seconds"),
     [
-        (0.0, SHARE, LEAST_SECONDS),
+        (0.0, SHARE, MIN_SECONDS),
         (200.0, SHARE, 20.0),
         (7.0, None, math.inf),
     ],
@@ -187,7 +187,7 @@ def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
     share: float | None, spent: float, seconds: float
 ) -> None:
     found = controls.seconds_for(spec_of(share=share, **auto(30.0)), spent)
-    least = LEAST_SECONDS if share and spent == 1.0 else seconds
+    least = MIN_SECONDS if share and spent == 1.0 else seconds
     assert found == pytest.approx(least)
 
 
@@ -206,7 +206,7 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Fitted by the job itself, on rows that are drawn by its seed."""
     monkeypatch.setattr("app.training.baselines.FIRST_ROWS", 60)
     monkeypatch.setattr("app.training.plan.FIRST_ROWS", 60)
-    monkeypatch.setattr("app.training.baselines.LEAST_SECONDS", 1e-9)
+    monkeypatch.setattr("app.training.baselines.MIN_SECONDS", 1e-9)
     drawn = []
     whole = fitting._fit
 
@@ -215,7 +215,7 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return whole(members, trial, *more)
 
     monkeypatch.setattr(fitting, "_fit", fit)
-    monkeypatch.setattr("app.training.plan.LEAST_SECONDS", 100.0)  # none is given up
+    monkeypatch.setattr("app.training.plan.MIN_SECONDS", 100.0)  # none is given up
     no_time = CONTROLS | {"share": 1e-9}  # however long the fit takes
     job = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
     found = training.run(job, lambda step, of, info: None)

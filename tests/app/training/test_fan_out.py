@@ -13,7 +13,7 @@ from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
 from app.platform.sql import Base
 from app.platform.tables import Job, Model
-from app.training.plan import MOST_SHARDS, divide_fit
+from app.training.plan import MAX_SHARDS, divide_fit
 from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing, table
@@ -235,7 +235,7 @@ class TestOneLargeFit:
         assert sizes(50, 25.5) == []
         assert sizes(25, 2) == [8, 8, 9]
         assert sizes(15, 2) == []
-        assert sizes(5000, 2) == [312, 313, 312, 313] * (MOST_SHARDS // 4)
+        assert sizes(5000, 2) == [312, 313, 312, 313] * (MAX_SHARDS // 4)
         assert sizes(50, float("inf")) == []
         boosted = {"algorithm": "rankboost", "parameters": {"n_rounds": 500}}
         assert divide_fit([boosted], 2) == []

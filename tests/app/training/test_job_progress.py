@@ -18,7 +18,7 @@ from app.jobs.progress import Report, as_event, clocked
 from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Job, JobState
 from app.training import tasks as training
-from app.training.progress import MOST_CHARACTERS, SHOWN_PARAMETERS, SHOWN_ROWS, Leaderboard
+from app.training.progress import MAX_CHARACTERS, SHOWN_PARAMETERS, SHOWN_ROWS, Leaderboard
 from tests.app.training_jobs import HOLDOUT, noisy, payload, sharing, table
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
@@ -95,7 +95,7 @@ class TestLeaderboard:
         assert len(parameters) == SHOWN_PARAMETERS
         # Those that tell most come first, and are not cut off.
         assert list(parameters)[:4] == ["max_leaves", "leaf", "learning_rate", "max_bins"]
-        assert max(len(str(value)) for value in parameters.values()) == MOST_CHARACTERS
+        assert max(len(str(value)) for value in parameters.values()) == MAX_CHARACTERS
         assert len(json.dumps(state)) < 10_000
         assert "leaderboard" not in as_event(state)
         assert as_event(state)["best"] == state["best"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-LEAST_GAIN = 1e-9  # below it 1 - Z of eq. 5 is mostly rounding
+MIN_GAIN = 1e-9  # below it 1 - Z of eq. 5 is mostly rounding
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PairRankBoost:
                 )
                 options.append((gain, stump, plus, minus))
         best = max((option[0] for option in options), default=0.0)
-        if best < LEAST_GAIN:
+        if best < MIN_GAIN:
             return None
         # the first of those that tie: feature, threshold and missing are in the agreed order
         _, stump, plus, minus = next(o for o in options if o[0] >= best * (1 - 1e-9) - 1e-14)

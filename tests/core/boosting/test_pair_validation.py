@@ -58,7 +58,7 @@ def test_few_items_are_split_by_pairs_both_directions_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
-    monkeypatch.setattr(data, "LEAST_PAIRS", 10**6)
+    monkeypatch.setattr(data, "MIN_PAIRS", 10**6)
     with pytest.warns(UserWarning, match="the items are too few to hold some out"):
         (learnt, w), (held, v) = split(pairs, weight, len(X))
     units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
@@ -162,7 +162,7 @@ def test_copies_of_an_item_and_items_of_a_group_are_held_out_together(told_by: s
         learnt, held = listed.split_off(0.2, seed)
         ends = [np.unique(item[part.rows]) for part in (learnt, held)]
         assert not set(ends[0]) & set(ends[1])
-        assert len(held.weight) >= data.LEAST_PAIRS
+        assert len(held.weight) >= data.MIN_PAIRS
     with pytest.raises(InvalidData, match="items of at least 2 groups, got 1"):
         RankBoost(early_stopping_rounds=3).fit_pairs(X, pairs, groups=np.zeros(240))
     with pytest.raises(InvalidData, match="groups must have one value"):

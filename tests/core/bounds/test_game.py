@@ -19,7 +19,7 @@ from core.bounds import (
     makes_progress,
     stump_outputs,
 )
-from core.bounds.game import MOST_CELLS, BestMargin
+from core.bounds.game import MAX_CELLS, BestMargin
 from core.errors import InvalidData
 from core.metrics.margins import most_tied_mass
 
@@ -175,7 +175,7 @@ def test_too_many_stumps_are_not_tabulated() -> None:
         ([], r"M must be a matrix that is not empty, got shape \(0,\)"),
         (np.zeros((0, 3)), r"M must be a matrix that is not empty, got shape \(0, 3\)"),
         ([[np.nan]], "M must hold finite numbers only"),
-        (np.zeros((1001, 1000)), f"at most {MOST_CELLS} rows × weak rankers are solved for"),
+        (np.zeros((1001, 1000)), f"at most {MAX_CELLS} rows × weak rankers are solved for"),
     ],
 )
 def test_bad_matrices_are_refused(M: Any, message: str) -> None:

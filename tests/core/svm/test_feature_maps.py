@@ -157,12 +157,12 @@ def test_scores_and_sums_are_transposes(name: str) -> None:
 @pytest.mark.parametrize("name", ["fourier", "nystroem"])
 def test_features_kept_or_made_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, positive, weight = mixed_table(300)
-    monkeypatch.setattr(feature_maps, "MOST_NUMBERS", 40 * 50)  # 50 rows at a time
+    monkeypatch.setattr(feature_maps, "MAX_NUMBERS", 40 * 50)  # 50 rows at a time
     w, share = np.random.default_rng(0).normal(size=(2, 300))
     share[:70] = 0.0  # a block that is not read
     found = []
     for most in (2**29, 0):
-        monkeypatch.setattr(feature_maps, "MOST_BYTES", most)
+        monkeypatch.setattr(feature_maps, "MAX_BYTES", most)
         _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
         found.append((rows.scores(w[: rows.size]), rows.weighted_sum(share)))
     assert (found[0][0] == found[1][0]).all()
@@ -184,7 +184,7 @@ def test_the_bandwidth_is_the_median_distance() -> None:
 
 
 def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_maps, "MOST_CELLS", 99)
+    monkeypatch.setattr(feature_maps, "MAX_CELLS", 99)
     X, y = xor(50)
     for name, shape in (("fourier", "2 x 60"), ("nystroem", "2 x 50")):
         with pytest.raises(InvalidData, match=f"{name}' must keep at most 99 numbers, got {shape}"):

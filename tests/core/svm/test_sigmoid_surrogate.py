@@ -13,7 +13,7 @@ from core.linear.design import Sample, fit_design
 from core.metrics import partial_auc
 from core.svm import SupportWarning
 from core.svm.solvers import Limits, Progress, SigmoidSolver
-from core.svm.surrogates import MOST_BLOCKS, SigmoidSurrogate, Window, window_of
+from core.svm.surrogates import MAX_BLOCKS, SigmoidSurrogate, Window, window_of
 
 
 def sigmoid(t: float) -> float:
@@ -57,7 +57,7 @@ def test_many_negatives_are_taken_in_blocks() -> None:
     low, high = 50, 300  # 2.5 negatives a block
     found = SigmoidSurrogate(np.ones(5), np.ones(1000), Window(low, high, 1000.0)).at(s, z)
     ranked = np.sort(z)[::-1]
-    halves = np.repeat(ranked[low:high], 2).reshape(MOST_BLOCKS, 5)  # two halves of each negative
+    halves = np.repeat(ranked[low:high], 2).reshape(MAX_BLOCKS, 5)  # two halves of each negative
     thresholds = halves.mean(axis=1)
     expected = np.mean([2 * sigmoid(t - one) for one in s for t in thresholds])
     assert found.value == pytest.approx(expected)

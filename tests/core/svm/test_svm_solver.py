@@ -220,7 +220,7 @@ def test_planes_are_capped_and_the_minimum_is_found_all_the_same(
     Xp, Xn = table(d=20)
     task = problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1))
     free = solve(task, 1000.0, rtol=1e-4)
-    monkeypatch.setattr(cutting_planes, "MOST_PLANES", most)
+    monkeypatch.setattr(cutting_planes, "MAX_PLANES", most)
     planes = CuttingPlanes(task)
     counts, add = [], planes.add
 

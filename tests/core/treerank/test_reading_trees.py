@@ -171,12 +171,12 @@ def test_the_picture_has_every_leaf_and_refers_to_nothing(splitter: str, order: 
 def test_a_large_tree_is_drawn_without_its_weakest_splits() -> None:
     table, y = people(3000)
     ranker = TreeRank(max_depth=8, min_samples_leaf=5).fit(table, y)
-    assert ranker.tree_.n_leaves > description.MOST_LEAVES
-    shown = ranker._named().shown(description.MOST_LEAVES)
-    assert 2 <= shown.tree.n_leaves <= description.MOST_LEAVES
+    assert ranker.tree_.n_leaves > description.MAX_LEAVES
+    shown = ranker._named().shown(description.MAX_LEAVES)
+    assert 2 <= shown.tree.n_leaves <= description.MAX_LEAVES
     assert shown.auc > 0.5 + 0.9 * (ranker.tree_.auc - 0.5)
     path = ranker.pruning_path_
-    assert shown.tree.n_leaves == path.n_leaves[path.n_leaves <= description.MOST_LEAVES].max()
+    assert shown.tree.n_leaves == path.n_leaves[path.n_leaves <= description.MAX_LEAVES].max()
     assert f"drawn with the {shown.tree.n_leaves} leaves" in ranker.to_svg()
 
 

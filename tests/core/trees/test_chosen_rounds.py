@@ -51,7 +51,7 @@ def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(
 def test_a_table_that_asks_for_many_rounds_gets_larger_trees(
     make: Callable[..., Any] | type[Any], max_leaves: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(booster, "MOST_ROUNDS", 20)
+    monkeypatch.setattr(booster, "MAX_ROUNDS", 20)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
     X, y = make_table()
     told = []
@@ -109,7 +109,7 @@ def test_steps_are_told_of_both_fits_and_rise(make: Callable[..., Any] | type[An
 def test_a_fit_that_is_stopped_keeps_what_was_validated(
     make: Callable[..., Any] | type[Any], when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(booster, "MOST_ROUNDS", 40)
+    monkeypatch.setattr(booster, "MAX_ROUNDS", 40)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 40)
     X, y = make_table()
     n_rounds = 12
@@ -137,7 +137,7 @@ def test_a_fit_goes_on_from_a_checkpoint_of_any_part(
     first_rounds: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(booster, "MOST_ROUNDS", 30)
+    monkeypatch.setattr(booster, "MAX_ROUNDS", 30)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", first_rounds)
     X, y = make_table()
     whole = make().fit(X, y)
@@ -176,18 +176,18 @@ def test_trees_have_as_many_leaves_as_histograms_have_room_for(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """500 rounds are not to be lost because four times the leaves would not fit into memory."""
-    monkeypatch.setattr(booster, "MOST_ROUNDS", 20)
+    monkeypatch.setattr(booster, "MAX_ROUNDS", 20)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
     X, y = make_table()
     n_bytes = 2 * 8 * 256 * 16  # of a leaf: columns stand in groups of eight
-    monkeypatch.setattr(grower, "MOST_BYTES", 12 * n_bytes)
+    monkeypatch.setattr(grower, "MAX_BYTES", 12 * n_bytes)
     ranker = make(max_leaves=8, max_depth=3).fit(X, y)
     assert ranker.rounds_["n_leaves"].max() > 8
     assert ranker.rounds_["n_leaves"].max() <= 13
     assert ranker.get_params() == make(max_leaves=8, max_depth=3).get_params()
     with pytest.raises(InvalidParameter, match="histograms of 32 leaves"):  # as it was asked for
         make(n_rounds=5, max_leaves=32).fit(X, y)
-    monkeypatch.setattr(grower, "MOST_BYTES", n_bytes)
+    monkeypatch.setattr(grower, "MAX_BYTES", n_bytes)
     with pytest.raises(InvalidParameter, match="histograms of 2 leaves"):
         make().fit(X, y)
 
