@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Set
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import grimp
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("core", "app", "workers")
@@ -168,3 +172,34 @@ def is_endpoint(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         and ast.unparse(decorator.func.value).endswith("router")
         for decorator in node.decorator_list
     )
+
+
+CIRCLES_LEFT = ("app.jobs.", "app.training.")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph(*PACKAGES)
+    assert len(graph.modules) > 200
+    imports = {
+        name: graph.find_modules_directly_imported_by(name)
+        for name in graph.modules
+        if not name.startswith(CIRCLES_LEFT)
+    }
+    assert find_circle(imports) is None
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": set()}) is None
+    circle = find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}})
+    assert circle is not None
+    assert set(circle) == {"b", "c"}
+
+
+def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
+    """Return the modules of a circle, the first one again at the end; None where there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from app.datasets import repository as rows
 from app.datasets import tasks as ingest_job
 from app.datasets.description import LONGEST_TEXT, Description, Format, NewVersion, find_dialect
-from app.ingest.formats import CSV, bounded
+from app.ingest.formats import CSV
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
@@ -247,6 +247,8 @@ def check_table(
     It runs in the caller's process, and so takes no more than the largest ordinary body, together with the table that
     it would be added to, and no more decompressed than a table to be scored; Parquet it does not take.
     """
+    from app.ingest.readers import bounded
+
     parent = None if append_to is None else ingest_job.parent_of(blobs, append_to)
     size = upload.stat().st_size
     if parent is not None:

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.ingest.csv import Upload, check_names
 from app.ingest.errors import BadTable, Errors, brief, show
-from app.ingest.rows import MAX_NAME, Rows, Source
-from app.ingest.stream import DAMAGE, find_compression, too_long
+from app.ingest.rows import MAX_NAME, Rows, Source, check_names
+from app.ingest.stream import DAMAGE, Upload, find_compression, too_long
 from app.ingest.value_columns import is_text
 
 _BATCH_ROWS = 65_536

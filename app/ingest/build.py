@@ -24,8 +24,8 @@ from app.ingest.columns import (
     holds_text,
 )
 from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
-from app.ingest.formats import open_source
 from app.ingest.profile import Floats, Survey, TextProfile
+from app.ingest.readers import open_source
 from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
 from app.ingest.rows import MAX_NAME, Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated

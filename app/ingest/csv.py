@@ -12,13 +12,11 @@ import csv
 import io
 import itertools
 import re
-import unicodedata
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -28,12 +26,10 @@ import pyarrow.csv
 
 from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show
 from app.ingest.formats import DELIMITERS, Dialect
-from app.ingest.rows import MAX_NAME, Numbers, Rows, Source
-from app.ingest.stream import Stream
+from app.ingest.rows import MAX_RECORD, Numbers, Rows, Source, check_names
+from app.ingest.stream import Stream, Upload
 from app.ingest.value_columns import MissingTokens, with_point
 
-MAX_RECORD = 1 << 24
-"""Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 MAX_HEADER_LINES = 100
 """Lines of a header, in which a quoted name may hold line ends: no such name is taken, but it is to be named."""
 _EXACT_CELLS = 400_000
@@ -51,25 +47,6 @@ _FOREIGN = {
 }
 _LINE_END = re.compile(r"\r\n|\r|\n")
 csv.field_size_limit(MAX_RECORD)
-
-
-@dataclass(frozen=True)
-class Upload:
-    """Where the bytes lie, in a file or in memory, and how they are to be opened."""
-
-    stored: Path | bytes
-    encoding: str | None
-    max_bytes: int
-    codec: str | None = None
-
-    def open(self) -> Stream:
-        """Open the plain bytes from the start; with a codec, as UTF-8."""
-        return Stream(self.stored, self.encoding, self.max_bytes, self.codec)
-
-    @property
-    def size(self) -> int:
-        """Bytes as they are stored."""
-        return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
 
 
 class _Lines:
@@ -180,54 +157,6 @@ def _sniff(header: str) -> str:
     outside = "".join(header.split('"')[::2])
     marks = DELIMITERS.values()
     return max(marks, key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
-
-
-class ColumnNames:
-    """The names of a table's columns, checked as they come: `checked` has them without spaces around."""
-
-    def __init__(self, max_columns: int) -> None:
-        self._max_columns = max_columns
-        self._seen: dict[str, int] = {}
-        self.checked: list[str] = []
-
-    def add(self, names: Sequence[str], line: int | None) -> None:
-        """Take more names in. Raises BadTable for empty, doubled, overlong or too many ones."""
-        count = len(self.checked) + len(names)
-        if count > self._max_columns:
-            raise BadTable(
-                f"a table must have at most {self._max_columns} columns, got {count}",
-                line=line,
-                code="too_many_columns",
-            )
-        for number, raw in enumerate(names, start=len(self.checked) + 1):
-            name = raw.strip()
-            if not name:
-                raise BadTable(f"column {number} has no name", line=line)
-            if not name.isprintable() or len(name) > MAX_NAME:
-                raise BadTable(
-                    f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
-                    f"got {show(name)}",
-                    line=line,
-                )
-            alike = unicodedata.normalize(
-                "NFC", name
-            )  # é may be written as one character or as two
-            if alike in self._seen:
-                raise BadTable(
-                    f"column names must differ: {show(name)} is column {self._seen[alike]} and column {number}",
-                    line=line,
-                    column=name,
-                    code="duplicate_column",
-                )
-            self._seen[alike] = number
-            self.checked.append(name)
-
-
-def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
-    """Return the names without spaces around. Raises BadTable as `ColumnNames`."""
-    columns = ColumnNames(max_columns)
-    columns.add(names, line)
-    return columns.checked
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from app.ingest.csv import MAX_RECORD, ColumnNames, Upload
 from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
-from app.ingest.rows import Rows, Source
-from app.ingest.stream import Stream
+from app.ingest.rows import MAX_RECORD, ColumnNames, Rows, Source
+from app.ingest.stream import Stream, Upload
 from app.ingest.values import spell
 
 _CELLS = 400_000

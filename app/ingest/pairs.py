@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from app.ingest.build import Callback
 from app.ingest.columns import check_type
 from app.ingest.errors import ENOUGH, BadTable, Errors, show
-from app.ingest.formats import open_source
+from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, read_column
 from app.ingest.values import NUMERIC

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from app.ingest.errors import Errors, RowError
+from app.ingest.errors import BadTable, Errors, RowError, show
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_NAME = 255
+"""Longest name of a column, in characters."""
+MAX_RECORD = 1 << 24
+"""Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -99,6 +103,54 @@ class Source(Protocol):
     def progress(self) -> tuple[int, int]:
         """Return how far the reading is, and out of what."""
         ...
+
+
+class ColumnNames:
+    """The names of a table's columns, checked as they come: `checked` has them without spaces around."""
+
+    def __init__(self, max_columns: int) -> None:
+        self._max_columns = max_columns
+        self._seen: dict[str, int] = {}
+        self.checked: list[str] = []
+
+    def add(self, names: Sequence[str], line: int | None) -> None:
+        """Take more names in. Raises BadTable for empty, doubled, overlong or too many ones."""
+        count = len(self.checked) + len(names)
+        if count > self._max_columns:
+            raise BadTable(
+                f"a table must have at most {self._max_columns} columns, got {count}",
+                line=line,
+                code="too_many_columns",
+            )
+        for number, raw in enumerate(names, start=len(self.checked) + 1):
+            name = raw.strip()
+            if not name:
+                raise BadTable(f"column {number} has no name", line=line)
+            if not name.isprintable() or len(name) > MAX_NAME:
+                raise BadTable(
+                    f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
+                    f"got {show(name)}",
+                    line=line,
+                )
+            alike = unicodedata.normalize(
+                "NFC", name
+            )  # é may be written as one character or as two
+            if alike in self._seen:
+                raise BadTable(
+                    f"column names must differ: {show(name)} is column {self._seen[alike]} and column {number}",
+                    line=line,
+                    column=name,
+                    code="duplicate_column",
+                )
+            self._seen[alike] = number
+            self.checked.append(name)
+
+
+def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
+    """Return the names without spaces around. Raises BadTable as `ColumnNames`."""
+    columns = ColumnNames(max_columns)
+    columns.add(names, line)
+    return columns.checked
 
 
 Hashes = npt.NDArray[np.uint64]

@@ -6,6 +6,7 @@ import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -161,6 +162,25 @@ class Stream(io.RawIOBase):
             self._plain.close()
             self._file.close()
         super().close()
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Where the bytes lie, in a file or in memory, and how they are to be opened."""
+
+    stored: Path | bytes
+    encoding: str | None
+    max_bytes: int
+    codec: str | None = None
+
+    def open(self) -> Stream:
+        """Open the plain bytes from the start; with a codec, as UTF-8."""
+        return Stream(self.stored, self.encoding, self.max_bytes, self.codec)
+
+    @property
+    def size(self) -> int:
+        """Bytes as they are stored."""
+        return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
 
 
 def too_long(max_bytes: int) -> BadTable:

@@ -173,6 +173,15 @@ def read_dates(text: pa.Array) -> tuple[Floats, Mask]:
     return seconds, known & np.isnan(seconds)
 
 
+def read_json_dates(dates: Sequence[str | None]) -> Floats:
+    """Read dates of JSON as `values.read_json` does; raises ValueError where one of them is no date."""
+    texts = [None if date is None else date.strip() for date in dates]
+    seconds, bad = read_dates(pa.array(texts, pa.string()))
+    if bad.any():
+        raise ValueError(f"must be {values.DATE}")
+    return seconds
+
+
 def _date_or_nan(text: str) -> float:
     try:
         return values.read_date(text)

@@ -41,7 +41,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY, _MICROSECONDS = 86_400, 10**6
 _LARGEST = sys.float_info.max
 _MAX_WHOLE = 2**53  # up to which every whole number is a double
-_MANY_DATES = 150  # that are read sooner together than one by one
 _NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
 _CELLS = {
     NUMERIC: _NUMBERS | {type(None)},
@@ -117,7 +116,7 @@ def read_json(kind: str, value: Any) -> float:
 def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
     """The same of many values, all at once; raises ValueError where `read_json` does for one of them."""
     if kind == DATETIME:
-        return _read_json_dates(values)
+        return np.array([read_json(DATETIME, value) for value in values], dtype=np.float64)
     if not _CELLS[kind].issuperset(map(type, values)):
         raise ValueError("some value is of another type")
     try:
@@ -129,20 +128,6 @@ def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
     if kind == BOOLEAN and not np.all((numbers == 0.0) | (numbers == 1.0) | np.isnan(numbers)):
         raise ValueError("some value is neither true nor false")
     return numbers
-
-
-def _read_json_dates(values: Sequence[Any]) -> Floats:
-    if len(values) < _MANY_DATES or not {str, type(None)}.issuperset(map(type, values)):
-        return np.array([read_json(DATETIME, value) for value in values], dtype=np.float64)
-    import pyarrow as pa
-
-    from app.ingest.value_columns import read_dates
-
-    texts = [None if value is None else value.strip() for value in values]
-    seconds, bad = read_dates(pa.array(texts, pa.string()))
-    if bad.any():
-        raise ValueError(f"must be {DATE}")
-    return seconds
 
 
 def is_category(value: object) -> bool:

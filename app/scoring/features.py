@@ -38,6 +38,8 @@ _ABSENT = object()
 _RULES = {NUMERIC: "a finite number", BOOLEAN: "true or false", DATETIME: DATE}
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_TEXTS = frozenset({str, type(None)})
+_MANY_DATES = 150  # cells from which Arrow reads dates faster than Python, one import aside
 
 
 class CategoryIndex(dict[Any, float]):
@@ -273,6 +275,14 @@ class FeatureIndex:
         """The cells of a feature; raises ValueError or TypeError for one that does not fit."""
         categories = self.categories[i]
         if categories is None:
+            if (
+                self.types[i] == DATETIME
+                and len(cells) >= _MANY_DATES
+                and set(map(type, cells)) <= _TEXTS
+            ):
+                from app.ingest.value_columns import read_json_dates
+
+                return read_json_dates(cells)
             return read_json_column(self.types[i], cells)
         return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
 

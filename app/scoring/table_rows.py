@@ -17,16 +17,7 @@ import numpy.typing as npt
 
 from app.datasets.description import LONGEST_LIST, Format, split_names
 from app.ingest.errors import ENOUGH, BadTable, Errors, show, too_many_rows
-from app.ingest.formats import (
-    ARROW,
-    ARROW_FILE,
-    CHOICES,
-    CSV,
-    NDJSON,
-    PARQUET,
-    Dialect,
-    streamed_source,
-)
+from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
 from app.ingest.rows import Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
@@ -292,8 +283,8 @@ def read_body(
 ) -> tuple[RowReader, Source]:
     """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
-    from app.ingest.csv import Upload
-    from app.ingest.stream import plain_bytes
+    from app.ingest.readers import streamed_source
+    from app.ingest.stream import Upload, plain_bytes
     from app.ingest.value_columns import MissingTokens
 
     if table.content_type == PARQUET:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.datasets.tasks import find_to_read, hold_inputs, limits
-from app.ingest.formats import PARQUET, open_source
+from app.ingest.formats import PARQUET
 from app.jobs import queue
 from app.jobs.handlers import Callback
 from app.models import repository as model_rows
@@ -102,6 +102,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Score; pure computing on the files that the payload names."""
     import pyarrow as pa
 
+    from app.ingest.readers import open_source
     from app.ingest.value_columns import MissingTokens
     from app.ingest.writer import TableWriter
     from app.scoring.kept_columns import kept_fields, write_as

@@ -16,10 +16,11 @@ import pytest
 from app.datasets import description
 from app.datasets.description import Format, check_format
 from app.http.forms import FormReader
-from app.ingest.csv import CsvTable, Layout, Upload
+from app.ingest.csv import CsvTable, Layout
 from app.ingest.errors import Errors
 from app.ingest.formats import ARROW, CSV, NDJSON
 from app.ingest.ndjson import NdjsonTable
+from app.ingest.stream import Upload
 from app.ingest.value_columns import MissingTokens
 from app.platform.errors import MAX_ERRORS, Invalid, ServiceError
 from app.scoring import table_rows

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from app.ingest import csv as delimited
 from app.ingest import formats as sources
 from app.ingest.build import ingest
-from app.ingest.csv import CsvTable, Upload, read_layout
+from app.ingest.csv import CsvTable, read_layout
 from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import Dialect
+from app.ingest.stream import Upload
 from app.ingest.value_columns import MissingTokens
 from tests.app.uploads import LIMITS, Ready, read
 

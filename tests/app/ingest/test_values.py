@@ -19,7 +19,8 @@ import pytest
 
 from app.datasets.description import Format
 from app.datasets.matrices import Columns, read_table
-from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET, open_source
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
+from app.ingest.readers import open_source
 from app.ingest.value_columns import MissingTokens
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.errors import Invalid, Malformed

@@ -12,8 +12,8 @@ import pytest
 
 from app.http.responses import escape_formulas
 from app.ingest.arrow import ArrowTable
-from app.ingest.csv import Upload
 from app.ingest.errors import BadTable, Errors
+from app.ingest.stream import Upload
 from app.ingest.writer import TableWriter
 from app.scoring.kept_columns import kept_fields, write_as
 
