@@ -38,8 +38,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from core.base.parameters import list_parameters
 from core.metrics import auc, partial_auc, tpr_at_fpr
-from core.parameters import list_parameters
 from core.registry import ALGORITHMS
 
 Floats = npt.NDArray[np.float64]

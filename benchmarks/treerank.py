@@ -33,8 +33,8 @@ import numpy as np
 from benchmarks import at_least_one
 from benchmarks.stumps import peak_memory
 from core import TreeRankForest
+from core.base.ranker import Floats, ignore
 from core.metrics import auc
-from core.ranker import Floats, ignore
 from core.treerank.growth import Limits, Sample, grow
 from core.treerank.leafrank import LeafRank, Shape, code
 from core.treerank.tree import Booleans

@@ -120,7 +120,7 @@ def fit_rankwright(
     import numba
 
     import core
-    from core.table import CodedTable
+    from core.base.table import CodedTable
 
     numba.set_num_threads(threads)
     names = tuple(f"x{j}" for j in range(data.X.shape[1]))
@@ -421,7 +421,7 @@ def read_real(folder: Path, name: str) -> Data:
     import pyarrow as pa
 
     from benchmarks.auto import read_table
-    from core.table import MAX_CATEGORIES, to_matrix
+    from core.base.table import MAX_CATEGORIES, to_matrix
 
     features, y = read_table(folder, name, most_rows=None)
     features = features.select(

@@ -33,9 +33,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks import at_least_one
+from core.base.table import MAX_CATEGORIES, CodedTable, to_matrix
 from core.metrics import auc
 from core.registry import ALGORITHMS
-from core.table import MAX_CATEGORIES, CodedTable, to_matrix
 
 Labels = npt.NDArray[np.bool_]
 

@@ -24,11 +24,11 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from core.base.ranker import Ranker
+from core.base.state import ARRAY_TYPES, Arrays, to_safetensors
 from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
-from core.ranker import Ranker
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
-from core.state import ARRAY_TYPES, Arrays, to_safetensors
 
 LIBRARY_VERSION = "0.2.0"
 FORMAT = "rankwright-ranker"

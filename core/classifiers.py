@@ -20,9 +20,9 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.base import clone
 
+from core.base.ranker import Floats
+from core.base.state import FINITE, NOT_NAN, Array, Index, Integers, Records, State, Totals
 from core.errors import ArtifactError, InvalidData
-from core.ranker import Floats
-from core.state import FINITE, NOT_NAN, Array, Index, Integers, Records, State, Totals
 
 # What a scale is at least: half of less would be rounded.
 MIN_SCALE = float(np.finfo(np.float64).tiny)

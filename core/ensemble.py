@@ -17,14 +17,14 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import clone
 
+from core.base.parameters import check_values
+from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
+from core.base.state import Array, Arrays, State, put_under, take_from
+from core.base.table import CodedTable
 from core.boosting import LogitBoost, RankBoost
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
-from core.parameters import check_values
-from core.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
-from core.state import Array, Arrays, State, put_under, take_from
-from core.table import CodedTable
 
 NAME = "rank_average"
 """What artifacts call it."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .ranker import Ranker
+    from core.base.ranker import Ranker
 
 # Each by its module and class, to be imported when it is asked for.
 _HOMES = {

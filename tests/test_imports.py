@@ -122,7 +122,11 @@ def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "package", ["core", "core.boosting", "core.bounds", "core.linear", "core.metrics", "core.svm"]
+    "package",
+    [
+        *("core", "core.boosting", "core.bounds", "core.explain", "core.kernels", "core.linear"),
+        *("core.metrics", "core.svm"),
+    ],
 )
 def test_lazy_names_are_found(package: str) -> None:
     module = importlib.import_module(package)

@@ -24,7 +24,7 @@ from app.platform.processes import (
 )
 from app.platform.schema import CannotBegin, SchemaCheck
 from app.platform.settings import Settings
-from core.kernel_folders import folders, writable_folder
+from core.kernels.folders import folders, writable_folder
 from workers.compile import is_complete
 from workers.slots import Presence, Slots
 from workers.tasks import consume, make_app

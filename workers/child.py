@@ -121,7 +121,7 @@ class CheckpointWriter:
     """
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
-        from core.checkpoint import Checkpoints
+        from core.base.checkpoint import Checkpoints
 
         asked = payload.get("checkpoint") or {"job_id": "", "resume": None, "every": 0.0}
         self._folder = payload.get("workdir", "")
@@ -302,11 +302,11 @@ class Loading:
 def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
     """Run one job and return the message that answers it; `send` takes those before it."""
     loading = Loading(send)
-    is_cold = "core.kernel" not in sys.modules
+    is_cold = "core.kernels.compiled" not in sys.modules
     if is_cold:
         loading.begin(None)  # the first job's memory is not that of the libraries
     from app.jobs import handlers as execution
-    from core.kernel import when_compiling
+    from core.kernels import when_compiling
 
     if is_cold:
         from app.platform.preload import preload

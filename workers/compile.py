@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.platform.processes import child_environment, die_with_parent, python_command
-from core.kernel_folders import CPU, CPU_LEVELS, folders, levels_that_fit
+from core.kernels.folders import CPU, CPU_LEVELS, folders, levels_that_fit
 
 if TYPE_CHECKING:
-    from core.kernel import Kernel
+    from core.kernels import Kernel
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "app")
@@ -56,8 +56,8 @@ def main(arguments: list[str]) -> int:
         return _compile_each(given)
     target = given.level or _target()
     if given.level:
-        os.environ.pop(CPU, None)  # `core.kernel` would choose by this machine
-        from core.kernel import use_cpu_level
+        os.environ.pop(CPU, None)  # `core.kernels` would choose by this machine
+        from core.kernels import use_cpu_level
 
         use_cpu_level(given.level, must_run=False)
     if given.background:
@@ -110,9 +110,9 @@ def _compile_level(options: list[str]) -> None:
 def all_kernels() -> list[Kernel]:
     """Every kernel of the house, the most used first."""
     for path in _sources():
-        if "core.kernel import" in path.read_text() and path.name != "compile.py":
+        if "core.kernels import" in path.read_text() and path.name != "compile.py":
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    from core.kernel import KERNELS
+    from core.kernels import KERNELS
 
     def rank(kernel: Kernel) -> int:
         ranks = [i for i, package in enumerate(MAX_USED) if kernel.name.startswith(package)]

@@ -21,7 +21,7 @@ from app.platform.errors import Invalid, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from core.table import Categories, CodedTable
+    from core.base.table import Categories, CodedTable
 
 
 Floats = npt.NDArray[np.float64]
@@ -61,7 +61,7 @@ class Table:
     @property
     def coded(self) -> CodedTable:
         """The features as rankers take them."""
-        from core.table import CodedTable
+        from core.base.table import CodedTable
 
         return CodedTable(self.X, self.names, self.categories)
 
@@ -85,7 +85,7 @@ class Table:
 
         Without rows they are those of weight above 0, which a ranker learns from.
         """
-        from core.table import keep_present
+        from core.base.table import keep_present
 
         if rows is None and self.weight is not None:
             rows = np.flatnonzero(self.weight > 0)
@@ -94,7 +94,7 @@ class Table:
 
     def coded_as(self, other: Table) -> Table:
         """Return the table with the categories of another; those unknown to it turn into missing values."""
-        from core.table import to_matrix
+        from core.base.table import to_matrix
 
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)

@@ -33,8 +33,8 @@ from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
 
 if TYPE_CHECKING:
+    from core.base.ranker import Floats, Ranker
     from core.metrics import Interval, OperatingPoint, RocCurve
-    from core.ranker import Floats, Ranker
 
 
 class Measure(Protocol):

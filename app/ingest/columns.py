@@ -45,7 +45,7 @@ from app.ingest.values import (
     NUMERIC,
     SPACES,
 )
-from core.target import WEIGHT_RULE, are_weights
+from core.base.target import WEIGHT_RULE, are_weights
 
 MOSTLY = 0.9
 MANY_WORDS = 20

@@ -21,7 +21,7 @@ from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, read_column
 from app.ingest.values import NUMERIC
-from core.target import WEIGHT_RULE, are_weights
+from core.base.target import WEIGHT_RULE, are_weights
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
 PAIRS_FILE = "pairs.parquet"

@@ -29,7 +29,7 @@ from app.ingest.rows import (
     hash_words,
     mix,
 )
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
 
 Floats = npt.NDArray[np.float64]

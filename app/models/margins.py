@@ -22,11 +22,11 @@ from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
+    from core.base.ranker import Combination, Ranker
     from core.boosting.booster import Booster
     from core.bounds import Bound, Sample, WeakRankers
     from core.metrics import RocCurve
     from core.metrics.margins import MarginDistribution
-    from core.ranker import Combination, Ranker
 
 # ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
 MIN_NORM = 1e-9

@@ -10,7 +10,7 @@ from core.errors import InvalidParameter
 from core.metrics.window import MIN_WIDTH, check_window
 
 if TYPE_CHECKING:
-    from core.ranker import Floats
+    from core.base.ranker import Floats
 
 
 Window = tuple[float, float]

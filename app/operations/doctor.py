@@ -33,7 +33,7 @@ from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
 from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
 from app.platform.tables import JobState
-from core import kernel_folders
+from core.kernels import folders as kernel_folders
 
 
 class Level(StrEnum):

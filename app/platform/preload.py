@@ -57,7 +57,7 @@ _MODULES = (
     "core.artifact",
     "core.bounds.game",
     "core.bounds.generalisation",
-    "core.checkpoint",
+    "core.base.checkpoint",
     "core.explain",
     "core.metrics.comparison",
     "core.metrics.intervals",

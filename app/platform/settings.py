@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from core.kernel_folders import levels_that_fit
+from core.kernels.folders import levels_that_fit
 
 Seconds = Annotated[float, Gt(0)]
 Days = Annotated[float, Gt(0)]

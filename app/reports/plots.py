@@ -13,7 +13,7 @@ import numpy.typing as npt
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
-from core import svg
+from core.explain import svg
 
 if TYPE_CHECKING:
     from core.metrics import Interval, OperatingPoint, RocBand, RocCurve

@@ -34,7 +34,7 @@ from app.reports.document import (
 from app.reports.plots import rows_of
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
-from core.parameters import list_parameters
+from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
 
 MAX_DATA_FEATURES = 100

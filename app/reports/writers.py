@@ -21,7 +21,7 @@ from app.reports.document import (
     Tiles,
 )
 from app.reports.plots import CurvePlot, to_png, to_svg
-from core.svg import escape
+from core.explain.svg import escape
 
 _STYLE = """
 :root { color-scheme: light; }

@@ -123,8 +123,8 @@ class FoundVariables:
 
 def decompose(subject: Subject, served: Served) -> FoundVariables:
     """Measure how much the scores of the rows that were kept depend on features, alone and in pairs."""
+    from core.base.table import CodedTable
     from core.explain import variable_dependence
-    from core.table import CodedTable
 
     model = subject.model
     if served.labels is not None:

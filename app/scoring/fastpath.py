@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from core.kernel import kernel
+from core.kernels import kernel
 
 Floats = npt.NDArray[np.float64]
 Eights = npt.NDArray[np.uint64]

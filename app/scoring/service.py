@@ -31,8 +31,8 @@ from app.scoring.features import FeatureIndex
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
 
 if TYPE_CHECKING:
+    from core.base.ranker import Ranker
     from core.metrics import RocCurve
-    from core.ranker import Ranker
 
 Floats = npt.NDArray[np.float64]
 MAX_EXPLAINED = 1_000
@@ -240,7 +240,7 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
 
     Of a model with several labels it is the score of one of them.
     """
-    from core.table import CodedTable
+    from core.base.table import CodedTable
 
     position = served.label(label)
     if len(X) > MAX_EXPLAINED:

@@ -19,12 +19,12 @@ from app.models.objectives import WHOLE, window_of
 from app.platform.sql import Json
 from app.training.bipartite import LEVEL, HeldOutRows, windows_of
 from app.training.search import AUTO
-from core.parameters import list_parameters
+from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
+    from core.base.ranker import Floats
     from core.metrics import Comparison, Difference
-    from core.ranker import Floats
 
 
 BASELINES = ("logistic", "auc_svm")

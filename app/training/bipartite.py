@@ -32,9 +32,9 @@ from app.training.splits import (
 )
 
 if TYPE_CHECKING:
-    from core.checkpoint import SharedRanker
+    from core.base.checkpoint import SharedRanker
+    from core.base.ranker import Callback, Floats, Ranker
     from core.metrics import Summary
-    from core.ranker import Callback, Floats, Ranker
     from core.selection import HeldOut
 
 LEVEL = 0.95

@@ -49,10 +49,10 @@ from app.training.progress import (
 from app.training.result import CALIBRATION_FILE, quantiles_of
 from app.training.splits import InnerSplits, SplitData
 from core import artifact
-from core.checkpoint import SharedRanker
+from core.base.checkpoint import SharedRanker
+from core.base.ranker import Floats, Ranker
 from core.ensemble import count_at_once
 from core.errors import CoreError
-from core.ranker import Floats, Ranker
 from core.registry import ALGORITHMS
 from core.selection import (
     Chosen,

@@ -23,7 +23,7 @@ from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from app.training.splits import SplitData
-    from core.ranker import Ranker
+    from core.base.ranker import Ranker
 
 MAX_ROWS = 1_000
 MIN_ROWS = 100
@@ -60,7 +60,7 @@ def _draw(table: Table, seed: int, among: Rows, most: int) -> Rows:
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:
     """The rows with the ranker's own categories, which may be fewer than the table's."""
-    from core.table import to_matrix
+    from core.base.table import to_matrix
 
     X, categories = to_matrix(sample.coded, ranker.categories_)
     return replace(sample, X=X, categories=categories)
@@ -88,7 +88,7 @@ def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
     They are computed in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its
     memory.
     """
-    from core.table import to_matrix
+    from core.base.table import to_matrix
 
     scores = np.empty(len(table.X) if n_labels is None else (len(table.X), n_labels))
     X, _ = to_matrix(table.coded, ranker.categories_)

@@ -33,7 +33,7 @@ from app.training.splits import (
 )
 
 if TYPE_CHECKING:
-    from core.ranker import Callback, Floats, Ranker
+    from core.base.ranker import Callback, Floats, Ranker
 
 
 @dataclass(frozen=True)

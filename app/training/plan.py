@@ -10,7 +10,8 @@ A *part* is one fit in one scope. Its `what` says which:
 - `fit` (`FIT`): what the planner has chosen, fitted on all training rows; it scores the scope's rows to judge by. So
   rows by which anything is judged have chosen nothing, whatever the job searches.
 - `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
-  by one, and what each draws depends on its number alone (`core.checkpoint`): joined they are bit for bit one fit's.
+  by one, and what each draws depends on its number alone (`core.base.checkpoint`): joined they are bit for bit one
+  fit's.
 - `control` (`BASELINE`): a plain algorithm on the same rows, for comparison, after all else: by then it is known what
   time there is for it.
 
@@ -281,7 +282,7 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     `members` are what is to be fitted: several make a rank average, which is not divided. A shard has at least
     `least_pieces`, such that it is worth a job of its own.
     """
-    from core.checkpoint import SharedRanker
+    from core.base.checkpoint import SharedRanker
 
     (member, *others) = members
     algorithm = ALGORITHMS.get(member["algorithm"])

@@ -36,8 +36,8 @@ from app.training.splits import (
 )
 
 if TYPE_CHECKING:
+    from core.base.ranker import Callback, Floats, Ranker
     from core.metrics.pairs import PairSummary
-    from core.ranker import Callback, Floats, Ranker
 
 
 MIN_PAIRS = 30

@@ -284,7 +284,7 @@ def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseExcep
     """What stops the only fit of a job and keeps what it has; None where nothing does."""
     if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
-    from core.ranker import StopFit
+    from core.base.ranker import StopFit
     from core.registry import ALGORITHMS
 
     (member,) = part["members"]

@@ -59,7 +59,7 @@ from app.training.splits import Fold
 
 if TYPE_CHECKING:
     from app.training.fitting import FitContext
-    from core.ranker import Floats
+    from core.base.ranker import Floats
     from core.selection import Chosen
 
 CALIBRATION_FILE = "yardstick.npy"

@@ -53,12 +53,12 @@ from app.platform.tables import (
 from app.training import baselines, search
 from app.training.search import AUTO, BUDGET_SECONDS, MAX_SECONDS
 from app.training.splits import CROSS_VALIDATION, folds_of
+from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
-from core.parameters import check_values, list_parameters
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from core.ranker import Ranker
+    from core.base.ranker import Ranker
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")

@@ -1,8 +1,8 @@
 """Splits of rows: which a ranker learns from and which judge it, once or fold by fold; and what every split can do.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
-there are so few distinct ones that equal rows are of a kind and no copies (`core.splits.MIN_DISTINCT_ROWS`). Units are
-sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
+there are so few distinct ones that equal rows are of a kind and no copies (`core.base.splits.MIN_DISTINCT_ROWS`). Units
+are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
 into parts of equal mass. So every part has its share of both classes, copies of a row stand on one side, and who judges
 depends on seed and content alone, not on the order of rows or columns.
 
@@ -32,8 +32,8 @@ from app.platform.sql import Json
 from app.training.interpretation import draw
 
 if TYPE_CHECKING:
-    from core.ranker import Callback, Ranker
-    from core.table import CodedTable
+    from core.base.ranker import Callback, Ranker
+    from core.base.table import CodedTable
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
 WAYS_OUT = (
@@ -90,7 +90,7 @@ class Units:
     @classmethod
     def of(cls, table: Table, seed: int) -> Units:
         """Gather the rows of a table."""
-        from core.splits import has_few_kinds, part_kinds
+        from core.base.splits import has_few_kinds, part_kinds
 
         hashes = hash_units(table, seed)
         if table.group is None and has_few_kinds(hashes):
@@ -256,7 +256,7 @@ def are_alike(table: Table) -> bool:
 
 def note_kinds(table: Table) -> str | None:
     """What the model's owner should know where equal rows were divided."""
-    from core.splits import MIN_DISTINCT_ROWS, has_few_kinds
+    from core.base.splits import MIN_DISTINCT_ROWS, has_few_kinds
 
     if table.group is not None or not has_few_kinds(hash_rows(table)):
         return None

@@ -12,6 +12,9 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from sklearn.base import BaseEstimator
 
+from core.base.ranker import Floats
+from core.base.state import FINITE, Arrays, Declared, Field, Meta, Nested, Records
+from core.base.table import Categories
 from core.classifiers import (
     STACKS,
     ClassifierName,
@@ -23,9 +26,6 @@ from core.classifiers import (
 from core.coding import Criterion, count_rows, two_sided, youden_threshold
 from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
-from core.ranker import Floats
-from core.state import FINITE, Arrays, Declared, Field, Meta, Nested, Records
-from core.table import Categories
 
 from .booster import WEAK_LEARNERS, Booster
 from .data import Rows

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core import state
-from core.checkpoint import identify_fit, offered
+from core.base import state
+from core.base.checkpoint import identify_fit, offered
+from core.base.parameters import check_values
+from core.base.ranker import Callback, Combination, Floats, Groups, Ranker, check_groups, ignore
+from core.base.state import Array, Nested, Value
+from core.base.table import keep_present
+from core.base.target import check_pairs
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.parameters import check_values
-from core.ranker import Callback, Combination, Floats, Groups, Ranker, check_groups, ignore
-from core.state import Array, Nested, Value
-from core.table import keep_present
-from core.target import check_pairs
 from core.trees.grower import MAX_LEAVES
 from core.trees.options import MAX_DEPTH
 

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.ranker import Floats
+from core.base.state import FINITE, SIGN, Array, Index, Records
+from core.base.table import Categories
 from core.coding import Criterion
 from core.errors import InvalidData
-from core.ranker import Floats
-from core.state import FINITE, SIGN, Array, Index, Records
-from core.table import Categories
 
 from .data import Bools, ListedPairs, Rows
 from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats, Groups
+from core.base.splits import draw_part, draw_share, number_inseparable
+from core.base.target import GREATEST_WEIGHT, Pairs
 from core.errors import InvalidData
 from core.metrics import auc, pair_order
-from core.ranker import Floats, Groups
-from core.splits import draw_part, draw_share, number_inseparable
-from core.target import GREATEST_WEIGHT, Pairs
 
 Bools = state.Booleans
 Integers = state.Integers
@@ -110,8 +110,8 @@ class Rows(NamedTuple):
     def split_off(self, fraction: float, seed: int) -> tuple["Rows", "Rows"]:
         """Draw a validation part, a share of each class's rows; give the training and the validation rows, in order.
 
-        Rows of a group stay on one side, or without groups equal rows: see `core.splits.number_inseparable`. If equal
-        rows leave a part without a class, they are parted, and a UserWarning says so.
+        Rows of a group stay on one side, or without groups equal rows: see `core.base.splits.number_inseparable`. If
+        equal rows leave a part without a class, they are parted, and a UserWarning says so.
 
         Raises
         ------

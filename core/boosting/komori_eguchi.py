@@ -20,15 +20,15 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
-from core.checkpoint import Resumable, identify_fit, offered
+from core.base.checkpoint import Resumable, identify_fit, offered
+from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
+from core.base.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
 from core.coding import youden_threshold
 from core.coding.bins import fit_edges
 from core.errors import ArtifactError
-from core.kernel import kernel
+from core.kernels import kernel
 from core.linear.blas import one_blas_thread
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
-from core.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
 
 from .smooth_pauc import SmoothArea, Smoothed
 

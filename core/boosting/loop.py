@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from core.checkpoint import Resumable
+from core.base.checkpoint import Resumable
+from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
+from core.base.state import Arrays, Known, State, put_under, take_from
+from core.base.table import Categories
 from core.errors import ArtifactError
-from core.ranker import Callback, Floats, StopFit, ignore, warn_stopped
-from core.state import Arrays, Known, State, put_under, take_from
-from core.table import Categories
 
 from .data import Evaluation
 

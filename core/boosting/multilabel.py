@@ -12,15 +12,15 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
-from core.checkpoint import Resumable
+from core.base.checkpoint import Resumable
+from core.base.ranker import Floats
+from core.base.state import FINITE, SIGN, Array, Index, Records, Signs
+from core.base.table import Categories
 from core.coding import count_rows, find_best_label_split, fit_bins
 from core.coding.best_split import categories_above
 from core.coding.bins import MaxBins
 from core.coding.categories import Words
 from core.errors import ArtifactError, InvalidData
-from core.ranker import Floats
-from core.state import FINITE, SIGN, Array, Index, Records, Signs
-from core.table import Categories
 from core.trees.category_sets import Integers, is_above, members_of
 
 from . import stumps

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from core.parameters import Seed
+from core.base.parameters import Seed
 
 NRounds = Annotated[
     int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")

@@ -30,6 +30,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.base.ranker import Floats
 from core.coding import (
     WIDTHS,
     Bins,
@@ -43,8 +44,7 @@ from core.coding import (
 )
 from core.coding.best_split import TIE, bins_after
 from core.coding.threads import shared_pool, take
-from core.kernel import kernel
-from core.ranker import Floats
+from core.kernels import kernel
 from core.trees.grower import Grower
 
 from .data import Bools, Integers, ListedPairs, Rows

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.base.ranker import Floats
 from core.coding import Criterion
-from core.ranker import Floats
 
 from .columns import Column
 from .loop import LoopState, Rule, WeakRanker

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.ranker import Floats
+from core.base.state import Array, Value
 from core.coding import Criterion
 from core.coding.bins import MaxBins
 from core.metrics.margins import most_tied_mass
-from core.ranker import Floats
-from core.state import Array, Value
 
 from .booster import PairBooster
 from .columns import Column

@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import chebyshev, legendre
 
-from core.kernel import kernel
-from core.ranker import Floats
+from core.base.ranker import Floats
+from core.kernels import kernel
 
 # Cells on either side in which the kernel is not yet 0: 13 halves of the unit, e^{-6.5²} = 4e-19.
 REACH = 13

@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.ranker import Floats
+from core.base.state import FINITE, SIGN, Array, Index, Records
+from core.base.table import Categories
 from core.coding import (
     NO_SPREAD,
     Bins,
@@ -29,10 +32,7 @@ from core.coding.categories import Bools, Words, unpack
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
-from core.kernel import kernel
-from core.ranker import Floats
-from core.state import FINITE, SIGN, Array, Index, Records
-from core.table import Categories
+from core.kernels import kernel
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
 from .data import Rows

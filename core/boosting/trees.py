@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.checkpoint import Resumable
+from core.base.checkpoint import Resumable
+from core.base.ranker import Floats
+from core.base.state import Array, Index, Known, Records, Totals
+from core.base.table import Categories
 from core.coding import Bins
 from core.coding.categories import Words
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
-from core.ranker import Floats
-from core.state import Array, Index, Known, Records, Totals
-from core.table import Categories
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
 from core.trees.description import describe_leaves

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.kernel import kernel
+from core.kernels import kernel
 
 from .bins import Bins
 from .categories import NO_SPREAD, SAME_SHARE, Spread, order_bins

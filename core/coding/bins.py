@@ -22,7 +22,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
-from core.kernel import kernel
+from core.kernels import kernel
 
 Codes = npt.NDArray[Any]
 """uint8 or uint16: one type for mypy, since kernels are compiled for both."""

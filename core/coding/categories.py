@@ -40,8 +40,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core import state
-from core.kernel import kernel
+from core.base import state
+from core.kernels import kernel
 
 WORD_BITS = 64
 

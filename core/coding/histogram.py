@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
-from core.kernel import kernel
+from core.kernels import kernel
 
 from .bins import N_CODES, Codes
 from .threads import shared_pool, take

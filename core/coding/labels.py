@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.kernel import kernel
+from core.kernels import kernel
 
 from .best_split import TIE, Split, bins_after
 from .bins import N_CODES, Codes, share_out

@@ -20,7 +20,7 @@ import numpy as np
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from core.kernel import INNER
+from core.kernels import INNER
 
 # Waking a thread costs some fifty microseconds; this many cells of the table repay it.
 PARALLEL_CELLS = 500_000

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.kernel import kernel
+from core.kernels import kernel
 
 Floats = npt.NDArray[np.float64]
 

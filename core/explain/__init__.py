@@ -5,26 +5,21 @@ What an algorithm can say of itself, such as the gains of a ranking tree's split
 has the words for it.
 """
 
-from .dependence import (
-    Axis,
-    PartialDependence,
-    VariableDependence,
-    make_axis,
-    mean_absolute,
-    partial_dependence,
-    permutation_importance,
-    score_grid,
-    variable_dependence,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Axis",
-    "PartialDependence",
-    "VariableDependence",
-    "make_axis",
-    "mean_absolute",
-    "partial_dependence",
-    "permutation_importance",
-    "score_grid",
-    "variable_dependence",
-]
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .dependence import (
+        Axis,
+        PartialDependence,
+        VariableDependence,
+        make_axis,
+        mean_absolute,
+        partial_dependence,
+        permutation_importance,
+        score_grid,
+        variable_dependence,
+    )
+
+__getattr__, __dir__, __all__ = lazy_names(globals())

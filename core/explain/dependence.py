@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.base.parameters import check_seed
+from core.base.ranker import Floats, Ranker
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.metrics.groups import check_weights
-from core.parameters import check_seed
-from core.ranker import Floats, Ranker
 
 MAX_FEATURES = 2
 

@@ -19,13 +19,13 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 from scipy import sparse
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats
+from core.base.state import Array, State
+from core.base.table import Categories
 from core.errors import ArtifactError
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics import partial_auc
-from core.ranker import Floats
-from core.state import Array, State
-from core.table import Categories
 
 Ints = state.Integers
 

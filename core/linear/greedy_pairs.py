@@ -9,12 +9,12 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.ranker import Callback, Floats, Groups, Ranker
+from core.base.state import FINITE, Array, Value
+from core.base.target import MIN_WEIGHT
 from core.coding import youden_threshold
 from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, Floats, Groups, Ranker
-from core.state import FINITE, Array, Value
-from core.target import MIN_WEIGHT
 
 from .design import column_scales, standardise
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from core.ranker import Floats, StopFit
+from core.base.ranker import Floats, StopFit
 
 from .blas import one_blas_thread
 from .design import Rows, TableRows

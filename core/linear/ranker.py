@@ -10,10 +10,10 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from core.base.ranker import Callback, Floats, FollowingFit, Groups
+from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.ranker import Callback, Floats, FollowingFit, Groups
-from core.state import FINITE, Array, Nested, Value, declared_fields
 
 from .blas import one_blas_thread
 from .design import Columns, Coordinates, FeatureMap, Rows, Sample, fit_design

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from core.base.ranker import Floats
+from core.base.state import Array, Index, Nested, Records, State, Totals
+from core.base.table import Categories
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding import count_rows, youden_threshold
 from core.coding.rows import positives_first
 from core.errors import ArtifactError
-from core.ranker import Floats
-from core.state import Array, Index, Nested, Records, State, Totals
-from core.table import Categories
 
 from .growth import Draw, Report
 from .program import (

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import intrinsic
 
+from core.base.ranker import Floats
+from core.base.splits import scramble_keys
 from core.coding import (
     MISSING,
     N_CODES,
@@ -30,9 +32,7 @@ from core.coding import (
 from core.coding.best_split import categories_above
 from core.coding.categories import pack
 from core.coding.rows import positives_first
-from core.kernel import kernel
-from core.ranker import Floats
-from core.splits import scramble_keys
+from core.kernels import kernel
 
 from .program import (
     MIN_EDGE,

@@ -13,14 +13,14 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 from sklearn.base import BaseEstimator
 
-from core import svg
+from core.base.parameters import Seed
+from core.base.ranker import Callback, Floats, Groups, Ranker
+from core.base.state import Array, Nested, Value
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidParameter
-from core.parameters import Seed
-from core.ranker import Callback, Floats, Groups, Ranker
-from core.state import Array, Nested, Value
+from core.explain import svg
 
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
 from .any_ranker import grow as grow_any

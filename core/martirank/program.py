@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats
+from core.base.state import Array, Index, Records, State, Totals, pieces
+from core.base.table import Categories
 from core.coding import two_sided
 from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, in_words
-from core.kernel import kernel
-from core.ranker import Floats
-from core.state import Array, Index, Records, State, Totals, pieces
-from core.table import Categories
+from core.kernels import kernel
 
 Integers = state.Integers
 
@@ -53,7 +53,7 @@ RULES: dict[str, Any] = {
     "positive": (Ge(0.0), Le(1e9)),
     "negative": (Ge(0.0), Le(1e9)),
 }
-"""What a node's fields may be in an artifact; see `core.state.Records`."""
+"""What a node's fields may be in an artifact; see `core.base.state.Records`."""
 
 # A node that no more of a class than this reaches is taken to hold the other class alone.
 MIN_SHARE = 1e-9

@@ -12,16 +12,16 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
+from core.base.parameters import check_values
+from core.base.ranker import Callback, Floats, Groups
+from core.base.splits import hold_out, row_keys
+from core.base.state import Value
+from core.base.target import check_weights
 from core.coding import Bins, count_rows, fit_bins
 from core.coding.bins import code_columns
 from core.coding.rows import positives_first
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
-from core.parameters import check_values
-from core.ranker import Callback, Floats, Groups
-from core.splits import hold_out, row_keys
-from core.state import Value
-from core.target import check_weights
 
 from .growth import CodedRows, Growth, draw_rows
 from .martirank import ProgramParameters, ProgramRanker

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.coding.threads import ThreadPool
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics.groups import FloatArray, Rows, group_rows
 from core.metrics.window import Window
 

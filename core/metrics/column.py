@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics.groups import FloatArray
 from core.metrics.intervals import Interval, share_interval
 

@@ -92,6 +92,7 @@ from typing import Literal, NamedTuple, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.target import number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import check_rates, check_thresholds
 from core.metrics.groups import (
@@ -118,7 +119,6 @@ from core.metrics.intervals import (
     wilson_interval,
 )
 from core.metrics.window import Window, check_level, check_window
-from core.target import number_units
 
 Adjustment = Literal["holm", "none"]
 ADJUSTMENTS = ("holm", "none")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData, InvalidParameter
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics.groups import (
     FloatArray,
     Rows,

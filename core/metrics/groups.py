@@ -15,9 +15,9 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.target import as_vector, check_range, number_units, two_classes
 from core.errors import InvalidData
-from core.kernel import kernel
-from core.target import as_vector, check_range, number_units, two_classes
+from core.kernels import kernel
 
 FloatArray = NDArray[np.float64]
 

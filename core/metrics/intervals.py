@@ -66,8 +66,9 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.parameters import check_seed
 from core.errors import InvalidParameter
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics.bootstrap import draw_areas
 from core.metrics.curve import (
     ClassTotals,
@@ -90,7 +91,6 @@ from core.metrics.groups import (
     tie_groups,
 )
 from core.metrics.window import Window, check_level, check_window
-from core.parameters import check_seed
 
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")

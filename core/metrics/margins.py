@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidData, InvalidParameter
-from core.kernel import kernel
+from core.kernels import kernel
 from core.metrics.curve import RocCurve
 from core.metrics.groups import FloatArray, group_by_score
 

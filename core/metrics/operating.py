@@ -27,13 +27,13 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.target import GREATEST_WEIGHT, MIN_WEIGHT
 from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, threshold_reach, tpr_at_fpr_interval
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
 from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level, check_rate
-from core.target import GREATEST_WEIGHT, MIN_WEIGHT
 
 # Sums of weights are rounded: .1 + .2 of 1 must pass for .3. Far below the step 1/n of any real curve.
 _TOLERANCE = 1e-12

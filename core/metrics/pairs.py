@@ -37,10 +37,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.target import Pairs, check_pairs
 from core.metrics.groups import FloatArray, finite_vector
 from core.metrics.intervals import EPSILON, Interval, share_interval
 from core.metrics.window import check_level
-from core.target import Pairs, check_pairs
 
 
 @dataclass(frozen=True)

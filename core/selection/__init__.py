@@ -8,7 +8,7 @@ A `Planner` (`planner`) decides which trials a search makes: `GridSearch`, `Rand
 plan in one process, and `search_ranker` and `auto_ranker` do all there is to do, from rows to a ranker.
 """
 
-from core.splits import split_rows
+from core.base.splits import split_rows
 
 from .auto import Auto, auto_ranker
 from .planner import (

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from core.base.parameters import check_seed
+from core.base.ranker import Callback, Floats, ignore
+from core.base.splits import count_distinct, row_keys
+from core.base.target import check_labels
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.window import check_window
-from core.parameters import check_seed
-from core.ranker import Callback, Floats, ignore
-from core.splits import count_distinct, row_keys
-from core.target import check_labels
 from core.trees.options import TARGET_ENCODING
 
 from .candidates import (

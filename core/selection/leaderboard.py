@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.base.ranker import Floats
 from core.metrics import partial_auc
 from core.metrics.comparison import difference_error, two_sided
 from core.metrics.groups import check_rows
 from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
-from core.ranker import Floats
 from core.registry import ALGORITHMS
 
 from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_rounds, is_cut, place_on_path

@@ -16,16 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from core.base.parameters import check_seed
+from core.base.ranker import Callback, Floats, Ranker, StopFit, ignore
+from core.base.splits import split_rows
+from core.base.table import Categories, CodedTable, is_table, to_matrix, to_numbers
+from core.base.target import check_labels, check_weights, number_units
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
 from core.metrics import auc, partial_auc
 from core.metrics.window import check_window
-from core.parameters import check_seed
-from core.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.registry import ALGORITHMS
-from core.splits import split_rows
-from core.table import Categories, CodedTable, is_table, to_matrix, to_numbers
-from core.target import check_labels, check_weights, number_units
 
 from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from core.base.parameters import check_seed, check_values
 from core.errors import InvalidParameter
-from core.parameters import check_seed, check_values
 from core.registry import ALGORITHMS
 
 from .planner import CHOOSE_NOW, Chosen, LeaderboardRow, Member, NothingFitted

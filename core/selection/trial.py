@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.base.ranker import Callback, Floats, FollowingFit, Ranker, StopFit, ignore
+from core.base.table import CodedTable
 from core.errors import CoreError
-from core.ranker import Callback, Floats, FollowingFit, Ranker, StopFit, ignore
 from core.registry import ALGORITHMS
-from core.table import CodedTable
 
 GIVEN_UP = "given up"
 """How the reason begins of a trial that had nothing to keep when its limit came."""

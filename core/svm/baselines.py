@@ -15,6 +15,9 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.ranker import Callback, Groups, StopFit, warn_stopped
+from core.base.splits import hold_out
+from core.base.state import Value
 from core.linear.design import Sample
 from core.linear.newton import (
     CLOSE_ENOUGH,
@@ -29,9 +32,6 @@ from core.linear.newton import (
 )
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
-from core.ranker import Callback, Groups, StopFit, warn_stopped
-from core.splits import hold_out
-from core.state import Value
 
 from .estimators import Cost, HeldFraction, RandomState, Standardize
 from .selection import DEFAULT_COST, MIN_RISE

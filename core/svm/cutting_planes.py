@@ -41,9 +41,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.kernel import kernel
+from core.base.ranker import Floats
+from core.kernels import kernel
 from core.linear.design import Ints, Rows
-from core.ranker import Floats
 
 from .surrogates import Plane, Problem, Scores, Violations
 

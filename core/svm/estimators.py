@@ -15,14 +15,14 @@ from annotated_types import Ge, Gt, Le, Lt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from core.base.parameters import Seed
+from core.base.ranker import Callback, Floats, Groups
+from core.base.splits import hold_out
+from core.base.state import FINITE, Value
 from core.errors import ArtifactError, InvalidData
 from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
 from core.linear.ranker import Figure, LinearRanker
 from core.metrics.window import FprMax, FprMin, check_window
-from core.parameters import Seed
-from core.ranker import Callback, Floats, Groups
-from core.splits import hold_out
-from core.state import FINITE, Value
 
 from .feature_maps import (
     MAX_BINS,

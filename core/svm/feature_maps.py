@@ -34,11 +34,14 @@ import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 from scipy import sparse
 
+from core.base.ranker import Floats
+from core.base.splits import column_keys, row_keys, scramble_keys
+from core.base.state import FINITE, NOT_INFINITE, Array, Booleans, Nested, Totals, pieces
 from core.coding import Bins, Codes, fit_bins
 from core.coding.bins import code_columns
 from core.errors import ArtifactError, InvalidData
 from core.explain.conditions import CategorySet, Interval, in_words
-from core.kernel import kernel
+from core.kernels import kernel
 from core.linear.design import (
     FARTHEST,
     Columns,
@@ -51,9 +54,6 @@ from core.linear.design import (
     identity_coordinates,
     store_points,
 )
-from core.ranker import Floats
-from core.splits import column_keys, row_keys, scramble_keys
-from core.state import FINITE, NOT_INFINITE, Array, Booleans, Nested, Totals, pieces
 
 # Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
 MAX_BYTES = 2**29

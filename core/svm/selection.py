@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.base.ranker import Floats
 from core.linear.design import Sample
-from core.ranker import Floats
 
 from .cutting_planes import Solution
 from .solvers import WHOLE, Solver

@@ -28,8 +28,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from core.base.ranker import Callback, Floats
 from core.linear.design import Sample
-from core.ranker import Callback, Floats
 
 from .cutting_planes import (
     CuttingPlanes,

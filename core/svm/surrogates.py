@@ -28,10 +28,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.kernel import kernel
+from core.base.ranker import Floats
+from core.kernels import kernel
 from core.linear.design import Ints, Rows, Sample
 from core.metrics.window import window_counts
-from core.ranker import Floats
 
 # Blocks of negatives that the sigmoid holds positives against.
 MAX_BLOCKS = 100

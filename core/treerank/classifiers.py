@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
+from core.base.ranker import Floats
+from core.base.state import Nested, Value
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding.categories import count_rows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.ranker import Floats
-from core.state import Nested, Value
 
 from .growth import Cell, Sample, Split, Splitter
 from .tree import Booleans, Integers, Rules, Tree

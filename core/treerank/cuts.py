@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 
+from core.base.ranker import Floats
+from core.base.state import Array, Arrays, Index, Totals, Words, pieces
 from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
-from core.ranker import Floats
-from core.state import Array, Arrays, Index, Totals, Words, pieces
 from core.trees import predictor
 from core.trees.predictor import Nodes
 

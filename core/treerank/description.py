@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core import svg
-from core.ranker import Floats
+from core.base.ranker import Floats
+from core.explain import svg
 
 from .pruning import critical_penalties
 from .tree import Integers, LeafOrder, Tree

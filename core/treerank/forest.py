@@ -16,15 +16,15 @@ from annotated_types import Ge, Gt, Le
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from core.checkpoint import identify_fit, read_shares, write_share
+from core.base.checkpoint import identify_fit, read_shares, write_share
+from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, ignore, warn_stopped
+from core.base.state import Array, Indices, Nested, State, Totals, Value, pieces
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.coding.categories import count_rows
 from core.coding.threads import PARALLEL_CELLS
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
-from core.ranker import Callback, Floats, Groups, Ranker, StopFit, ignore, warn_stopped
-from core.state import Array, Indices, Nested, State, Totals, Value, pieces
 from core.trees import predictor
 from core.trees.predictor import Nodes
 
@@ -267,7 +267,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
 
     Trees are grown in as many threads as numba is set to use, each tree by one; what each draws
     depends on the seed and its number alone, so the forest does not depend on the threads, nor on
-    how it is divided into shares (`fit_share`, `join_shares`; see `core.checkpoint`).
+    how it is divided into shares (`fit_share`, `join_shares`; see `core.base.checkpoint`).
 
     O(n_trees) times a tree's work, on one coded table.
 
@@ -355,7 +355,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Grow the trees from number `first` up to, without, `last`; see `core.checkpoint`.
+        """Grow the trees from number `first` up to, without, `last`; see `core.base.checkpoint`.
 
         Parameters
         ----------

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats
+from core.base.state import FINITE, Array, Index, Nested, State
 from core.errors import ArtifactError
 from core.explain.conditions import spell_number
-from core.ranker import Floats
-from core.state import FINITE, Array, Index, Nested, State
 
 from .growth import Cell, Sample, Split, Splitter
 from .tree import Booleans, Integers, Rules, Tree

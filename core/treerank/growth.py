@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from core.ranker import Callback, Floats, StopFit
+from core.base.ranker import Callback, Floats, StopFit
 
 from .tree import Booleans, Integers, Rules, Tree
 

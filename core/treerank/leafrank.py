@@ -12,10 +12,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.base.ranker import Callback, Floats
 from core.coding import Bins
 from core.coding.categories import NO_SPREAD, count_rows, measure_spread, pack
-from core.kernel import kernel
-from core.ranker import Callback, Floats
+from core.kernels import kernel
 from core.trees import grower
 from core.trees.coding import Table, code_table
 from core.trees.grower import find_first

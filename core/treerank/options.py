@@ -6,8 +6,8 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import BaseEstimator
 
+from core.base.parameters import Seed
 from core.classifiers import ClassifierName
-from core.parameters import Seed
 
 from .tree import MAX_DEPTH
 

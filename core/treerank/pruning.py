@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.ranker import Floats, Groups
+from core.base.splits import draw_folds, draw_part, number_inseparable
+from core.base.state import Array, Rule, read_state
 from core.classifiers import count_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.kernel import kernel
-from core.ranker import Floats, Groups
-from core.splits import draw_folds, draw_part, number_inseparable
-from core.state import Array, Rule, read_state
+from core.kernels import kernel
 
 from .grid import GridRules
 from .growth import Sample

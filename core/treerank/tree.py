@@ -20,11 +20,11 @@ import numba
 import numpy as np
 from annotated_types import Ge, Le
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats
+from core.base.state import Array, Nested, State, Totals
 from core.errors import ArtifactError
-from core.kernel import kernel
-from core.ranker import Floats
-from core.state import Array, Nested, State, Totals
+from core.kernels import kernel
 
 Integers = state.Integers
 Booleans = state.Booleans

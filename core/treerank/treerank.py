@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from core.base.ranker import Callback, Floats, FollowingFit, Groups, StopFit, warn_stopped
+from core.base.state import Nested, Value
+from core.base.target import check_labels, check_weights
 from core.classifiers import STACKS
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidData, InvalidParameter
 from core.explain import PartialDependence, partial_dependence
-from core.ranker import Callback, Floats, FollowingFit, Groups, StopFit, warn_stopped
-from core.state import Nested, Value
-from core.target import check_labels, check_weights
 from core.trees import predictor
 
 from . import description, options, pruning

@@ -5,10 +5,10 @@ A cut names the place of the first word of its set; see `core.coding.categories`
 
 import numpy as np
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats
 from core.coding.categories import WORD_BITS, Bools, Words, count_words, pack, unpack
 from core.errors import ArtifactError
-from core.ranker import Floats
 
 Integers = state.Integers
 

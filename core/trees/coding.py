@@ -26,12 +26,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core import state
+from core.base import state
+from core.base.ranker import Floats
 from core.coding import Bins, ThreadPool, count_rows
 from core.coding.bins import MAX_NARROW, RUN_ROWS, learn_bins
 from core.coding.threads import take
-from core.kernel import kernel
-from core.ranker import Floats
+from core.kernels import kernel
 
 Words = state.Words
 Integers = state.Integers

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from core.base.table import Categories
 from core.coding.categories import Words, unpack
 from core.explain.conditions import (
     ANY_NUMBER,
@@ -14,7 +15,6 @@ from core.explain.conditions import (
     any_category,
     in_words,
 )
-from core.table import Categories
 from core.trees.category_sets import NO_SET
 
 

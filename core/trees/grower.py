@@ -26,7 +26,8 @@ import numpy.typing as npt
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from core.checkpoint import Resumable
+from core.base.checkpoint import Resumable
+from core.base.ranker import Floats
 from core.coding import count_rows
 from core.coding.threads import (
     REGION_TYPE,
@@ -41,8 +42,7 @@ from core.coding.threads import (
     yield_core,
 )
 from core.errors import InvalidParameter
-from core.kernel import INNER, kernel
-from core.ranker import Floats
+from core.kernels import INNER, kernel
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
 from .logistic import ROWS_AT_ONCE, write_derivatives

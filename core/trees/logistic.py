@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-from core.kernel import INNER
+from core.kernels import INNER
 
 ROWS_AT_ONCE = 256
 

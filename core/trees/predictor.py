@@ -16,10 +16,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.base.ranker import Floats
 from core.coding import ThreadPool
 from core.coding.categories import unpack
-from core.kernel import kernel
-from core.ranker import Floats
+from core.kernels import kernel
 
 from .category_sets import NO_SET
 from .coding import Integers, find_bins

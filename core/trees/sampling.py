@@ -9,8 +9,8 @@ are all kept.
 import numba
 import numpy as np
 
-from core.kernel import INNER, kernel
-from core.ranker import Floats
+from core.base.ranker import Floats
+from core.kernels import INNER, kernel
 
 # μ is found on so many rows, spread evenly.
 ESTIMATED_ON = 1 << 12

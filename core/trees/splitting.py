@@ -54,7 +54,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from core.coding.categories import SAME_SHARE, order_bins, sort_stably
-from core.kernel import INNER, kernel
+from core.kernels import INNER, kernel
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.ranker import Floats, Groups
-from core.splits import draw_folds, number_inseparable
+from core.base.ranker import Floats, Groups
+from core.base.splits import draw_folds, number_inseparable
 
 from .coding import Integers
 

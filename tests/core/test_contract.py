@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
+from core.base.ranker import StopFit
 from core.errors import ArtifactError, InvalidData
 from core.metrics import auc
-from core.ranker import StopFit
 from core.registry import ALGORITHMS, name_of
 from tests.core.threads import on_one_thread_and_on_all
 

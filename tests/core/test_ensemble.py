@@ -23,10 +23,10 @@ from core import (
     load,
     save,
 )
+from core.base.ranker import StopFit
 from core.ensemble import MAX_KNOTS, count_at_once, fit_ranks, fit_together
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
-from core.ranker import StopFit
 from tests.core import test_contract
 from tests.core.artifact_bytes import put_together, take_apart, training_table, with_categories
 

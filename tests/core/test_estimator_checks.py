@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from core import AUCSVM, PAUCSVM, Logistic, RankAverage, RankBoost
-from core.ranker import Ranker
+from core.base.ranker import Ranker
 from core.registry import ALGORITHMS
 
 # Checks that are known to fail, by algorithm and name, each with its reason.

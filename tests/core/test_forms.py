@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from core import load, save
-from core.table import CodedTable
+from core.base.table import CodedTable
 from tests.core.forms import FORMS, Form, Rows, draw_rows, numbers_of
 from tests.core.threads import on_one_thread_and_on_all
 

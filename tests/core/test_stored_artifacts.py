@@ -25,7 +25,7 @@ from core import (
     load,
     save,
 )
-from core.ranker import Ranker
+from core.base.ranker import Ranker
 from core.registry import ALGORITHMS
 from core.svm import PAUCSVM
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from core.kernel import SUFFIX
-from core.kernel_folders import FOLDERS, folders
+from core.kernels import SUFFIX
+from core.kernels.folders import FOLDERS, folders
 from tests.deploy.compose_file import Service
 from tests.deploy.dockerfile import Image
 from tests.servers import eventually

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import redis
 
-from core.kernel import SUFFIX
-from core.kernel_folders import CPU, FOLDERS
+from core.kernels import SUFFIX
+from core.kernels.folders import CPU, FOLDERS
 from tests.deploy import compose_file, dockerfile
 from tests.deploy.backing import Postgres
 from tests.deploy.containers import Container, DeploymentFailed, Host

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.kernel_folders import CPU_LEVELS
+from core.kernels.folders import CPU_LEVELS
 from tests.deploy import dockerfile
 
 ROOT = Path(__file__).parents[2]

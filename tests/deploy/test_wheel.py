@@ -21,8 +21,8 @@ from app.cli.api_client import ApiClient
 from app.cli.train import wait_for_job
 from app.platform import installation
 from app.reports.plots import to_png
-from core.kernel import SUFFIX
-from core.kernel_folders import folders
+from core.kernels import SUFFIX
+from core.kernels.folders import folders
 from tests.deploy.containers import as_user
 from tests.harness import csv_table
 from tests.servers import eventually

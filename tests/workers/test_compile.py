@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from core.kernel_folders import CPU_LEVELS
+from core.kernels.folders import CPU_LEVELS
 from workers import compile as compiling
 
 KERNELS = """
 import numba
-from core.kernel import kernel
+from core.kernels import kernel
 
 @kernel(numba.float64(numba.float64))
 def first(x):
@@ -86,7 +86,7 @@ features.update(dict.fromkeys({lacks!r}, False))
 llvm.get_host_cpu_features = lambda: features
 compiling.CPUINFO = Path({cpuinfo!r})
 compiled = []
-from core import kernel
+from core.kernels import compiled as kernel
 kernel._listeners.append(compiled.append)
 from house.kernels import second
 before = compiling.is_complete()

@@ -16,7 +16,7 @@ from app.platform.tables import Model
 from app.scoring import dependence
 from app.scoring.service import ModelCache
 from app.training import interpretation
-from core.ranker import Floats
+from core.base.ranker import Floats
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 

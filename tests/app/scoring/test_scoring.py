@@ -19,7 +19,7 @@ from app.scoring import service as scoring
 from app.scoring.features import FeatureIndex
 from app.scoring.service import ModelCache
 from core.boosting import stumps
-from core.kernel import KERNELS, kernel
+from core.kernels import KERNELS, kernel
 from core.metrics import curve
 from tests.app.workbench import OWNER, Workbench, breast_cancer
 
@@ -143,7 +143,9 @@ def test_the_first_row_finds_kernels_that_are_loaded(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model_id = bench.train()
-    monkeypatch.setattr("core.kernel.KERNELS", KERNELS.copy())  # the new ones are of this test
+    monkeypatch.setattr(
+        "core.kernels.compiled.KERNELS", KERNELS.copy()
+    )  # the new ones are of this test
     used = [(stumps, "_score"), (curve, "_find")]
     for module, name in used:
         for one in KERNELS:

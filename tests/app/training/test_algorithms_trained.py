@@ -22,9 +22,9 @@ from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
 from app.training import interpretation
 from core import artifact
+from core.base.parameters import list_parameters
 from core.errors import InvalidParameter
 from core.metrics import auc
-from core.parameters import list_parameters
 from core.registry import ALGORITHMS
 from tests.app.workbench import OWNER, Workbench, breast_cancer
 from tests.raw_table import raw_table

@@ -18,8 +18,8 @@ from app.training.bipartite import BipartiteTable
 from app.training.plan import Plan
 from app.training.splits import split
 from core import RankBoost, artifact
+from core.base.ranker import Ranker
 from core.metrics import auc
-from core.ranker import Ranker
 from core.selection import HeldOut
 from tests.app.training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, table_of
 from tests.app.workbench import quiet

@@ -16,7 +16,7 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Dataset
 from app.training import service
 from app.training.service import TrainRequest
-from core.parameters import list_parameters
+from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
 from tests.app.version_steps import make
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, save
+from core.base.ranker import StopFit
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import pair_order
-from core.ranker import StopFit
 from tests.core.boosting.pair_oracle import PairRankBoost, Stump
 from tests.core.boosting.test_pairs import follow
 from tests.core.threads import on_one_thread_and_on_all

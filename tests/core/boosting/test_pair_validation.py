@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
+from core.base.target import check_pairs
 from core.boosting import data, loop
 from core.boosting.data import ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
-from core.target import check_pairs
 from tests.core.boosting.test_fit_pairs import two_classes
 
 ALGORITHMS = pytest.mark.parametrize(

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from core import RankBoost
+from core.base.checkpoint import Checkpoints
+from core.base.parameters import list_parameters
+from core.base.ranker import StopFit
 from core.boosting import data, loop
 from core.boosting.data import Rows
 from core.boosting.rules import RankingRule
 from core.boosting.stumps import StumpLearner
-from core.checkpoint import Checkpoints
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
-from core.parameters import list_parameters
-from core.ranker import StopFit
 from core.registry import ALGORITHMS
 
 BOOSTERS = {

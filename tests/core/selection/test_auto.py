@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from core import Logistic, RankAverage, load, save
+from core.base.ranker import StopFit
 from core.errors import InvalidData, InvalidParameter
 from core.explain import permutation_importance, variable_dependence
 from core.metrics import auc, partial_auc
-from core.ranker import StopFit
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC
+from core.base.ranker import ignore
 from core.linear.design import Sample, fit_design
-from core.ranker import ignore
 from core.svm.solvers import DifferenceSolver, Limits, Progress
 from tests.core.svm.surrogate_oracle import hinge
 

@@ -12,13 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from core import AsymmetricSVM, Logistic, load, save
+from core.base.ranker import StopFit
+from core.base.splits import hold_out
+from core.base.table import to_matrix
 from core.linear.design import StoredRows, fit_design
 from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.metrics import partial_auc
-from core.ranker import StopFit
-from core.splits import hold_out
 from core.svm.baselines import ASYMMETRIES, COSTS
-from core.table import to_matrix
 from tests.core.threads import on_one_thread_and_on_all
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from core import TreeRankForest, load, save
-from core.checkpoint import SharedRanker
+from core.base.checkpoint import SharedRanker
 from core.errors import ArtifactError, InvalidParameter
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.ranker import ignore
+from core.base.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
 from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code
 from core.treerank.tree import Tree

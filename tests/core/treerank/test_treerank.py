@@ -7,10 +7,10 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from core import TreeRank, load, save
+from core.base.ranker import StopFit
+from core.base.splits import draw_folds
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
-from core.ranker import StopFit
-from core.splits import draw_folds
 from core.treerank import pruning
 from core.treerank.growth import Sample
 

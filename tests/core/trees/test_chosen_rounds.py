@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from core import LogitBoost, RankBoost, load, save
+from core.base.checkpoint import Checkpoints
+from core.base.ranker import StopFit
 from core.boosting import booster
-from core.checkpoint import Checkpoints
 from core.errors import InvalidData, InvalidParameter
-from core.ranker import StopFit
 from core.trees import grower
 
 BOOSTERS = {

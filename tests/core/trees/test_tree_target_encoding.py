@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import RankBoost, load, save
+from core.base.splits import draw_folds
 from core.boosting import LogitBoost
 from core.metrics import auc
-from core.splits import draw_folds
 from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS, encode
 
 BOOSTERS = {

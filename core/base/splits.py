@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .errors import InvalidData, InvalidParameter
+from core.errors import InvalidData, InvalidParameter
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

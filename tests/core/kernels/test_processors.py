@@ -38,7 +38,7 @@ def test_bits_do_not_depend_on_the_processor_s_blas(processor: str) -> None:
     if not get_host_cpu_features().get(NEEDS[processor]):
         pytest.skip(f"{processor} has what this machine has not: {NEEDS[processor]}")
     environment = {**os.environ, "OPENBLAS_CORETYPE": processor}
-    command = [sys.executable, "-m", "tests.core.test_processors", processor]
+    command = [sys.executable, "-m", "tests.core.kernels.test_processors", processor]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == [path.stem for path in stored()] + LINES

@@ -77,7 +77,8 @@ def folders(state_dir: Path | None = None) -> list[Path]:
     if named := os.environ.get(FOLDERS):
         found = [Path(folder) for folder in named.split(os.pathsep) if folder]
     else:
-        beside = Path(importlib.util.cache_from_source(__file__)).parent / "kernels"
+        package = Path(__file__).parents[1] / "__init__.py"
+        beside = Path(importlib.util.cache_from_source(package)).parent / "kernels"
         home = os.path.expanduser("~")  # unlike `Path.home`, no error for a user who has none
         caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
         found = [beside]

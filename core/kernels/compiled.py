@@ -45,7 +45,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 from numba.core.targetconfig import ConfigStack
 
-from .kernel_folders import CPU, CPU_LEVELS, folders, levels_that_fit
+from .folders import CPU, CPU_LEVELS, folders, levels_that_fit
 
 log = logging.getLogger(__name__)
 
@@ -410,7 +410,7 @@ class Kernel:
 
 # Options of `numba.njit` for what only kernels call, and no signature is declared of: without code to take its
 # arguments out of Python objects, which of a record of many arrays is more than the function's own.
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INNER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 KERNELS: list[Kernel] = []  # of all modules imported so far
 

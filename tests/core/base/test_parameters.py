@@ -9,8 +9,8 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import TypeAdapter, ValidationError
 
+from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
-from core.parameters import check_values, list_parameters
 from core.registry import ALGORITHMS
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from core import kernel_folders
+from core.kernels import folders as kernel_folders
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CALLER = """
 import numba
-from core.kernel import kernel
+from core.kernels import kernel
 from house.callee import scaled
 from house.constants import OFFSET
 
@@ -25,7 +25,7 @@ def shifted(x):
 """
 CALLEE = """
 import numba
-from core.kernel import kernel
+from core.kernels import kernel
 
 @kernel(numba.float64(numba.float64), inner=True)
 def scaled(x):
@@ -33,7 +33,7 @@ def scaled(x):
 """
 # Prints the names of the kernels that are compiled, then what the kernel gives.
 PROGRAM = """
-from core.kernel import when_compiling
+from core.kernels import when_compiling
 from house.caller import shifted
 names = []
 with when_compiling(names.append):
@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_written_to_is_passed_over(run: Run, tmp_path: P
 
 
 FOLDERS = """
-from core import kernel_folders
+from core.kernels import folders as kernel_folders
 print(*kernel_folders.folders(), kernel_folders.writable_folder(), sep="\\n")
 """
 
@@ -179,9 +179,9 @@ def test_of_two_processes_one_compiles_and_the_other_waits(run: Run, tmp_path: P
     """The first holds the lock of the kernel until it sees that the second asks for it."""
     program = """
 import os, subprocess, sys, time
-from core.kernel import when_compiling
+from core.kernels import when_compiling
 from house.caller import shifted
-from core.kernel import KernelCache
+from core.kernels import KernelCache
 save, second = KernelCache.save_overload, []
 
 def save_late(self, *arguments):
@@ -197,7 +197,7 @@ shifted(3.0)
 print(second[0].stdout.read().decode())
 """
     asks = """
-from core.kernel import KernelCache
+from core.kernels import KernelCache
 from house.caller import shifted
 compiled = []
 load = KernelCache.load_overload
@@ -246,7 +246,7 @@ def test_a_processor_below_the_level_compiles_for_itself(run: Run) -> None:
 
 
 def test_a_level_that_is_none_is_refused() -> None:
-    from core.kernel import use_cpu_level
+    from core.kernels import use_cpu_level
 
     with pytest.raises(ValueError, match=r"must be of x86-64-v2, .*, got 'i386'"):
         use_cpu_level("i386")
@@ -258,7 +258,7 @@ def test_code_for_a_level_has_no_instruction_beyond_it(run: Run) -> None:
 import platform
 import numba
 import numpy as np
-from core.kernel import kernel
+from core.kernels import kernel
 
 @kernel(numba.float64(numba.float64[::1]), fastmath=True)
 def total(x):

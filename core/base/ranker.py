@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from core.errors import ArtifactError, InvalidData
+
 from . import state
-from .errors import ArtifactError, InvalidData
 from .parameters import check_values
 from .state import Arrays, read_state, write_state
 from .table import (
@@ -57,8 +58,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """A function that puts the likely positives at the top of a list.
 
     Subclasses implement `_fit`, `score_rows` and `structure`, and `contributions` where scores are sums of parts per
-    feature. They declare what is kept of a fit in the annotations of their attributes (see `core.state`); what follows
-    from that is made anew in `_restore`.
+    feature. They declare what is kept of a fit in the annotations of their attributes (see `core.base.state`);
+    what follows from that is made anew in `_restore`.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from core.kernel import kernel, when_compiling
+from core.kernels import kernel, when_compiling
 
 
 def _scaled(x: Any, by: Any) -> Any:
@@ -88,6 +88,6 @@ def test_listeners_are_told_of_compilations_and_of_their_end_once() -> None:
 
 @pytest.mark.parametrize("package", ["core", "app"])
 def test_no_function_of_the_house_has_a_cache_of_numbas(package: str) -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     texts = {path: path.read_text() for path in (root / package).rglob("*.py")}
     assert [path for path, text in texts.items() if "cache=True" in text] == []

@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
-from core.errors import ArtifactError
-from core.state import (
+from core.base.state import (
     FINITE,
     SIGN,
     Array,
@@ -27,6 +26,7 @@ from core.state import (
     read_state,
     write_state,
 )
+from core.errors import ArtifactError
 
 CUT = np.dtype([("feature", np.int64), ("threshold", np.float64)])
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from core.errors import InvalidData
-from core.table import (
+from core.base.table import (
     MAX_CATEGORIES,
     MAX_CATEGORY_TEXT,
     CodedTable,
@@ -19,6 +18,7 @@ from core.table import (
     keep_present,
     to_matrix,
 )
+from core.errors import InvalidData
 
 nan = math.nan
 

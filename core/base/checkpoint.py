@@ -50,9 +50,9 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from core.base.ranker import Callback, Floats, Ranker
+from core.base.state import Arrays, check_array, put_under, take_from, to_safetensors
 from core.errors import ArtifactError
-from core.ranker import Callback, Floats, Ranker
-from core.state import Arrays, check_array, put_under, take_from, to_safetensors
 
 Identify = Callable[[], bytes]
 
@@ -313,7 +313,7 @@ def identify_machine() -> bytes:
 def _identify_code() -> bytes:
     """Hash what else the bits of a fit depend on: this library's text."""
     found = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         found.update(file.read_bytes())
     return found.digest()
 

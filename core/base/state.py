@@ -48,7 +48,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Gt, Le, Lt
 
-from .errors import ArtifactError
+from core.errors import ArtifactError
 
 Floats = Annotated[npt.NDArray[np.float64], np.dtype(np.float64)]
 Integers = Annotated[npt.NDArray[np.int64], np.dtype(np.int64)]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidData
+from core.errors import InvalidData
 
 Floats = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from .errors import InvalidParameter
+from core.errors import InvalidParameter
 
 MAX_SEED = 2**32 - 1
 """The greatest seed: what scikit-learn and numpy's older generators take, too."""

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import core
 from core import RankBoost, TreeRank, save
-from core.checkpoint import Checkpoints, Resumable, identify_machine, offered
+from core.base.checkpoint import Checkpoints, Resumable, identify_machine, offered
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
 from tests.core.forms import FORMS, draw_rows, numbers_of
@@ -156,7 +156,7 @@ def test_more_than_may_be_kept_is_not() -> None:
 
 def test_other_code_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = stopped(fit_of("rankboost"), 7)
-    monkeypatch.setattr("core.checkpoint._CODE", b"another")
+    monkeypatch.setattr("core.base.checkpoint._CODE", b"another")
     _goes_unused(checkpoint, fit_of("rankboost"))
 
 

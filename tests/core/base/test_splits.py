@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 from core import AUCSVM, RankAverage, RankBoost, TreeRank
+from core.base.splits import draw_folds, draw_part, hold_out, number_inseparable, split_rows
 from core.errors import InvalidData
-from core.splits import draw_folds, draw_part, hold_out, number_inseparable, split_rows
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 5, 40])

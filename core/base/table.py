@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidData
+from core.errors import InvalidData
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
