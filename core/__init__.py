@@ -1,8 +1,9 @@
 """The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery."""
 
+import sys
 from typing import TYPE_CHECKING
 
-from core.lazy import lazy_names
+from core.lazy import MovedModules, lazy_names
 
 if TYPE_CHECKING:
     from .artifact import load, save
@@ -23,3 +24,12 @@ if TYPE_CHECKING:
     from .treerank.treerank import TreeRank
 
 __getattr__, __dir__, __all__ = lazy_names(globals())
+
+# Modules that moved in 0.3; their old names go in 0.4.
+_BASE = ("checkpoint", "parameters", "ranker", "splits", "state", "table", "target")
+_MOVED = {f"core.{name}": f"core.base.{name}" for name in _BASE} | {
+    "core.kernel": "core.kernels.compiled",
+    "core.kernel_folders": "core.kernels.folders",
+    "core.svg": "core.explain.svg",
+}
+sys.meta_path.append(MovedModules(_MOVED))

@@ -1,21 +1,29 @@
-"""Packages whose names are imported when they are first asked for (PEP 562): who wants one ranker pays for no other."""
+"""Names that are imported when they are first asked for: those of packages (PEP 562), and old names of modules."""
 
 import ast
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
 def lazy_names(
     package: dict[str, Any],
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Give a package's `__getattr__`, `__dir__` and `__all__`, of what it imports `if TYPE_CHECKING`.
+    """Return a package's `__getattr__`, `__dir__` and `__all__`: they give the names it imports `if TYPE_CHECKING`.
+
+    Who wants one ranker does not wait for the others. Python looks for a missing name of a module in its `__getattr__`
+    (PEP 562), and this one imports it.
 
     Parameters
     ----------
     package : dict
-        The package's `globals()`, which keep what was asked for.
+        The package's `globals()`. A name that was asked for is stored there.
     """
     name, source = package["__name__"], Path(package["__file__"]).read_text(encoding="utf-8")
     homes = {
@@ -35,3 +43,29 @@ def lazy_names(
         return sorted({*package, *homes})
 
     return __getattr__, __dir__, sorted(homes)
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Import a module by its old name, with a DeprecationWarning.
+
+    Parameters
+    ----------
+    new_names : mapping of str to str
+        The full name of each moved module, by its old full name.
+    """
+
+    def __init__(self, new_names: Mapping[str, str]) -> None:
+        self._new_names = new_names
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec for an old name; None for any other name."""
+        return ModuleSpec(name, self) if name in self._new_names else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the moved module itself in the place of `module`, so that there is one of it."""
+        old = module.__name__
+        new = self._new_names[old]
+        warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=2)
+        sys.modules[old] = import_module(new)

@@ -138,6 +138,22 @@ def test_lazy_names_are_found(package: str) -> None:
         _ = module.nothing
 
 
+def test_moved_modules_are_found_by_their_old_names_which_warn() -> None:
+    code = """
+import core, importlib, warnings
+for old, new in core._MOVED.items():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec(f"import {old}")
+    [warning] = caught
+    assert (warning.category, str(warning.message)) == (DeprecationWarning, f"{old} is now {new}")
+    assert warning.filename == "<string>", warning.filename
+    moved = importlib.import_module(new)
+    assert eval(old) is moved and moved.__spec__.name == new
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_registry_knows_names_without_classes_and_gives_the_public_ones() -> None:
     assert len(ALGORITHMS) == len(list(ALGORITHMS))
     assert "nothing" not in ALGORITHMS
