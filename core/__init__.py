@@ -1,4 +1,23 @@
-"""The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery."""
+"""The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery.
+
+Examples
+--------
+Fit a ranker to some rows, see how well it ranks others, and store it:
+
+>>> import numpy as np
+>>> from core import RankBoost, load, save
+>>> from core.metrics import auc
+>>> generator = np.random.default_rng(0)
+>>> X = generator.normal(size=(300, 2))
+>>> y = X[:, 0] + X[:, 1] > generator.normal(size=300)
+>>> ranker = RankBoost(n_rounds=20).fit(X[:200], y[:200])
+>>> scores = ranker.decision_function(X[200:])
+>>> round(auc(y[200:], scores), 2)
+0.9
+>>> loaded = load(save(ranker))
+>>> bool((loaded.decision_function(X[200:]) == scores).all())
+True
+"""
 
 import sys
 from typing import TYPE_CHECKING

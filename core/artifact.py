@@ -65,7 +65,14 @@ def save(ranker: Ranker) -> bytes:
     Returns
     -------
     bytes
-        The same for the same ranker, in every process. `load` gives back a ranker that scores bit for bit alike.
+        The same for the same ranker, in every process. `load` returns a ranker that scores bit for bit alike.
+
+    Examples
+    --------
+    >>> from core import Logistic, save
+    >>> data = save(Logistic().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    >>> type(data)
+    <class 'bytes'>
     """
     algorithm = NAME if type(ranker) is RankAverage else name_of(ranker)
     if algorithm is None:
@@ -105,6 +112,17 @@ def load(data: bytes) -> Ranker:
     -------
     Ranker
         Fitted; scores every row as the saved one did, bit for bit.
+
+    Examples
+    --------
+    >>> from core import Logistic, load, save
+    >>> ranker = load(save(Logistic().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])))
+    >>> ranker.predict([[-1.0], [4.0]])
+    array([0, 1])
+    >>> load(b"not an artifact")
+    Traceback (most recent call last):
+        ...
+    core.errors.ArtifactError: the artifact is cut short or not safetensors: its header is missing (15 bytes in all)
     """
     if not isinstance(data, bytes):
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")

@@ -152,6 +152,18 @@ class RankAverage(Ranker):
     C. Dwork, R. Kumar, M. Naor and D. Sivakumar, "Rank aggregation methods for the web", WWW 2001: Borda's
     method. R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries of
     models", ICML 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import Logistic, RankAverage, TreeRank
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> y = X[:, 0] >= 6
+    >>> ranker = RankAverage(members=[Logistic(), TreeRank(min_samples_leaf=2)], weights=[3, 1])
+    >>> ranker.fit(X, y).weights_
+    array([0.75, 0.25])
+    >>> bool((ranker.predict(X) == y).all())
+    True
     """
 
     members_: list[Ranker]

@@ -275,6 +275,18 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
     ----------
     S. Clémençon, M. Depecker and N. Vayatis, "Ranking forests", JMLR 14, 2013. Machine Learning 83,
     2011: §7 and §8, which ask for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import TreeRankForest
+    >>> X = np.arange(200.0).reshape(-1, 2)
+    >>> y = X[:, 0] >= 120
+    >>> ranker = TreeRankForest(n_trees=5).fit(X, y)
+    >>> ranker.predict([[20.0, 20.0], [180.0, 180.0]])
+    array([False,  True])
+    >>> len(ranker.trees_)
+    5
     """
 
     keeps_when_stopped = True

@@ -1,0 +1,52 @@
+"""The examples in docstrings: they run as they are printed, and every public name has one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import core
+
+# Packages whose every public function and class has an example.
+PACKAGES = ("core.treerank",)
+
+EXAMPLES = doctest.DocTestFinder(exclude_empty=True)
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(core.__path__, "core.")
+    if "__main__" not in module.name
+)
+
+
+def examples_of(thing: Any, name: str) -> list[doctest.DocTest]:
+    return [test for test in EXAMPLES.find(thing, name) if test.examples]
+
+
+def public(package: ModuleType) -> dict[str, Any]:
+    """Functions and classes of a package's `__all__` that a reader calls: no results, errors or type aliases."""
+    named = {name: getattr(package, name) for name in package.__all__}
+    return {
+        name: value
+        for name, value in named.items()
+        if inspect.isroutine(value)
+        or (isinstance(value, type) and not issubclass(value, tuple | BaseException))
+    }
+
+
+@pytest.mark.parametrize("name", ["core", *MODULES])
+def test_the_examples_of_a_module_run(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0, "see the output above"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_function_and_class_has_an_example(package: str) -> None:
+    named = public(importlib.import_module(package))
+    assert named
+    assert [name for name, value in named.items() if not examples_of(value, name)] == []
