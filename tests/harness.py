@@ -24,8 +24,7 @@ from sqlalchemy import func, select
 from app import cli
 from app.datasets import service as datasets
 from app.datasets.description import Format, describe
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore

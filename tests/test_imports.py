@@ -88,9 +88,9 @@ PROCESSES = {
     "worker at work": (
         """
 import workers.__main__, workers.attempt
-from app.jobs import handlers
-for kind in handlers.HANDLERS:
-    handlers._handler(kind)
+from app.jobs import execution, kinds
+for kind in kinds.KINDS:
+    kinds.kind_of(kind)
 """,
         SCIENCE | ARROW | WEB | {"pandas"},
     ),

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.jobs import child_jobs, handlers, queue
+from app.jobs import child_jobs, execution, queue
+from app.jobs.kinds import Claim
 from app.jobs.progress import COMPILING, clocked
 from app.jobs.queue_repository import Requests
 from app.operations import repository as blob_rows
@@ -41,7 +42,7 @@ class Attempt:
 
     def __init__(
         self,
-        claim: queue.Claim,
+        claim: Claim,
         process: FitProcess,
         *,
         db: Database,
@@ -81,7 +82,7 @@ class Attempt:
             try:
                 workdir = self._blobs.staging_dir()
                 payload = self._db.reading(
-                    handlers.prepare, self._blobs, self._settings, self._claim, workdir
+                    execution.prepare, self._blobs, self._settings, self._claim, workdir
                 )
                 ending = self._fit(payload | {"checkpoint": self._checkpoint_options()})
             except LeaseLost:
@@ -153,8 +154,8 @@ class Attempt:
 
     def _complete(self, result: dict[str, Any]) -> JobState:
         """Keep what the fit process has made; tried again, all of it, when the database was away."""
-        published = handlers.publish(self._blobs, self._claim, result)
-        self._db.writing(handlers.complete, self._claim, result, published)
+        published = execution.publish(self._blobs, self._claim, result)
+        self._db.writing(execution.complete, self._claim, result, published)
         return JobState.WAITING if "fan_out" in result else JobState.SUCCEEDED
 
     def _reason_to_stop(self) -> Ending | None:
@@ -254,7 +255,7 @@ class Attempt:
 
     def _failure(self, error: Exception) -> Ending:
         """The ending for an exception of the steps in this process: the user's fault fails, all else is tried again."""
-        problem, user_fault = handlers.problem_of(error)
+        problem, user_fault = execution.problem_of(error)
         if user_fault:
             return partial(self._db.writing, queue.fail, self._claim, problem)
         log.error("%s: attempt %d failed", self._claim.job_id, self._claim.attempt, exc_info=error)

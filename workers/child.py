@@ -47,7 +47,7 @@ MAX_CHECKPOINT_BYTES = 512 * 1024**2
 # Imported while idle: what an upload needs, and a training job of the default algorithm with its baselines. No kernels:
 # a job loads those that it calls in some milliseconds each, and all of them take as much memory as the libraries.
 WARM_MODULES = (
-    "app.jobs.handlers",
+    "app.jobs.execution",
     "app.training.tasks",
     "app.datasets.tasks",
     "core.svm.baselines",
@@ -305,7 +305,7 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
     is_cold = "core.kernels.compiled" not in sys.modules
     if is_cold:
         loading.begin(None)  # the first job's memory is not that of the libraries
-    from app.jobs import handlers as execution
+    from app.jobs import execution
     from core.kernels import when_compiling
 
     if is_cold:

@@ -149,21 +149,21 @@ class _Slot(threading.Thread):
 
     def _serve(self) -> None:
         """Wait for work, then do all there is."""
-        from app.jobs.handlers import HANDLERS
+        from app.jobs.kinds import KINDS
         from workers.attempt import Attempt
 
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
         if found == "look" and not slots.db.reading(
-            queue.has_work, HANDLERS, slots.settings.quota_running_jobs
+            queue.has_work, KINDS, slots.settings.quota_running_jobs
         ):
             return
         first = True
         while (process := self._warm_process()) is not None:
             resources.check(slots.settings)  # a job that is begun without room loses an attempt
             started = time.perf_counter()
-            claim = slots.db.writing(queue.claim, slots.settings, slots.worker_id, HANDLERS)
+            claim = slots.db.writing(queue.claim, slots.settings, slots.worker_id, KINDS)
             if claim is None:
                 return
             claimed = time.perf_counter()

@@ -128,7 +128,7 @@ _QUEUED_OF_OWNER = (
 _QUEUED_IN_ALL = select(func.count()).select_from(
     select(Job.state).where(*_QUEUED).limit(bindparam("most")).subquery()
 )
-_PAIRS_OF_OWNER = DatasetPairs.dataset_id.in_(
+_PAIRS_OF_OWNER = DatasetPairs.id.in_(
     select(Dataset.id).where(Dataset.owner == bindparam("of_owner"))
 )
 _STORED = select(

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.datasets import repository as rows
-from app.datasets.tasks import TABLES, hold_inputs, limits, read_again, upload_errors
-from app.jobs import queue
+from app.datasets.tasks import UploadOutput, limits, lock_inputs, publish_table
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import DatasetPairs, DatasetStatus, Job
+from app.platform.tables import DatasetPairs, Job
 
-if TYPE_CHECKING:
-    from app.ingest.build import Callback
+
+class PairsOutput(UploadOutput[DatasetPairs]):
+    """The pairs of a dataset."""
+
+    def deleted(self, id_: str) -> Conflict:
+        """Return the error for pairs that are gone."""
+        return Conflict(f"dataset {id_} has no pairs that wait to be read", code="dataset_deleted")
+
+
+PAIRS = PairsOutput(DatasetPairs, "ds", "pairs")
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather what the reader needs to know about the upload and the table of items."""
-    dataset_id = claim.spec["dataset_id"]
-    dataset = rows.find(session, claim.owner, dataset_id)
-    pairs = rows.find_pairs(session, dataset_id)
-    own = pairs is not None and pairs.job_id == claim.job_id
-    waiting = pairs is not None and pairs.status == DatasetStatus.PROCESSING
-    if dataset is None or pairs is None or dataset.table_key is None or not (own and waiting):
-        raise _not_waiting(dataset_id)
+    pairs = PAIRS.find_to_make(session, claim)
+    dataset = rows.find(session, claim.owner, pairs.id)
+    if dataset is None or dataset.table_key is None:
+        raise PAIRS.deleted(pairs.id)
     return {
         "path": str(blobs.path(pairs.upload_key)),
         "content_type": pairs.content_type,
@@ -39,44 +46,30 @@ def prepare(
     }
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Read the upload and write the pairs by row number."""
     from app.ingest.pairs import ingest_pairs
 
     return ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
 
 
-def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Json:
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
     """Publish the pairs."""
-    key = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
-    return {"table_key": key, "table_bytes": blobs.size(key)}
+    found = {name: result[name] for name in ("pairs", "items", "weighted")}
+    return Made(found | publish_table(blobs, result))
 
 
-def complete(
-    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Json
-) -> None:
-    """Write the pairs' row and the job's end."""
-    queue.finish(session, claim)
-    values = {name: result[name] for name in ("pairs", "items", "weighted")}
-    if not rows.mark_pairs_ready(session, claim.job_id, **values, **published):
-        raise _not_waiting(claim.spec["dataset_id"])
+def _lock_inputs(session: Session, old: Job) -> None:
+    lock_inputs(session, old, to_change=True)
 
 
-def ended(session: Session, job: Job, error: Json | None) -> None:
-    """Mark the pairs of a job that will never have read them: nobody must wait for them."""
-    rows.abandon(session, DatasetPairs, job.id, upload_errors(job, error))
-
-
-def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job read the pairs; raises Conflict unless they are invalid and still this job's to read."""
-    (dataset,) = hold_inputs(session, old, to_change=True)
-    pairs = rows.find_pairs(session, dataset.id)
-    if pairs is None:
-        raise _not_waiting(dataset.id)
-    return read_again(session, old, dataset, pairs, again)
-
-
-def _not_waiting(dataset_id: str) -> Conflict:
-    return Conflict(
-        f"dataset {dataset_id} has no pairs that wait to be read", code="dataset_deleted"
-    )
+KIND = JobKind(
+    name="ingest_pairs",
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=PAIRS,
+    before_retry=_lock_inputs,
+    on_end=PAIRS.on_end,
+)

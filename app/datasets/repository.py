@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, insert, inspect, or_, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session, aliased, selectinload
 
 from app.platform.sql import Json, Page, db_now, fetch_page, next_number
@@ -17,6 +17,7 @@ from app.platform.tables import (
     DatasetSeries,
     DatasetStatus,
     Job,
+    UploadRow,
 )
 
 FIRST_VERSION = 1
@@ -47,7 +48,9 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
     return session.scalars(statement).one_or_none()
 
 
-def hold_all(session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False) -> None:
+def lock_shared(
+    session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False
+) -> None:
     """Have nobody change or delete the owner's datasets that a job reads until the transaction ends; others may hold
     them too, unless they are `to_change`.
 
@@ -64,15 +67,36 @@ def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
     return dataset if dataset is not None and dataset.owner == owner else None
 
 
-def abandon(
-    session: Session, upload: type[Dataset | DatasetPairs], job_id: str, errors: list[Json]
-) -> None:
-    """Mark the table or the pairs that a job was to read as invalid."""
+def mark_invalid(session: Session, table: type[UploadRow], job_id: str, errors: list[Json]) -> None:
+    """Mark the upload that a job was to read as invalid."""
     session.execute(
-        update(upload)
-        .where(upload.job_id == job_id, upload.status == DatasetStatus.PROCESSING)
+        update(table)
+        .where(table.job_id == job_id, table.status == DatasetStatus.PROCESSING)
         .values(status=DatasetStatus.INVALID, errors=errors)
     )
+
+
+def mark_ready(
+    session: Session,
+    table: type[UploadRow],
+    owner: str,
+    dataset_id: str,
+    job_id: str,
+    columns: Mapping[str, Any],
+) -> bool:
+    """Write what this job's reading of the upload found; return False if no such upload waits for the job."""
+    statement = (
+        update(table)
+        .where(
+            table.id == dataset_id,
+            table.owner == owner,
+            table.job_id == job_id,
+            table.status == DatasetStatus.PROCESSING,
+        )
+        .values(status=DatasetStatus.READY, errors=[], **columns)
+        .returning(table.id)
+    )
+    return session.scalars(statement).one_or_none() is not None
 
 
 def list_page(
@@ -152,32 +176,13 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
     return list(session.scalars(statement))
 
 
-def mark_ready(session: Session, owner: str, dataset_id: str, job_id: str, **values: Any) -> bool:
-    """Write what this job's reading of the table found out; False when no such dataset waits for the job."""
-    statement = (
-        update(Dataset)
-        .where(
-            Dataset.id == dataset_id,
-            Dataset.owner == owner,
-            Dataset.job_id == job_id,
-            Dataset.status == DatasetStatus.PROCESSING,
-        )
-        .values(status=DatasetStatus.READY, errors=[], **values)
-        .returning(Dataset.id)
-    )
-    return session.scalars(statement).one_or_none() is not None
-
-
-def add_profile(session: Session, dataset_id: str, profile: Json) -> None:
-    """Write the profile of a dataset; `columns` by name become a list in their order."""
-    columns = [{"name": name, **found} for name, found in profile["columns"].items()]
-    session.add(
-        DatasetProfile(
-            dataset_id=dataset_id,
-            rows=profile["rows"],
-            columns=columns,
-            duplicates=profile["duplicates"],
-        )
+def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
+    """Return the row of a dataset's profile; `columns` by name become a list in their order."""
+    return DatasetProfile(
+        dataset_id=dataset_id,
+        rows=profile["rows"],
+        columns=[{"name": name, **found} for name, found in profile["columns"].items()],
+        duplicates=profile["duplicates"],
     )
 
 
@@ -191,17 +196,12 @@ def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     session.execute(delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))
 
 
-def find_pairs(session: Session, dataset_id: str) -> DatasetPairs | None:
-    """The pairs of a dataset."""
-    return session.get(DatasetPairs, dataset_id)
-
-
 def replace(session: Session, dataset_id: str, **values: Any) -> None:
     """Give a dataset pairs whose bytes are durable and have yet to be read, in place of any it has."""
-    session.execute(delete(DatasetPairs).where(DatasetPairs.dataset_id == dataset_id))
+    session.execute(delete(DatasetPairs).where(DatasetPairs.id == dataset_id))
     session.execute(
         insert(DatasetPairs).values(
-            dataset_id=dataset_id,
+            id=dataset_id,
             status=DatasetStatus.PROCESSING,
             errors=[],
             created_at=db_now(),
@@ -210,20 +210,10 @@ def replace(session: Session, dataset_id: str, **values: Any) -> None:
     )
 
 
-def mark_pairs_ready(session: Session, job_id: str, **values: Any) -> bool:
-    """Write what the reading of the pairs found out; False when none wait for this job."""
-    statement = (
-        update(DatasetPairs)
-        .where(DatasetPairs.job_id == job_id, DatasetPairs.status == DatasetStatus.PROCESSING)
-        .values(status=DatasetStatus.READY, errors=[], **values)
-        .returning(DatasetPairs.dataset_id)
-    )
-    return session.scalars(statement).one_or_none() is not None
-
-
 def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
     """Give a dataset the pairs of another one whose items it begins with, if these are ready."""
     if pairs.status != DatasetStatus.READY:
         return
-    columns = {column.key: getattr(pairs, column.key) for column in inspect(DatasetPairs).columns}
-    session.execute(insert(DatasetPairs).values({**columns, "dataset_id": dataset_id}))
+    same = [column.key for column in DatasetPairs.__table__.c if not column.primary_key]
+    columns = {name: getattr(pairs, name) for name in same}
+    session.execute(insert(DatasetPairs).values(id=dataset_id, **columns))

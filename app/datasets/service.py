@@ -424,9 +424,9 @@ def count_features(dataset: Dataset) -> int:
     return sum(column["role"] == "feature" for column in dataset.columns)
 
 
-def hold_datasets(session: Session, owner: str, *ids: str | None) -> None:
+def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
     """Keep the datasets that a job is to read as they are until it is written: once, and before they are checked."""
-    rows.hold_all(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
+    rows.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:

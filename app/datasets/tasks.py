@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import orjson
 
 from app.datasets import repository as rows
-from app.jobs import queue
-from app.jobs.resources import check_owned
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, JobKind, Made, Output
+from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetPairs, DatasetStatus, Job
+from app.platform.tables import Dataset, DatasetStatus, Job, UploadRow
 
-if TYPE_CHECKING:
-    from app.ingest.build import Callback
-
+Row = TypeVar("Row", bound=UploadRow)
 
 TABLES = "tables"
 _DECLARED = (
@@ -28,16 +27,72 @@ _DECLARED = (
 )
 
 
+class UploadOutput(Output[Row]):
+    """An upload that a job reads: what the job makes is what it finds there."""
+
+    @property
+    def key(self) -> str:
+        """The name of the dataset's id in a job's spec."""
+        return "dataset_id"
+
+    def find_to_make(self, session: Session, claim: Claim) -> Row:
+        """Return the row of the upload that a claimed job is to read; raises Conflict if it waits for no such job."""
+        row = super().find_to_make(session, claim)
+        if row.status != DatasetStatus.PROCESSING:
+            raise self.lost(claim)
+        return row
+
+    def find_to_retry(self, session: Session, old: Job) -> Row:
+        """Lock and return the row that a retry of `old` is to complete; raises Conflict unless it is invalid, and
+        belongs to that job.
+        """
+        row = super().find_to_retry(session, old)
+        if row.status != DatasetStatus.INVALID:
+            raise Conflict(
+                f"an upload can be read again once it is invalid; that of {row.id} is {row.status}",
+                code="job_not_retryable",
+            )
+        return row
+
+    def reassign(self, row: Row, job: Job) -> None:
+        """Have another job read the upload of a locked row."""
+        super().reassign(row, job)
+        row.status, row.errors = DatasetStatus.PROCESSING, []
+
+    def on_end(self, session: Session, job: Job, error: Json | None) -> None:
+        """Mark the upload of a job that will never have read it as invalid: nobody must wait for it."""
+        if error is None:
+            errors = [{"detail": f"the upload's job was {job.state}"}]
+        else:
+            errors = error.get("errors") or [{"detail": error.get("detail")}]
+        rows.mark_invalid(session, self.table, job.id, errors)
+
+    def describe(self, id_: str) -> str:
+        """Return the words for one upload in messages."""
+        return f"the upload of {id_}"
+
+    def deleted(self, id_: str) -> Conflict:
+        """Return the error for an upload that is gone."""
+        return Conflict(f"{self.describe(id_)} is not waiting to be read", code="dataset_deleted")
+
+    def lost(self, claim: Claim) -> Conflict:
+        """Return the error for an upload that another job reads, or has read."""
+        return self.deleted(claim.spec[self.key])
+
+    def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
+        id_ = claim.spec[self.key]
+        return rows.mark_ready(session, self.table, claim.owner, id_, claim.job_id, columns)
+
+
+DATASETS = UploadOutput(Dataset, "ds", "dataset")
+
+
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather what the reader needs to know about the upload."""
-    dataset_id = claim.spec["dataset_id"]
-    dataset = rows.find(session, claim.owner, dataset_id)
     parent = _find_parent(session, blobs, claim)
-    waiting = dataset is not None and dataset.status == DatasetStatus.PROCESSING
-    if dataset is None or not waiting or dataset.job_id != claim.job_id:
-        raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
+    dataset = DATASETS.find_to_make(session, claim)
     return {
         "path": str(blobs.path(dataset.upload_key)),
         "content_type": dataset.content_type,
@@ -56,7 +111,7 @@ def declared(table: object) -> Json:
     return {name: getattr(table, name) for name in _DECLARED}
 
 
-def _find_parent(session: Session, blobs: BlobStore, claim: queue.Claim) -> Json | None:
+def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> Json | None:
     """What rows are to be added to; None for a table of its own."""
     if (parent_id := claim.spec.get("append_to")) is None:
         return None
@@ -109,18 +164,10 @@ def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     return read(payload, callback) | {"workdir": payload["workdir"]}
 
 
-def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Json:
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
     """Publish the table, and read its profile."""
     workdir = Path(result["workdir"])
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
-    key = blobs.publish(workdir / result["file"], TABLES, result["sha256"])
-    return {"profile": profile, "table_key": key, "table_bytes": blobs.size(key)}
-
-
-def complete(
-    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Json
-) -> None:
-    """Write the dataset and the job's end."""
     found = (
         "rows",
         "positives",
@@ -133,13 +180,14 @@ def complete(
         "columns",
         "warnings",
     )
-    dataset_id = claim.spec["dataset_id"]
-    queue.finish(session, claim)
-    values = {name: result[name] for name in found}
-    values |= {name: published[name] for name in ("table_key", "table_bytes")}
-    if not rows.mark_ready(session, claim.owner, dataset_id, claim.job_id, **values):
-        raise Conflict(f"dataset {dataset_id} is not waiting to be read", code="dataset_deleted")
-    rows.add_profile(session, dataset_id, published["profile"])
+    columns = {name: result[name] for name in found} | publish_table(blobs, result)
+    return Made(columns, [rows.profile_of(claim.spec[DATASETS.key], profile)])
+
+
+def publish_table(blobs: BlobStore, result: Mapping[str, Any]) -> Json:
+    """Publish the file that a reader has written; returns its columns in the upload's row."""
+    key = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
+    return {"table_key": key, "table_bytes": blobs.size(key)}
 
 
 def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
@@ -164,38 +212,15 @@ def table_of(dataset: Dataset, blobs: BlobStore) -> Json:
     }
 
 
-def ended(session: Session, job: Job, error: Json | None) -> None:
-    """Mark the upload of a job that will never have read it: nobody must wait for it."""
-    rows.abandon(session, Dataset, job.id, upload_errors(job, error))
-
-
-def upload_errors(job: Job, error: Json | None) -> list[Json]:
-    """What an upload shows as its errors when its job ended with that problem, or was cancelled."""
-    if error is None:
-        return [{"detail": f"the upload's job was {job.state}"}]
-    return error.get("errors") or [{"detail": error.get("detail")}]
-
-
-def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job read the upload; raises Conflict unless it is invalid and still this job's to read, and for
-    rows of a version if a newer one has come.
-    """
-    parent_id = old.spec.get("append_to")
-    dataset, *parents = hold_inputs(session, old, parent_id, to_change=True)
-    for parent in parents:
-        check_newest(session, parent)
-    return read_again(session, old, dataset, dataset, again)
-
-
-def hold_inputs(
+def lock_inputs(
     session: Session, job: Job, *more: str | None, to_change: bool = False
 ) -> list[Dataset]:
-    """Lock the job's dataset and these others for another job that reads them; returns those that there are to read.
+    """Lock and return the job's dataset and these others, for another job that reads them.
 
-    Raises Conflict where one was deleted.
+    Raises Conflict if one was deleted.
     """
     ids = [id_ for id_ in (job.dataset_id, *more) if id_ is not None]
-    rows.hold_all(session, job.owner, ids, to_change=to_change)
+    rows.lock_shared(session, job.owner, ids, to_change=to_change)
     found = []
     for id_ in ids:
         dataset = rows.find_alone(session, job.owner, id_)
@@ -208,27 +233,6 @@ def hold_inputs(
     return found
 
 
-def read_again(
-    session: Session,
-    old: Job,
-    dataset: Dataset,
-    upload: Dataset | DatasetPairs,
-    again: Callable[[], Job],
-) -> Job:
-    """Have another job read the upload of a dataset, its table or its pairs; raises Conflict unless it is invalid and
-    belongs to the old job.
-    """
-    check_owned(session, old, f"the upload of {dataset.id}", upload.job_id)
-    if upload.status != DatasetStatus.INVALID:
-        raise Conflict(
-            f"an upload can be read again once it is invalid; that of {dataset.id} is {upload.status}",
-            code="job_not_retryable",
-        )
-    job = again()
-    upload.status, upload.errors, upload.job_id = DatasetStatus.PROCESSING, [], job.id
-    return job
-
-
 def check_newest(session: Session, parent: Dataset) -> None:
     """Raise Conflict unless rows may be added to this version: no other that is not invalid came after it."""
     newest = rows.newest_version(session, parent.owner, parent.series_id)
@@ -239,3 +243,22 @@ def check_newest(session: Session, parent: Dataset) -> None:
         f"{newest.version} ({newest.id}) is {newest.status}",
         code="not_the_newest_version",
     )
+
+
+def _lock_inputs(session: Session, old: Job) -> None:
+    """Lock the dataset; raises Conflict for rows of a version if a newer one has come."""
+    _, *parents = lock_inputs(session, old, old.spec.get("append_to"), to_change=True)
+    for parent in parents:
+        check_newest(session, parent)
+
+
+KIND = JobKind(
+    name="ingest",
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=DATASETS,
+    before_retry=_lock_inputs,
+    on_end=DATASETS.on_end,
+)

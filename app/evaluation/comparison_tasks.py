@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.datasets.tasks import find_to_read, hold_inputs, table_of
+from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation.metrics import Overlap, load_ranker, model_of, read_rows
-from app.evaluation.service import COMPARISONS
-from app.jobs import queue
-from app.jobs.handlers import Callback
+from app.evaluation.service import COMPARE, COMPARISONS
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.progress import Callback
 from app.models import service as model_service
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Job
 from app.training.interpretation import score
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather where the artifacts and the table lie."""
-    comparison_id = claim.spec["comparison_id"]
-    comparison = COMPARISONS.find_to_make(session, claim, comparison_id)
+    comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
         model_service.find_to_read(session, claim.owner, compared.model_id)
@@ -101,20 +100,18 @@ def _window(window: metrics.WindowComparison, names: list[str]) -> Json:
     }
 
 
-def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> None:
-    """Nothing: all that was found is in the result."""
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+    """Return what was found; there are no files."""
+    columns = {name: result[name] for name in ("result", "warnings")}
+    return Made(columns, messages=result["warnings"])
 
 
-def complete(
-    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: None
-) -> None:
-    """Write what was found, and the job's end."""
-    queue.finish(session, claim, messages=result["warnings"])
-    found = {name: result[name] for name in ("result", "warnings")}
-    COMPARISONS.write(session, claim, claim.spec["comparison_id"], **found)
-
-
-def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
-    hold_inputs(session, old)
-    return COMPARISONS.hand_over(session, old, old.spec["comparison_id"], again)
+KIND = JobKind(
+    name=COMPARE,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=COMPARISONS,
+    before_retry=lock_inputs,
+)

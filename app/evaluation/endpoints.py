@@ -62,7 +62,7 @@ async def create_evaluation(
         row = service.submit_evaluation(session, context.settings, caller.owner, asked)
         return _shown(row)
 
-    poll = EVALUATIONS.poll(caller.owner, _shown)
+    poll = EVALUATIONS.refetch(caller.owner, _shown)
     check = dry_run(
         context.settings,
         caller.owner,
@@ -157,7 +157,7 @@ async def create_comparison(
         row = service.submit_comparison(session, context.settings, caller.owner, asked)
         return _shown_comparison(row)
 
-    poll = COMPARISONS.poll(caller.owner, _shown_comparison)
+    poll = COMPARISONS.refetch(caller.owner, _shown_comparison)
     check = dry_run(
         context.settings,
         caller.owner,

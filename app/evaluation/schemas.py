@@ -16,7 +16,7 @@ from app.evaluation.service import (
     EvaluationRequest,
 )
 from app.http.schemas import Body, Interval, Rate, Resource, Text, Timestamp
-from app.jobs.resources import STATUS, status_of
+from app.jobs.kinds import STATUS, status_of
 from app.models.schemas import Height, MeanArea, WindowArea
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind

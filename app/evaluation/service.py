@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING
 from app.datasets.service import (
     check_pairs_ready,
     find_lack,
-    hold_datasets,
     label_values,
     lineage_of,
+    lock_datasets,
     ready_dataset,
     shares_rows,
     show_labels,
 )
 from app.evaluation import repository as rows
 from app.jobs import service as jobs
-from app.jobs.repository import insert_made
-from app.jobs.resources import PROCESSING, JobResource, status_of
+from app.jobs.kinds import PROCESSING, Output, status_of
 from app.models.objectives import WHOLE, Window
 from app.models.service import curve_of, find_named, find_to_use
 from app.platform.errors import NotFound, invalid
-from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import (
@@ -40,8 +38,8 @@ from core.metrics.window import check_window
 if TYPE_CHECKING:
     from core.metrics import ClassTotals, RocCurve
 
-EVALUATIONS = JobResource(Evaluation, "evl", "evaluation")
-COMPARISONS = JobResource(Comparison, "cmp", "comparison")
+EVALUATIONS = Output(Evaluation, "evl", "evaluation")
+COMPARISONS = Output(Comparison, "cmp", "comparison")
 
 EVALUATE, COMPARE = "evaluate", "compare"
 """The kinds of job that evaluate models."""
@@ -77,7 +75,7 @@ def find_inputs(
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
     if hold:
-        hold_datasets(session, owner, dataset_id)
+        lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     for model in found:
         _check_fits(model, dataset)
@@ -180,7 +178,6 @@ def submit_evaluation(
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, hold=True)
     (model,), dataset = inputs.models, inputs.dataset
-    evaluation_id = new_id("evl")
     seen = seen_before(model, dataset)
     job = jobs.enqueue(
         session,
@@ -189,18 +186,15 @@ def submit_evaluation(
         kind=EVALUATE,
         name=model.name,
         spec={
-            "evaluation_id": evaluation_id,
+            EVALUATIONS.key: EVALUATIONS.new_id(),
             "independent": seen is None,
             "dataset": lineage_of(dataset),
         },
         dataset_id=dataset.id,
     )
-    return insert_made(
+    return EVALUATIONS.insert(
         session,
-        Evaluation,
-        id=evaluation_id,
-        owner=owner,
-        job_id=job.id,
+        job,
         model_id=model.id,
         model_name=model.name,
         model_version=model.version,
@@ -284,22 +278,18 @@ def submit_comparison(
     inputs, windows = check_comparison(session, owner, request, hold=True)
     models, dataset = inputs.models, inputs.dataset
     seen = [seen_before(model, dataset) for model in models]
-    comparison_id = new_id("cmp")
     job = jobs.enqueue(
         session,
         settings,
         owner=owner,
         kind=COMPARE,
         name=dataset.name,
-        spec={"comparison_id": comparison_id, "dataset": lineage_of(dataset)},
+        spec={COMPARISONS.key: COMPARISONS.new_id(), "dataset": lineage_of(dataset)},
         dataset_id=dataset.id,
     )
-    return rows.insert_comparison(
+    comparison = COMPARISONS.insert(
         session,
-        [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],
-        id=comparison_id,
-        owner=owner,
-        job_id=job.id,
+        job,
         dataset_id=dataset.id,
         dataset_name=dataset.name,
         dataset_version=dataset.version,
@@ -308,3 +298,9 @@ def submit_comparison(
         level=request.level,
         warnings=[warning for warning in seen if warning is not None],
     )
+    rows.insert_models(
+        session,
+        comparison.id,
+        [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],
+    )
+    return comparison

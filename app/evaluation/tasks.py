@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.datasets.tasks import find_to_read, hold_inputs, table_of
+from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
-from app.evaluation.service import EVALUATIONS
-from app.jobs import queue
-from app.jobs.handlers import Callback
+from app.evaluation.service import EVALUATE, EVALUATIONS
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.progress import Callback
 from app.models import service as models
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import EvaluationCurve, Job
+from app.platform.tables import EvaluationCurve
 
 _CURVE_FILE = "evaluation.curve"
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather where artifact and table lie, and what the model's validation has said."""
-    evaluation_id = claim.spec["evaluation_id"]
-    evaluation = EVALUATIONS.find_to_make(session, claim, evaluation_id)
+    evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     described = metrics.model_of(session, model, dataset, blobs)
@@ -87,30 +87,22 @@ def _windows_of(before: Mapping[str, Any]) -> list[Window]:
     return sorted(set(found))
 
 
-def publish(
-    blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]
-) -> list[EvaluationCurve]:
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
     """Pack the curve, where there is one."""
-    if not result["curve"]:
-        return []
-    columns = models.curve_columns(Path(result["workdir"]) / result["curve"])
-    return [EvaluationCurve(evaluation_id=claim.spec["evaluation_id"], **columns)]
+    columns = {name: result[name] for name in ("metrics", "drift", "warnings")}
+    curve = []
+    if result["curve"]:
+        packed = models.curve_columns(Path(result["workdir"]) / result["curve"])
+        curve = [EvaluationCurve(evaluation_id=claim.spec[EVALUATIONS.key], **packed)]
+    return Made(columns, curve, messages=result["warnings"])
 
 
-def complete(
-    session: Session,
-    claim: queue.Claim,
-    result: Mapping[str, Any],
-    published: list[EvaluationCurve],
-) -> None:
-    """Write what was found, and the job's end."""
-    queue.finish(session, claim, messages=result["warnings"])
-    found = {name: result[name] for name in ("metrics", "drift", "warnings")}
-    EVALUATIONS.write(session, claim, claim.spec["evaluation_id"], **found)
-    session.add_all(published)
-
-
-def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
-    hold_inputs(session, old)
-    return EVALUATIONS.hand_over(session, old, old.spec["evaluation_id"], again)
+KIND = JobKind(
+    name=EVALUATE,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=EVALUATIONS,
+    before_retry=lock_inputs,
+)

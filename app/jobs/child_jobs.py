@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.jobs import handlers, queue
+from app.jobs import queue
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
+from app.jobs.kinds import CHILD, Claim, find_kind
 from app.jobs.progress import as_event, clocked
 from app.platform import failpoints
 from app.platform.blobs import BlobStore
@@ -52,7 +53,7 @@ class FanOut:
             raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
 
 
-def fan_out(session: Session, claim: queue.Claim, asked: FanOut) -> None:
+def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
     """Queue the child jobs of a stage, and have the job wait for them.
 
     Only while the token holds: an attempt that was replayed after it fanned out has lost its lease. Raises `LeaseLost`,
@@ -77,7 +78,7 @@ def fan_out(session: Session, claim: queue.Claim, asked: FanOut) -> None:
         session,
         job,
         asked.stage,
-        f"{job.kind}_part",
+        f"{job.kind}{CHILD}",
         sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
         [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
     )
@@ -92,7 +93,7 @@ def fan_out(session: Session, claim: queue.Claim, asked: FanOut) -> None:
 
 def finish(
     session: Session,
-    claim: queue.Claim,
+    claim: Claim,
     result: Json,
     files: Mapping[str, str],
     merge: Callable[[Json], Json] = lambda progress: progress,
@@ -140,7 +141,7 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
         left_out = [
             id_
             for id_, kind, spec in rows.open_specs(session, job.id)
-            if handlers.may_skip(kind, spec)
+            if (child := find_kind(kind)) is not None and child.may_skip(spec)
         ]
         rows.cancel_open(session, job.id, left_out)
         _join(session, job)

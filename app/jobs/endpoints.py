@@ -22,7 +22,7 @@ from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Reread, WatcherDep, create
-from app.jobs.handlers import SHOWN_KINDS
+from app.jobs.kinds import SHOWN_KINDS
 from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable

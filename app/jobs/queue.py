@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from app.jobs import handlers
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
+from app.jobs.kinds import Claim, find_kind
 from app.jobs.progress import as_event
 from app.platform import failpoints
 from app.platform.errors import CancelRequested, LeaseLost
@@ -27,34 +26,6 @@ log = logging.getLogger("rankwright.jobs")
 _BACKOFF_BASE = 5.0
 _BACKOFF_FACTOR = 4.0
 BACKOFF_MAX = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One attempt at a job, owned while `token` holds.
-
-    `parent_id` is set for a child job. `seconds_left` is what remains of the timeout, and `fraction_done` the progress
-    before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
-    `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
-    `checkpoint_key` names the blob that the attempt may go on from, `request_id` the request that handed the job in.
-    """
-
-    job_id: str
-    owner: str
-    kind: str
-    name: str
-    spec: Json
-    dataset_id: str | None
-    attempt: int
-    token: int
-    timeout_seconds: float
-    max_attempts: int
-    parent_id: str | None
-    seconds_left: float
-    fraction_done: float
-    keep_requested: bool
-    checkpoint_key: str | None
-    request_id: str | None = None
 
 
 def claim(
@@ -236,7 +207,7 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
 
 
 def end_locked(session: Session, job: Job, state: JobState, error: Json | None) -> JobState:
-    """End a locked job without a result, with its event and what else its kind does then.
+    """End a locked job that has no result: write its event and run the on-end hook of its kind.
 
     A child job ends its parent, too, unless that goes on without it, and a parent its child jobs; see `child_jobs`.
     """
@@ -244,12 +215,18 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
     data = {} if error is None else {"code": error.get("code")}
     add_state_event(session, job, **data)
     log_line(session, job, state, rows.seconds_since_start(session, job), **data)
-    handlers.ended(session, job, error)
+    run_on_end(session, job, error)
     if job.parent_id is not None and job.cancel_requested_at is None:
         parent = rows.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
             end_locked(session, parent, state, error)
     return state
+
+
+def run_on_end(session: Session, job: Job, error: Json | None) -> None:
+    """Run the on-end hook of a job that has just ended without a result; a later version's kind has none here."""
+    if (kind := find_kind(job.kind)) is not None:
+        kind.on_end(session, job, error)
 
 
 def requeue_locked(

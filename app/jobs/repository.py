@@ -9,9 +9,9 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from app.platform.sql import Json, Page, db_now, delete_some, fetch_page
-from app.platform.tables import Job, JobEvent, JobState, MadeByJob, Worker
+from app.platform.tables import Job, JobEvent, JobOutput, JobState, Worker
 
-Made = TypeVar("Made", bound=MadeByJob)
+Row = TypeVar("Row", bound=JobOutput)
 
 # Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
 _INSERT = (
@@ -98,16 +98,16 @@ def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     return {id_: (state, event_seq) for id_, state, event_seq in rows}
 
 
-def insert_made(session: Session, table: type[Made], **values: Any) -> Made:
-    """Add a resource that its job has yet to make, created now by the database's clock."""
+def insert_output(session: Session, table: type[Row], **values: Any) -> Row:
+    """Add an output that its job has yet to make, created now by the database's clock."""
     statement = insert(table).values(created_at=db_now(), **values).returning(table)
     return session.scalars(statement).one()
 
 
-def find_made(
-    session: Session, table: type[Made], owner: str, id_: str, *, lock: bool = False
-) -> Made | None:
-    """The owner's resource with its job. `lock` holds the row until the transaction ends."""
+def find_output(
+    session: Session, table: type[Row], owner: str, id_: str, *, lock: bool = False
+) -> Row | None:
+    """Return the owner's output with its job. `lock` holds the row until the transaction ends."""
     statement = select(table).where(table.owner == owner, table.id == id_)
     statement = statement.options(selectinload("*"))
     if lock:
@@ -115,17 +115,17 @@ def find_made(
     return session.scalars(statement).one_or_none()
 
 
-def list_made(
+def list_outputs(
     session: Session,
-    table: type[Made],
+    table: type[Row],
     owner: str,
     *,
     model_id: str | None,
     dataset_id: str | None,
     limit: int,
     after: str | None,
-) -> Page[Made]:
-    """The owner's resources with their jobs, newest first, of one model or dataset if one is given."""
+) -> Page[Row]:
+    """Return the owner's outputs with their jobs, newest first: all, or those of one model or dataset."""
     statement = select(table).where(table.owner == owner).options(selectinload("*"))
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
@@ -134,8 +134,8 @@ def list_made(
     return fetch_page(session, statement, table.created_at, table.id, limit=limit, after=after)
 
 
-def write_made(
-    session: Session, table: type[Made], owner: str, id_: str, job_id: str, **values: Any
+def write_output(
+    session: Session, table: type[Row], owner: str, id_: str, job_id: str, **values: Any
 ) -> bool:
     """Write what the job has made; False where the row was deleted meanwhile, or is another job's."""
     statement = update(table).where(table.owner == owner, table.id == id_, table.job_id == job_id)
@@ -143,7 +143,7 @@ def write_made(
     return session.scalars(statement).one_or_none() is not None
 
 
-def delete_made(session: Session, table: type[Made], owner: str, id_: str) -> None:
+def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> None:
     """Remove the row with what hangs on it."""
     session.execute(delete(table).where(table.owner == owner, table.id == id_))
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from app.http.schemas import DatasetVersion, Resource, Timestamp
-from app.jobs.handlers import SHOWN_KINDS
+from app.jobs.kinds import SHOWN_KINDS
 from app.platform.tables import Job as JobRow
 from app.platform.tables import JobState
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
-from app.access import service
-from app.jobs import handlers, queue
+from app.access import service as access
+from app.jobs import queue
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as rows
+from app.jobs.kinds import SHOWN_KINDS, find_kind
 from app.platform import failpoints
 from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
@@ -47,9 +47,9 @@ def enqueue(
     """Write a job, its wake-up and its first event into the caller's transaction: all are accepted, or none.
 
     `not_before` is a time of the database's clock; 0 means at once, whatever that clock says. `adds_bytes` is the size
-    of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `quotas.admit`.
+    of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.service.admit`.
     """
-    service.admit(session, settings, owner, adds_bytes)
+    access.admit(session, settings, owner, adds_bytes)
     job = rows.insert_job(
         session,
         id=new_id("job"),
@@ -85,8 +85,8 @@ def list_page(
     """The owner's jobs, newest first. A dataset that cannot be has none."""
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
-    if kind is not None and kind not in handlers.SHOWN_KINDS:
-        raise _no_choice("kind", handlers.SHOWN_KINDS, kind)
+    if kind is not None and kind not in SHOWN_KINDS:
+        raise _no_choice("kind", SHOWN_KINDS, kind)
     check_id("dataset_id", dataset_id, "ds")
     return rows.list_page(
         session,
@@ -126,22 +126,30 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
         session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
     )
     if job.state == JobState.CANCELLED:
-        handlers.ended(session, job, None)
+        queue.run_on_end(session, job, None)
         queue.log_line(session, job, job.state, queue_rows.seconds_since_start(session, job))
     session.refresh(job)
     return job, True
 
 
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
-    """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction."""
+    """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction.
+
+    What the old job was to make becomes the new one's to make. Raises Conflict if that is another job's by now, or the
+    work cannot be done again.
+    """
     old = find(session, owner, job_id, lock=True)
     if old.state not in _RETRYABLE:
         raise Conflict(
             f"a job can be retried once it is failed, cancelled or timed_out; {job_id} is {old.state}",
             code="job_not_retryable",
         )
-    again = partial(
-        enqueue,
+    kind, output = find_kind(old.kind), None
+    if kind is not None:
+        kind.before_retry(session, old)
+        if kind.output is not None:
+            output = kind.output.find_to_retry(session, old)
+    job = enqueue(
         session,
         settings,
         owner=owner,
@@ -154,7 +162,9 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
         priority=old.priority,
         retry_of=old.id,
     )
-    return handlers.retry(session, old, again)
+    if kind is not None and kind.output is not None and output is not None:
+        kind.output.reassign(output, job)
+    return job
 
 
 def events(

@@ -266,8 +266,8 @@ class BlobColumn(NamedTuple):
 BLOB_COLUMNS = (
     BlobColumn("upload of dataset", Dataset.id, Dataset.upload_key),
     BlobColumn("table of dataset", Dataset.id, Dataset.table_key),
-    BlobColumn("uploaded pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.upload_key),
-    BlobColumn("pairs of dataset", DatasetPairs.dataset_id, DatasetPairs.table_key),
+    BlobColumn("uploaded pairs of dataset", DatasetPairs.id, DatasetPairs.upload_key),
+    BlobColumn("pairs of dataset", DatasetPairs.id, DatasetPairs.table_key),
     BlobColumn("artifact of model", Model.id, _ARTIFACT),
     BlobColumn("out-of-fold scores of model", ModelOutOfFold.model_id, ModelOutOfFold.blob_key),
     BlobColumn("upload of batch scores", BatchScore.id, BatchScore.upload_key),

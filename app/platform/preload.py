@@ -46,7 +46,7 @@ def defer_scipy_stats() -> None:
 
 _MODULES = (
     "app.training.result",
-    "app.jobs.handlers",
+    "app.jobs.execution",
     "app.training.fitting",
     "app.ingest.build",
     "app.ingest.pairs",

@@ -17,7 +17,14 @@ from sqlalchemy import (
     false,
     select,
 )
-from sqlalchemy.orm import Mapped, declared_attr, foreign, mapped_column, relationship
+from sqlalchemy.orm import (
+    Mapped,
+    column_property,
+    declared_attr,
+    foreign,
+    mapped_column,
+    relationship,
+)
 
 from app.platform.sql import Base, Json
 
@@ -96,8 +103,55 @@ class BrowserSession(Base):
     expires_at: Mapped[float] = mapped_column(index=True)
 
 
-class Dataset(Base):
-    """An uploaded table: its bytes as they came (`upload_key`), and once ready the typed Parquet (`table_key`).
+class JobOutput(Base):
+    """What a job makes. The row is inserted with the job, belongs to it, and is completed as it succeeds."""
+
+    __abstract__ = True
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    job_id: Mapped[str]
+    created_at: Mapped[float]
+
+    @declared_attr
+    def job(cls) -> Mapped[Job]:  # noqa: N805 - SQLAlchemy passes the class
+        """The job. It stays as long as the output does."""
+        return relationship(
+            primaryjoin=lambda: foreign(cls.__table__.c.job_id) == Job.id, viewonly=True
+        )
+
+    @classmethod
+    def of_model(cls, model_id: str) -> ColumnElement[bool]:
+        """Return the condition that a row is of this model."""
+        return cls.__table__.c.model_id == model_id
+
+    @classmethod
+    def of_dataset(cls, dataset_id: str) -> ColumnElement[bool]:
+        """Return the condition that a row is of this dataset."""
+        return cls.__table__.c.dataset_id == dataset_id
+
+
+class UploadRow(JobOutput):
+    """Bytes that a job reads: as they came (`upload_key`), and once ready as Parquet (`table_key`).
+
+    The status is a column, and not its job's, for datasets are looked for by it.
+    """
+
+    __abstract__ = True
+
+    status: Mapped[str]
+    content_type: Mapped[str]
+    content_encoding: Mapped[str | None]
+    upload_key: Mapped[str]
+    table_key: Mapped[str | None]
+    table_bytes: Mapped[int | None]
+    bytes: Mapped[int]
+    sha256: Mapped[str]
+    errors: Mapped[list[Json]]
+
+
+class Dataset(UploadRow):
+    """An uploaded table.
 
     A later version is a row of its own; no version ever changes. `first_id` is the first version of the series,
     `parent_id` the version that this one was made from, `base_id` the one whose rows it begins with. `first_id` and
@@ -110,14 +164,9 @@ class Dataset(Base):
         Index(None, "owner", "created_at", "id"),
     )
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
     name: Mapped[str]
     kind: Mapped[str]
-    status: Mapped[str]
-    job_id: Mapped[str | None]
-    content_type: Mapped[str]
-    content_encoding: Mapped[str | None]
+    job_id: Mapped[str] = mapped_column(nullable=True)
     label: Mapped[str | None]
     positive: Mapped[str | None]
     negative: Mapped[str | None]
@@ -131,22 +180,15 @@ class Dataset(Base):
     missing: Mapped[list[str] | None]
     strict: Mapped[bool] = mapped_column(server_default=false())
     dialect: Mapped[Json | None]
-    upload_key: Mapped[str]
-    table_key: Mapped[str | None]
-    table_bytes: Mapped[int | None]
-    bytes: Mapped[int]
-    sha256: Mapped[str]
     rows: Mapped[int | None]
     positives: Mapped[int | None]
     negatives: Mapped[int | None]
     columns: Mapped[list[Json]]
-    errors: Mapped[list[Json]]
     warnings: Mapped[list[Json]] = mapped_column(server_default="[]")
     first_id: Mapped[str | None]
     version: Mapped[int] = mapped_column(server_default="1")
     parent_id: Mapped[str | None]
     base_id: Mapped[str | None]
-    created_at: Mapped[float]
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
 
@@ -173,28 +215,23 @@ class Dataset(Base):
         return self.upload_key.rpartition("/")[2]
 
 
-class DatasetPairs(Base):
-    """The pairs of a dataset of kind `preferences`: the bytes as they came, and once ready, pairs of row numbers."""
+class DatasetPairs(UploadRow):
+    """The pairs of a dataset of kind `preferences`, once ready as pairs of row numbers. They have the dataset's id."""
 
     __tablename__ = "dataset_pairs"
 
-    dataset_id: Mapped[str] = mapped_column(
-        ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
+    id: Mapped[str] = mapped_column(
+        "dataset_id", ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
     )
-    status: Mapped[str]
-    job_id: Mapped[str]
-    content_type: Mapped[str]
-    content_encoding: Mapped[str | None]
-    upload_key: Mapped[str]
-    table_key: Mapped[str | None]
-    table_bytes: Mapped[int | None]
-    bytes: Mapped[int]
-    sha256: Mapped[str]
     pairs: Mapped[int | None]
     items: Mapped[int | None]
     weighted: Mapped[bool | None]
-    errors: Mapped[list[Json]]
-    created_at: Mapped[float]
+
+    @declared_attr
+    def owner(cls) -> Mapped[str]:  # noqa: N805 - SQLAlchemy passes the class
+        """The dataset's owner."""
+        own = select(Dataset.owner).where(Dataset.id == cls.id)
+        return column_property(own.correlate_except(Dataset).scalar_subquery())
 
 
 class Job(Base):
@@ -632,35 +669,7 @@ class ModelImportance(Base):
     features: Mapped[list[Json]]
 
 
-class MadeByJob(Base):
-    """A resource that a job makes. It is inserted with the job, and completed when the job succeeds."""
-
-    __abstract__ = True
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
-    job_id: Mapped[str]
-    created_at: Mapped[float]
-
-    @declared_attr
-    def job(cls) -> Mapped[Job]:  # noqa: N805 - SQLAlchemy passes the class
-        """The job. It stays as long as the resource does."""
-        return relationship(
-            primaryjoin=lambda: foreign(cls.__table__.c.job_id) == Job.id, viewonly=True
-        )
-
-    @classmethod
-    def of_model(cls, model_id: str) -> ColumnElement[bool]:
-        """The condition that a row is of this model."""
-        return cls.__table__.c.model_id == model_id
-
-    @classmethod
-    def of_dataset(cls, dataset_id: str) -> ColumnElement[bool]:
-        """The condition that a row is of this dataset."""
-        return cls.__table__.c.dataset_id == dataset_id
-
-
-class Evaluation(MadeByJob):
+class Evaluation(JobOutput):
     """How good a model is on a dataset. `metrics` and `drift` are written when the job succeeds."""
 
     __tablename__ = "evaluations"
@@ -699,7 +708,7 @@ class EvaluationCurve(Base):
     thresholds: Mapped[bytes]
 
 
-class Comparison(MadeByJob):
+class Comparison(JobOutput):
     """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
@@ -740,7 +749,7 @@ class ComparisonModel(Base):
     version: Mapped[int]
 
 
-class BatchScore(MadeByJob):
+class BatchScore(JobOutput):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
     The rows are a dataset's, or an upload's that is deleted as soon as it is scored.

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from app.datasets import service as datasets
 from app.datasets.description import Format
-from app.datasets.service import find_lack, hold_datasets, ready_dataset
+from app.datasets.service import find_lack, lock_datasets, ready_dataset
 from app.ingest.errors import show
 from app.jobs import service as jobs
-from app.jobs.repository import insert_made
-from app.jobs.resources import JobResource, status_of
+from app.jobs.kinds import Output, status_of
 from app.models.service import find_named, find_to_use
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
-from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Dataset, Model
@@ -26,7 +24,7 @@ from app.scoring.table_rows import Bounds, TableOptions, check_options, read_bod
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
 
-BATCH_SCORES = JobResource(BatchScore, "bat", "batch score")
+BATCH_SCORES = Output(BatchScore, "bat", "batch score")
 
 SCORE_COLUMNS = ("score", "fpr", "tpr")
 _DROPPED = "dropped"
@@ -64,7 +62,7 @@ def check_dataset(
     """
     model = (find_to_use if hold else find_named)(session, owner, ref, {"pointer": "/model"})
     if hold:
-        hold_datasets(session, owner, dataset_id)
+        lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     if (lack := find_lack(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {lack}, which {model.name}:{model.version} takes"
@@ -133,23 +131,19 @@ def _insert(
     dataset: Dataset | None = None,
     upload: datasets.Upload | None = None,
 ) -> BatchScore:
-    batch_id = new_id("bat")
     job = jobs.enqueue(
         session,
         settings,
         owner=model.owner,
         kind=BATCH_SCORE,
         name=model.name,
-        spec={"batch_score_id": batch_id},
+        spec={BATCH_SCORES.key: BATCH_SCORES.new_id()},
         dataset_id=None if dataset is None else dataset.id,
         adds_bytes=0 if upload is None else upload.size,
     )
-    return insert_made(
+    return BATCH_SCORES.insert(
         session,
-        BatchScore,
-        id=batch_id,
-        owner=model.owner,
-        job_id=job.id,
+        job,
         model_id=model.id,
         model_name=model.name,
         model_version=model.version,

@@ -134,7 +134,7 @@ async def create_batch_score(
         accept=accept,
         path=PATH,
         show=_shown,
-        reread=BATCH_SCORES.poll(sending.owner, _shown),
+        reread=BATCH_SCORES.refetch(sending.owner, _shown),
     )
     return await take_in(sending, purpose)
 
@@ -185,7 +185,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         sending.wait,
         PATH,
         work,
-        BATCH_SCORES.poll(sending.owner, _shown),
+        BATCH_SCORES.refetch(sending.owner, _shown),
         check=check,
     )
 

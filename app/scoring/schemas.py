@@ -11,7 +11,7 @@ from pydantic import Field
 from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, csv_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, DATETIME, spell_date
-from app.jobs.resources import STATUS, status_of
+from app.jobs.kinds import STATUS, status_of
 from app.models.schemas import Part
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.datasets.tasks import find_to_read, hold_inputs, limits
+from app.datasets.tasks import find_to_read, limits, lock_inputs
 from app.ingest.formats import PARQUET
-from app.jobs import queue
-from app.jobs.handlers import Callback
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.progress import Callback
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import BatchScore, Job, Model
-from app.scoring.batch import BATCH_SCORES, score_names
+from app.platform.tables import BatchScore, Model
+from app.scoring.batch import BATCH_SCORE, BATCH_SCORES, score_names
 from app.scoring.features import FeatureIndex
 from app.scoring.service import Served
 from app.scoring.table_rows import ALL, RowReader, TableOptions
@@ -37,11 +38,10 @@ _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather where artifact, curve and rows lie, and how the rows are to be read."""
-    batch_id = claim.spec["batch_score_id"]
-    batch = BATCH_SCORES.find_to_make(session, claim, batch_id)
+    batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
     described = _model(session, model, blobs, workdir)
     table, forms = _table(session, batch, model, blobs)
@@ -176,23 +176,20 @@ def _places(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array
     return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
 
 
-def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> str:
-    """Publish the scores; returns their key."""
-    return blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
-
-
-def complete(
-    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: str
-) -> None:
-    """Write the scores' row and the job's end."""
-    queue.finish(session, claim)
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+    """Publish the scores. An upload goes once it is scored."""
+    key = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
     found = {"rows": result["rows"], "columns": result["columns"]}
-    found |= {"result_key": published, "result_bytes": result["bytes"]}
-    found |= {"upload_key": None, "upload_bytes": None}  # an upload goes once it is scored
-    BATCH_SCORES.write(session, claim, claim.spec["batch_score_id"], **found)
+    found |= {"result_key": key, "result_bytes": result["bytes"]}
+    return Made(found | {"upload_key": None, "upload_bytes": None})
 
 
-def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job make it; raises Conflict where it or the dataset was deleted, or it is another job's by now."""
-    hold_inputs(session, old)
-    return BATCH_SCORES.hand_over(session, old, old.spec["batch_score_id"], again)
+KIND = JobKind(
+    name=BATCH_SCORE,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=BATCH_SCORES,
+    before_retry=lock_inputs,
+)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from app.jobs import child_jobs as parts
-from app.jobs import queue
-from app.jobs.handlers import Callback
+from app.jobs.kinds import Claim, JobKind
+from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -24,7 +24,7 @@ PARTS = "parts"
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather what the fits need to know: the parent's payload, and which of its fits these are."""
     parent = replace(claim, spec=claim.spec["parent"])
@@ -65,7 +65,7 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> dict[str, str]:
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> dict[str, str]:
     """Publish the files; returns the key of each by its name."""
     return {
         name: blobs.publish(Path(file["path"]), PARTS, file["sha256"])
@@ -74,7 +74,7 @@ def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> 
 
 
 def complete(
-    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: dict[str, str]
+    session: Session, claim: Claim, result: Mapping[str, Any], published: dict[str, str]
 ) -> None:
     """End the child job; its parent goes on if it was the last."""
 
@@ -90,3 +90,13 @@ def complete(
 def may_skip(part: Mapping[str, Any]) -> bool:
     """Whether a job that is to end early can do without these fits: all of them try or compare."""
     return all(fit["what"] in (TRIAL, BASELINE) for fit in part["fits"])
+
+
+KIND = JobKind(
+    name=TRAIN_PART,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+    may_skip=may_skip,
+)

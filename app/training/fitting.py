@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from app.jobs.handlers import Callback
+from app.jobs.progress import Callback
 from app.platform.errors import Invalid
 from app.platform.sql import Json
 from app.platform.tables import DatasetKind

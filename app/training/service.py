@@ -18,9 +18,9 @@ from app.datasets.service import (
     check_pairs_ready,
     count_features,
     find_misfit,
-    hold_datasets,
     label_values,
     lineage_of,
+    lock_datasets,
     ready_dataset,
     show_labels,
 )
@@ -171,7 +171,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
     """Check, and write the job into the caller's transaction."""
-    hold_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
+    lock_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
     spec = check(session, owner, request)
     return enqueue(
         session,

@@ -19,11 +19,13 @@ from app.datasets.service import (
     show_labels,
     table_dialect_of,
 )
-from app.datasets.tasks import find_to_read, hold_inputs, table_of
+from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import repository as job_rows
-from app.jobs.handlers import Callback
+from app.jobs.kinds import Claim, JobKind
+from app.jobs.progress import Callback
+from app.jobs.service import TRAIN
 from app.models import margins
 from app.models import repository as model_rows
 from app.models import service as models
@@ -69,7 +71,7 @@ OUT_OF_FOLD = "out-of-fold"
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: queue.Claim, workdir: Path
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
     """Gather what the fit needs to know: where the tables lie and which column is what."""
     validation = claim.spec["validation"]
@@ -249,7 +251,7 @@ class Published(NamedTuple):
     rows: list[Base]
 
 
-def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> Published:
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Published:
     """Publish the artifact, and pack what is kept in rows: curves may have many points."""
     workdir, made = Path(result["workdir"]), result["artifact"]
     blobs.publish(workdir / made["file"], ARTIFACTS, made["sha256"])
@@ -263,7 +265,7 @@ def publish(blobs: BlobStore, claim: queue.Claim, result: Mapping[str, Any]) -> 
 
 
 def complete(
-    session: Session, claim: queue.Claim, result: Mapping[str, Any], published: Published
+    session: Session, claim: Claim, result: Mapping[str, Any], published: Published
 ) -> None:
     """Write model, metrics, curves and the job's end."""
     spec, made = claim.spec, result["artifact"]
@@ -335,7 +337,7 @@ def _rows_of_part(
     return rows
 
 
-def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
+def _rows_to_interpret(claim: Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
     """What is kept to ask the model what it has learnt."""
     own = claim.dataset_id or ""
     of_part = {"train": own, models.VALIDATION: claim.spec["validation"].get("dataset_id") or own}
@@ -372,7 +374,7 @@ def _rows_to_interpret(claim: queue.Claim, model_id: str, result: Mapping[str, A
 
 
 def _rows_of_validation(
-    blobs: BlobStore, claim: queue.Claim, model_id: str, result: Mapping[str, Any]
+    blobs: BlobStore, claim: Claim, model_id: str, result: Mapping[str, Any]
 ) -> list[Base]:
     """What is kept of how the model was judged; publishes the out-of-fold scores."""
     rows: list[Base] = []
@@ -403,7 +405,16 @@ def _optimised_for(spec: Mapping[str, Any]) -> Json:
     return {"metric": "auc"}
 
 
-def retry(session: Session, old: Job, again: Callable[[], Job]) -> Job:
-    """Have another job train on the same datasets; raises Conflict where one was deleted."""
-    hold_inputs(session, old, (old.spec.get("validation") or {}).get("dataset_id"))
-    return again()
+def _lock_inputs(session: Session, old: Job) -> None:
+    """Lock the datasets for another job that trains on them; raises Conflict if one was deleted."""
+    lock_inputs(session, old, (old.spec.get("validation") or {}).get("dataset_id"))
+
+
+KIND = JobKind(
+    name=TRAIN,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+    before_retry=_lock_inputs,
+)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.jobs import child_jobs as parts
-from app.jobs import queue
 from app.jobs import queue_repository as rows
+from app.jobs.kinds import Claim
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Job
@@ -15,7 +15,7 @@ from tests.app.queue_steps import claimed, submit
 SETTINGS = Settings(job_max_attempts=2)
 
 
-def fan_out(db: Database, claim: queue.Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
+def fan_out(db: Database, claim: Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
     db.writing(parts.fan_out, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
 
 
@@ -26,7 +26,7 @@ def divided(db: Database, n: int = 3, **values: Any) -> Job:
     return job
 
 
-def end_part(db: Database, claim: queue.Claim, **files: str) -> None:
+def end_part(db: Database, claim: Claim, **files: str) -> None:
     with db.write() as session:
         parts.finish(session, claim, {"auc": claim.spec["part"]["fold"] / 10}, files)
 

@@ -16,8 +16,7 @@ from sqlalchemy import delete
 from app.access import service as keys
 from app.http.dependencies import Context
 from app.http.server import DrainingServer, server_config
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.main import create_app
 from app.platform.settings import Settings
 from app.platform.sql import Base

@@ -10,6 +10,7 @@ from sqlalchemy import update
 
 from app.jobs import queue
 from app.jobs import service as jobs
+from app.jobs.kinds import Claim
 from app.models import repository as model_rows
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -26,14 +27,14 @@ def submit(db: Database, settings: Settings | None = None, **values: Any) -> Job
         return jobs.enqueue(session, settings or Settings(), **values)
 
 
-def claimed(db: Database, settings: Settings | None = None, worker: str = "wrk_a") -> queue.Claim:
+def claimed(db: Database, settings: Settings | None = None, worker: str = "wrk_a") -> Claim:
     """Claim a job that must be there."""
     claim = db.writing(queue.claim, settings or Settings(), worker)
     assert claim is not None
     return claim
 
 
-def finish(db: Database, claim: queue.Claim, **values: Any) -> None:
+def finish(db: Database, claim: Claim, **values: Any) -> None:
     """Finish a job in a transaction of its own."""
     with db.write() as session:
         queue.finish(session, claim, **values)

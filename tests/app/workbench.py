@@ -12,9 +12,9 @@ from sklearn.datasets import load_breast_cancer
 
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.jobs import service as jobs
+from app.jobs.kinds import Claim
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import ServiceError
@@ -130,13 +130,13 @@ class Workbench:
         self.submit(dataset, **request)
         return self.work()
 
-    def claim(self) -> queue.Claim:
+    def claim(self) -> Claim:
         """Claim the next job."""
         claim = self.db.writing(queue.claim, self.settings, "wrk_test")
         assert claim is not None
         return claim
 
-    def prepare(self, claim: queue.Claim) -> dict[str, Any]:
+    def prepare(self, claim: Claim) -> dict[str, Any]:
         """Do the first step."""
         workdir = self.blobs.staging_dir()
         try:
@@ -145,7 +145,7 @@ class Workbench:
             shutil.rmtree(workdir)
             raise
 
-    def complete(self, claim: queue.Claim, result: Mapping[str, Any]) -> None:
+    def complete(self, claim: Claim, result: Mapping[str, Any]) -> None:
         """Do the last two steps."""
         published = execution.publish(self.blobs, claim, result)
         self.db.writing(execution.complete, claim, result, published)

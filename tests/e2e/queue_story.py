@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper, publish_pending
+from app.jobs.kinds import Claim
 from app.platform.broker import QUEUE, Producer
 from app.platform.database import Database
 from app.platform.errors import LeaseLost
@@ -59,7 +60,7 @@ def _accept(db: Database, settings: Settings) -> None:
         jobs.enqueue(session, settings, owner="ada", kind="compare", name="two", spec={})
 
 
-def _finish(db: Database, claim: queue.Claim) -> None:
+def _finish(db: Database, claim: Claim) -> None:
     with contextlib.suppress(LeaseLost), db.write() as session:
         queue.finish(session, claim)
 

@@ -21,6 +21,7 @@ from rich.console import Console
 from app.cli.train import leaderboard, status
 from app.jobs import queue
 from app.jobs import service as jobs
+from app.jobs.kinds import Claim
 from app.platform.tables import JobState
 from tests.app.live_service import OWNER, Service
 
@@ -44,7 +45,7 @@ TOLD = {
 SEARCH = {"method": "grid", "space": {"max_bins": [2, 4, 8]}}
 
 
-def search_under_way(service: Service) -> tuple[str, queue.Claim]:
+def search_under_way(service: Service) -> tuple[str, Claim]:
     """A search that tells of itself once and then stands still; this test is its worker."""
     client = service.client(service.key())
     dataset_id = service.upload(client)

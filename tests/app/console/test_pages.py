@@ -12,8 +12,7 @@ from playwright.sync_api import expect
 from sqlalchemy import insert, update
 
 from app.console.api import Api
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.platform.ids import new_id
 from app.platform.tables import ApiKey, BrowserSession, Dataset, Model
 from core.errors import CoreError

@@ -44,13 +44,15 @@ def test_ready_once(db: Database) -> None:
     dataset = insert(db)
     assert (dataset.status, dataset.columns, dataset.rows) == (DatasetStatus.PROCESSING, [], None)
     with db.write() as session:
-        assert datasets.mark_ready(session, OWNER, dataset.id, JOB, **FOUND)
+        assert datasets.mark_ready(session, Dataset, OWNER, dataset.id, JOB, FOUND)
     with db.read() as session:
         found = datasets.find(session, OWNER, dataset.id)
     assert found.status == DatasetStatus.READY
     assert {name: getattr(found, name) for name in FOUND} == FOUND
     with db.write() as session:
-        assert not datasets.mark_ready(session, OWNER, dataset.id, JOB, **FOUND | {"rows": 99})
+        assert not datasets.mark_ready(
+            session, Dataset, OWNER, dataset.id, JOB, FOUND | {"rows": 99}
+        )
     with db.read() as session:
         assert session.get_one(Dataset, dataset.id).rows == 3
 
@@ -58,9 +60,11 @@ def test_ready_once(db: Database) -> None:
 def test_only_the_owners_own(db: Database) -> None:
     dataset = insert(db)
     with db.write() as session:
-        assert not datasets.mark_ready(session, "bob", dataset.id, JOB, **FOUND)
-        assert not datasets.mark_ready(session, OWNER, dataset.id, "job_" + "1" * 32, **FOUND)
-        assert not datasets.mark_ready(session, OWNER, new_id("ds"), JOB, **FOUND)
+        assert not datasets.mark_ready(session, Dataset, "bob", dataset.id, JOB, FOUND)
+        assert not datasets.mark_ready(
+            session, Dataset, OWNER, dataset.id, "job_" + "1" * 32, FOUND
+        )
+        assert not datasets.mark_ready(session, Dataset, OWNER, new_id("ds"), JOB, FOUND)
         datasets.delete_dataset(session, "bob", dataset.id)
     with db.read() as session:
         assert datasets.find(session, "bob", dataset.id) is None

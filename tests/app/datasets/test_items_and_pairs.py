@@ -12,8 +12,7 @@ import pytest
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe
 from app.ingest.errors import BadTable
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.operations import repository as blob_rows
 from app.platform.errors import Conflict, LeaseLost

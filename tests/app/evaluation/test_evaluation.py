@@ -13,7 +13,7 @@ from app.datasets import service as datasets
 from app.evaluation import service
 from app.evaluation.service import COMPARISONS, EVALUATIONS
 from app.jobs import service as jobs
-from app.jobs.resources import status_of
+from app.jobs.kinds import status_of
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.errors import Conflict, Invalid, NotFound

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from app.ingest.formats import CONTENT_TYPES, CSV
-from app.jobs.handlers import HANDLERS
+from app.jobs.kinds import KINDS
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service, table
 
@@ -104,7 +104,7 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
 
 
 def test_every_kind_of_job_is_named(document: dict[str, Any]) -> None:
-    kinds = {kind for kind in HANDLERS if not kind.endswith("_part")}
+    kinds = {kind for kind in KINDS if not kind.endswith("_part")}
     (query,) = [
         parameter
         for parameter in document["paths"]["/v1/jobs"]["get"]["parameters"]

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import select
 
 from app.jobs import child_jobs as parts
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.jobs import queue_repository as rows
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
+from app.jobs.kinds import Claim
 from app.jobs.schemas import Job as Shown
 from app.operations.housekeeping import Housekeeper, sweep
 from app.platform.blobs import BlobStore
@@ -323,6 +323,6 @@ def _then_die(step: Any) -> Any:
     return dying
 
 
-def _of_nobody(claim: queue.Claim) -> queue.Claim:
+def _of_nobody(claim: Claim) -> Claim:
     values = {name: getattr(claim, name) for name in claim.__slots__} | {"parent_id": None}
-    return queue.Claim(**values)
+    return Claim(**values)

@@ -279,7 +279,7 @@ class TestRetry:
     def test_a_retried_upload_is_processing_again(self, db: Database) -> None:
         def stopped(status: DatasetStatus) -> tuple[Dataset, Job]:
             id_ = new_id("ds")
-            job = submit(db, kind="ingest", dataset_id=id_)
+            job = submit(db, kind="ingest", dataset_id=id_, spec={"dataset_id": id_})
             dataset = add_dataset(db, job.id, id=id_, status=status, errors=[{"detail": "x"}])
             db.writing(jobs.cancel, OWNER, job.id)
             return dataset, job

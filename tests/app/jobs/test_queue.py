@@ -12,6 +12,7 @@ from sqlalchemy import select, text
 from app.jobs import queue
 from app.jobs import queue_repository as rows
 from app.jobs import service as jobs
+from app.jobs.kinds import Claim
 from app.platform import logging as logs
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
@@ -92,7 +93,7 @@ class TestClaim:
     def test_many_claimers_take_each_job_exactly_once(self, db: Database) -> None:
         ids = {submit(db, owner=f"owner{n % 3}").id for n in range(40)}
 
-        def work(worker: str) -> list[queue.Claim]:
+        def work(worker: str) -> list[Claim]:
             claims = []
             # An eager claimer may find every job locked by the others: only an empty queue ends it.
             while db.reading(queue.has_work):
@@ -410,7 +411,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 def test_each_end_of_a_job_is_one_line(db: Database, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
 
-    def begin(request: str) -> queue.Claim:
+    def begin(request: str) -> Claim:
         token = logs.request_id.set(request)
         submit(db)
         logs.request_id.reset(token)
@@ -420,7 +421,7 @@ def test_each_end_of_a_job_is_one_line(db: Database, caplog: pytest.LogCaptureFi
         assert (line["job_id"], line["request_id"]) == (claim.job_id, request)
         return claim
 
-    def ended(outcome: str, claim: queue.Claim, **more: object) -> None:
+    def ended(outcome: str, claim: Claim, **more: object) -> None:
         (line,) = lines(caplog)
         assert line.pop("seconds") >= 0
         assert line == {

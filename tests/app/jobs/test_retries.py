@@ -11,9 +11,10 @@ from sqlalchemy import update
 
 from app.datasets import service as datasets
 from app.evaluation.service import COMPARISONS, EVALUATIONS
-from app.jobs import handlers, queue
+from app.jobs import execution, queue
 from app.jobs import service as jobs
-from app.jobs.resources import JobResource, status_of
+from app.jobs.kinds import Output as JobOutput
+from app.jobs.kinds import status_of
 from app.platform.errors import Conflict
 from app.platform.tables import BatchScore, Comparison, Dataset, DatasetPairs, Evaluation, Job
 from app.scoring import batch
@@ -32,7 +33,7 @@ class Output(NamedTuple):
     row: tuple[Any, str]
 
 
-def made(bench: Workbench, resource: JobResource[Any], asked: Any) -> Output:
+def made(bench: Workbench, resource: JobOutput[Any], asked: Any) -> Output:
     """An evaluation, a comparison or a batch score."""
 
     def read() -> Any:
@@ -53,7 +54,7 @@ def uploaded(bench: Workbench, dataset: Dataset, *, pairs: bool = False) -> Outp
         found = bench.db.reading(datasets.find, OWNER, dataset.id)
         return found.pairs if pairs else found
 
-    key = DatasetPairs.dataset_id if pairs else Dataset.id
+    key = DatasetPairs.id if pairs else Dataset.id
     name = f"the upload of {dataset.id}"
     return Output(name, lambda: read().job_id, lambda: read().status, (key, dataset.id))
 
@@ -141,7 +142,7 @@ def test_a_job_writes_to_nothing_of_another_job(bench: Workbench) -> None:
 
         # One is prepared and computed before it is another's, one begins after that.
         claim = bench.claim()
-        result = handlers.run(bench.prepare(claim), quiet)
+        result = execution.run(bench.prepare(claim), quiet)
         belongs_to("job_" + "0" * 32)
         with pytest.raises(Conflict) as late:
             bench.complete(claim, result)

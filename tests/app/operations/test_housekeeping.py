@@ -16,7 +16,7 @@ from app.http import repository as idempotency_rows
 from app.jobs import child_jobs as parts
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
-from app.jobs.repository import insert_made
+from app.jobs.repository import insert_output
 from app.operations import housekeeping
 from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
@@ -90,7 +90,7 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
     dataset = add_dataset(db, of_dataset, status=DatasetStatus.INVALID)
     change(db, of_dataset, dataset_id=dataset.id)
     with db.write() as session:
-        insert_made(
+        insert_output(
             session,
             Evaluation,
             id=new_id("evl"),
@@ -108,7 +108,7 @@ def test_jobs_that_nothing_needs_go_and_the_others_stay(db: Database, blobs: Blo
         )
         session.add(
             DatasetPairs(  # which came along from an earlier version, that was deleted
-                dataset_id=dataset.id,
+                id=dataset.id,
                 status=DatasetStatus.READY,
                 job_id=of_pairs,
                 content_type="text/csv",

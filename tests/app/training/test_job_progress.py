@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from app.jobs import child_jobs as parts
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
+from app.jobs.kinds import Claim
 from app.jobs.progress import Report, as_event, clocked
 from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Job, JobState
@@ -314,7 +314,7 @@ class TestKeep:
 
 
 class TestKeepInParts:
-    def divided(self, bench: Workbench) -> tuple[Job, list[queue.Claim]]:
+    def divided(self, bench: Workbench) -> tuple[Job, list[Claim]]:
         """A job of four tryouts in parts, two of them done, a third under way; returns it and the claim of that."""
         bench.settings = sharing(bench)
         job = bench.submit(bench.ready(table()), search=GRID)

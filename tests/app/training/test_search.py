@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.datasets.matrices import Columns, Table, read_table
-from app.jobs import handlers as execution
+from app.jobs import execution
 from app.jobs import service as jobs
 from app.jobs.progress import Report
 from app.platform.tables import Dataset, JobState, Model, ModelMetrics

@@ -12,8 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.datasets.matrices import Columns, read_table
-from app.jobs import handlers as execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.models import repository as model_rows
 from app.platform.errors import CancelRequested, LeaseLost

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib import import_module
 
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import select
 
 from app.datasets import service as datasets
-from app.evaluation.service import COMPARE, EVALUATE
 from app.ingest.errors import BadTable
-from app.jobs import handlers as execution
-from app.jobs import queue
-from app.jobs.service import INGEST, INGEST_PAIRS, TRAIN
+from app.jobs import execution, queue
+from app.jobs import service as jobs
+from app.jobs.kinds import KINDS, Claim, find_kind, kind_of
 from app.platform.errors import Conflict, Deadlock, Invalid, LeaseLost, Unavailable
 from app.platform.sql import Session
 from app.platform.tables import Dataset, DatasetStatus, Job, JobState, Model, ModelCurve
-from app.scoring.batch import BATCH_SCORE
-from app.training.child_tasks import TRAIN_PART
 from core.errors import InvalidData, InvalidParameter
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
@@ -103,7 +99,7 @@ def test_finishing_may_be_tried_again(bench: Workbench) -> None:
     result = execution.run(payload, quiet)
     token, lost = (
         claim.token,
-        queue.Claim(**{f: getattr(claim, f) for f in claim.__slots__} | {"token": -1}),
+        Claim(**{f: getattr(claim, f) for f in claim.__slots__} | {"token": -1}),
     )
     with pytest.raises(LeaseLost):
         bench.complete(lost, result)  # the table is published by now
@@ -195,20 +191,21 @@ def test_a_deadlock_as_a_job_ends_writes_everything_once(bench: Workbench) -> No
     assert all(curve.points > 0 for curve in curves)
 
 
-def test_every_kind_of_job_has_a_handler_with_its_steps() -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_is_declared_under_its_name(name: str) -> None:
     """The kinds stand in the table as text, so that a worker imports none of their modules before it needs it."""
-    kinds = {INGEST, INGEST_PAIRS, TRAIN, TRAIN_PART, EVALUATE, COMPARE, BATCH_SCORE}
-    assert set(execution.HANDLERS) == kinds
-    for module in map(import_module, execution.HANDLERS.values()):
-        steps = ("prepare", "run", "publish", "complete")
-        assert all(callable(getattr(module, step)) for step in steps)
+    kind = kind_of(name)
+    assert kind.name == name
+    if kind.output is not None:
+        assert kind.complete is execution.complete_output
 
 
-def test_every_hook_that_is_named_is_there_and_every_hook_that_is_there_is_named() -> None:
-    for name, kinds in execution.HOOKS.items():
-        there = {
-            kind
-            for kind, module in execution.HANDLERS.items()
-            if hasattr(import_module(module), name)
-        }
-        assert there == kinds, name
+def test_a_kind_of_a_later_version_ends_and_is_tried_again(bench: Workbench) -> None:
+    """The queue may hold it while a deployment is upgraded: no worker of this version claims it."""
+    with bench.db.write() as session:
+        job = jobs.enqueue(session, bench.settings, owner=OWNER, kind="bake", name="cake", spec={})
+    assert find_kind("bake") is None
+    bench.db.writing(jobs.cancel, OWNER, job.id)
+    again = bench.db.writing(jobs.retry, bench.settings, OWNER, job.id)
+    assert (again.kind, again.retry_of) == ("bake", job.id)
+    assert bench.db.writing(queue.claim, bench.settings, "wrk_test", KINDS) is None

@@ -1,0 +1,85 @@
+"""The steps of a job as a worker runs them, and what an exception means to the job's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.jobs import child_jobs, queue
+from app.jobs.kinds import Claim, Made, kind_of
+from app.jobs.progress import Callback
+from app.platform import resources
+from app.platform.blobs import BlobStore
+from app.platform.errors import ServiceError, Unavailable
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from core.errors import CoreError
+
+FAN_OUT = "fan_out"
+"""The member of a result that asks for child jobs."""
+
+
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+) -> Json:
+    """Return the payload of the fit process: what `JobKind.prepare` gathers, the kind and the work folder."""
+    payload = kind_of(claim.kind).prepare(session, blobs, settings, claim, workdir)
+    return {**payload, "kind": claim.kind, "workdir": str(workdir)}
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Return the result of the job's computation. What the callback raises stops it."""
+    result: Json = kind_of(payload["kind"]).run(payload, callback)
+    return result
+
+
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Any:
+    """Bring what was made to where it stays, and return what `complete` needs of it."""
+    return None if FAN_OUT in result else kind_of(claim.kind).publish(blobs, claim, result)
+
+
+def complete(session: Session, claim: Claim, result: Mapping[str, Any], published: Any) -> None:
+    """Write what was made and end the job, or have it wait for child jobs. Raises as `queue.finish`."""
+    if FAN_OUT in result:
+        child_jobs.fan_out(session, claim, child_jobs.FanOut(**result[FAN_OUT]))
+        return
+    kind_of(claim.kind).complete(session, claim, result, published)
+
+
+def complete_output(session: Session, claim: Claim, result: object, made: Made) -> None:
+    """End the job well and write its output, which must still be this job's. Raises as `queue.finish`, and Conflict."""
+    output = kind_of(claim.kind).output
+    assert output is not None
+    queue.finish(session, claim, messages=made.messages)
+    output.write(session, claim, made.columns)
+    session.add_all(made.rows)
+
+
+def problem_of(error: BaseException) -> tuple[Json, bool]:
+    """Return the problem that the job's owner reads, and whether the input is at fault: then no retry would help."""
+    if isinstance(error, ServiceError):
+        problem = {
+            "code": error.code,
+            "title": error.title,
+            "detail": error.detail,
+            "errors": error.errors,
+        }
+        return problem, error.status < 500 and not isinstance(error, Unavailable)
+    if isinstance(error, CoreError):
+        return {
+            "code": error.code,
+            "title": "Invalid input",
+            "detail": str(error),
+            "errors": [],
+        }, True
+    if resources.is_full(error):
+        detail = "the worker's disk is full"
+        return {
+            "code": "out_of_space",
+            "title": "Out of space",
+            "detail": detail,
+            "errors": [],
+        }, False
+    detail = f"{type(error).__name__} in the worker; its log says more"
+    return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False

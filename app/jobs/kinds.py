@@ -1,0 +1,308 @@
+"""A kind of job is one declaration: the steps that a worker runs, and the output that the job makes.
+
+The module of a kind declares it as `KIND`. It is imported with the first job of its kind, and named in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from app.jobs import repository as rows
+from app.jobs.progress import Callback
+from app.platform.blobs import BlobStore
+from app.platform.errors import Conflict, Invalid, NotFound, check_id
+from app.platform.ids import Prefix, is_id, new_id
+from app.platform.settings import Settings
+from app.platform.sql import Base, Json, Page, Session
+from app.platform.tables import FINAL_STATES, Job, JobOutput, JobState
+
+KINDS: Mapping[str, str] = {
+    "ingest": "app.datasets.tasks",
+    "ingest_pairs": "app.datasets.pairs_tasks",
+    "evaluate": "app.evaluation.tasks",
+    "compare": "app.evaluation.comparison_tasks",
+    "batch_score": "app.scoring.tasks",
+    "train": "app.training.tasks",
+    "train_part": "app.training.child_tasks",
+}
+"""The module of each kind of job."""
+
+CHILD = "_part"
+"""A kind of child job is named after its parent's kind, with this at the end."""
+SHOWN_KINDS = tuple(kind for kind in KINDS if not kind.endswith(CHILD))
+"""The kinds of job that their owners see."""
+
+PROCESSING, READY = "processing", "ready"
+STATUS = (
+    "`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."
+)
+
+Row = TypeVar("Row", bound=JobOutput)
+Payload = TypeVar("Payload")
+Result = TypeVar("Result")
+Published = TypeVar("Published")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One attempt at a job, owned while `token` holds.
+
+    `parent_id` is set for a child job. `seconds_left` is what remains of the timeout, and `fraction_done` the progress
+    before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
+    `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
+    `checkpoint_key` names the blob that the attempt may go on from, `request_id` the request that handed the job in.
+    """
+
+    job_id: str
+    owner: str
+    kind: str
+    name: str
+    spec: Json
+    dataset_id: str | None
+    attempt: int
+    token: int
+    timeout_seconds: float
+    max_attempts: int
+    parent_id: str | None
+    seconds_left: float
+    fraction_done: float
+    keep_requested: bool
+    checkpoint_key: str | None
+    request_id: str | None = None
+
+
+def status_of(row: JobOutput) -> str:
+    """Return `processing` until the output's job has ended, then `ready`, or how the job ended."""
+    if row.job.state == JobState.SUCCEEDED:
+        return READY
+    return row.job.state if row.job.state in FINAL_STATES else PROCESSING
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a job has made: the columns of its output's row, further rows, and messages for the job's owner."""
+
+    columns: Mapping[str, Any]
+    rows: Sequence[Base] = ()
+    messages: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Output(Generic[Row]):
+    """What a kind of job makes: its table, the prefix of its ids, and its name in messages.
+
+    The row is inserted with the job, and completed as the job succeeds. It belongs to one job at a time: a retry takes
+    it over, and only the job that it belongs to can write it.
+    """
+
+    table: type[Row]
+    prefix: Prefix
+    name: str
+
+    @property
+    def code(self) -> str:
+        """The name as one word."""
+        return self.name.replace(" ", "_")
+
+    @property
+    def key(self) -> str:
+        """The name of the output's id in a job's spec."""
+        return f"{self.code}_id"
+
+    def new_id(self) -> str:
+        """Return an id for an output."""
+        return new_id(self.prefix)
+
+    def insert(self, session: Session, job: Job, **columns: Any) -> Row:
+        """Add the row that this new job is to complete."""
+        return rows.insert_output(
+            session, self.table, id=job.spec[self.key], owner=job.owner, job_id=job.id, **columns
+        )
+
+    def find(self, session: Session, owner: str, id_: str, *, lock: bool = False) -> Row:
+        """Return the owner's output; raises NotFound, for another owner's too. `lock` holds the row until the
+        transaction ends.
+        """
+        found = None
+        if is_id(id_, self.prefix):
+            found = self._find_row(session, owner, id_, lock=lock)
+        if found is None:
+            raise NotFound(f"there is no {self.name} {id_[:100]!r}")
+        return found
+
+    def refetch(
+        self, owner: str, show: Callable[[Row], Json]
+    ) -> Callable[[Session, str], tuple[Json, bool]]:
+        """Return a function that reads the output of an id: as `show` shows it, and True once its job has ended."""
+
+        def read(session: Session, id_: str) -> tuple[Json, bool]:
+            found = self.find(session, owner, id_)
+            return show(found), status_of(found) != PROCESSING
+
+        return read
+
+    def list_page(
+        self,
+        session: Session,
+        owner: str,
+        *,
+        model_id: str | None,
+        dataset_id: str | None,
+        limit: int,
+        after: str | None,
+    ) -> Page[Row]:
+        """Return the owner's outputs, newest first: all, or those of one model or dataset."""
+        check_id("model_id", model_id, "mdl")
+        check_id("dataset_id", dataset_id, "ds")
+        return rows.list_outputs(
+            session,
+            self.table,
+            owner,
+            model_id=model_id,
+            dataset_id=dataset_id,
+            limit=limit,
+            after=after,
+        )
+
+    def delete(self, session: Session, owner: str, id_: str) -> None:
+        """Delete the output; raises Conflict while its job is unfinished. The sweeper removes its blobs."""
+        found = self.find(session, owner, id_, lock=True)
+        if status_of(found) == PROCESSING:
+            raise Conflict(
+                f"{self.name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
+                code=f"{self.code}_in_use",
+            )
+        rows.delete_output(session, self.table, owner, id_)
+
+    def find_to_make(self, session: Session, claim: Claim) -> Row:
+        """Return the row that a claimed job is to complete; raises Conflict if it was deleted or is another job's."""
+        id_ = claim.spec[self.key]
+        found = self._find_row(session, claim.owner, id_)
+        if found is None:
+            raise self.deleted(id_)
+        if found.job_id != claim.job_id:
+            raise self.lost(claim)
+        return found
+
+    def write(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> None:
+        """Write what the job has made; raises Conflict if the row was deleted or is another job's."""
+        if not self._update_row(session, claim, columns):
+            self.find_to_make(session, claim)  # says which
+            raise self.lost(claim)
+
+    def find_to_retry(self, session: Session, old: Job) -> Row:
+        """Lock and return the row that a retry of `old` is to complete; raises Conflict if it was deleted, or belongs
+        to another job: an earlier retry, or another upload. So nothing is ever made by two jobs.
+        """
+        id_ = old.spec[self.key]
+        row = self._find_row(session, old.owner, id_, lock=True)
+        if row is None:
+            raise self.deleted(id_)
+        if row.job_id == old.id:
+            return row
+        current = rows.find(session, old.owner, row.job_id)
+        state = "gone" if current is None else current.state
+        match state:
+            case JobState.SUCCEEDED:
+                advice = "it is made"
+            case JobState.FAILED | JobState.CANCELLED | JobState.TIMED_OUT:
+                advice = "retry that one"
+            case "gone":
+                advice = "ask for a new one"
+            case _:
+                advice = "wait for its end or cancel it"
+        raise Conflict(
+            f"{self.describe(id_)} now belongs to {row.job_id}, which is {state}: {advice}",
+            code="job_not_retryable",
+        )
+
+    def reassign(self, row: Row, job: Job) -> None:
+        """Have another job complete a locked row."""
+        row.job_id = job.id
+
+    def describe(self, id_: str) -> str:
+        """Return the words for one output in messages."""
+        return f"{self.name} {id_}"
+
+    def deleted(self, id_: str) -> Conflict:
+        """Return the error for an output that is gone."""
+        return Conflict(
+            f"{self.name} {id_} was deleted before the job ran", code=f"{self.code}_deleted"
+        )
+
+    def lost(self, claim: Claim) -> Conflict:
+        """Return the error for an output that is not this job's any more."""
+        return Conflict(
+            f"{self.name} {claim.spec[self.key]} belongs to another job than {claim.job_id}",
+            code=f"{self.code}_of_another_job",
+        )
+
+    def _find_row(
+        self, session: Session, owner: str, id_: str, *, lock: bool = False
+    ) -> Row | None:
+        return rows.find_output(session, self.table, owner, id_, lock=lock)
+
+    def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
+        id_ = claim.spec[self.key]
+        return rows.write_output(session, self.table, claim.owner, id_, claim.job_id, **columns)
+
+
+def _no_hook(session: Session, job: Job) -> None:
+    """Do nothing."""
+
+
+def _no_end_hook(session: Session, job: Job, error: Json | None) -> None:
+    """Do nothing."""
+
+
+def _never(spec: Mapping[str, Any]) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class JobKind(Generic[Payload, Result, Published]):
+    """The declaration of a kind of job. What crosses from one step to the next is checked by its type.
+
+    `prepare` reads, in one transaction, and returns a JSON payload; `workdir` is a fresh folder, which the caller
+    removes in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
+    `publish` puts what was made where the transaction can name it, and computes what is to be written: no transaction
+    waits for a disk or for the packing of a curve. `complete` writes that and the job's end in one transaction; with an
+    output it is `execution.complete_output`. The last two may be called again with the same result when the database
+    was away, and `complete` after a deadlock with what `publish` returned.
+    `run` may ask for child jobs instead: `{"fan_out": …}` with the fields of `child_jobs.FanOut`. Once they are done
+    the steps begin anew. The science is imported by `run` itself: the worker, which calls the others, never holds it.
+
+    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again. `on_end`
+    runs in the transaction in which a job ends without a result; the problem is None for a cancelled job. `may_skip`
+    says if a job that is to end early can do without a child job of this kind, by the child job's specification.
+    """
+
+    name: str
+    prepare: Callable[[Session, BlobStore, Settings, Claim, Path], Payload]
+    run: Callable[[Payload, Callback], Result]
+    publish: Callable[[BlobStore, Claim, Result], Published]
+    complete: Callable[[Session, Claim, Result, Published], None]
+    output: Output[Any] | None = None
+    before_retry: Callable[[Session, Job], object] = field(default=_no_hook)
+    on_end: Callable[[Session, Job, Json | None], None] = field(default=_no_end_hook)
+    may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
+
+
+def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
+    """Return the declaration of a kind; None for a kind that a later version has put into the queue."""
+    module = KINDS.get(name)
+    return None if module is None else cast(JobKind[Any, Any, Any], import_module(module).KIND)
+
+
+def kind_of(name: str) -> JobKind[Any, Any, Any]:
+    """Return the declaration of a kind; raises Invalid for an unknown one."""
+    kind = find_kind(name)
+    if kind is None:
+        raise Invalid(
+            f"a job must be of kind {' or '.join(KINDS)}, got {name!r}", code="unsupported"
+        )
+    return kind
