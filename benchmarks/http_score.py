@@ -38,8 +38,7 @@ from app.datasets import service as datasets
 from app.datasets.description import Format, describe
 from app.http.dependencies import Context
 from app.http.server import server_config
-from app.jobs import execution
-from app.jobs import queue
+from app.jobs import execution, queue
 from app.main import app_factory, open_context
 from app.platform import migrate
 from app.platform.settings import Settings
