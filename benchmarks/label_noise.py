@@ -64,7 +64,7 @@ def draw_overlap() -> Table:
 
 
 def draw_breast_cancer() -> Table:
-    """Give scikit-learn's table."""
+    """Return scikit-learn's table."""
     X, y = load_breast_cancer(return_X_y=True)
     return X, y.astype(np.int64)
 
@@ -125,7 +125,7 @@ def halve(y: Labels, rng: np.random.Generator, most: int) -> npt.NDArray[np.bool
 
 
 def measure(table: Table, repeats: int, most: int) -> dict[str, Floats]:
-    """Give each ranker's test AUC, of shape (n_rates, repeats)."""
+    """Return each ranker's test AUC, of shape (n_rates, repeats)."""
     X, y = table
     areas: dict[str, Floats] = {}
     for k, rate in enumerate(RATES):
@@ -142,7 +142,7 @@ def measure(table: Table, repeats: int, most: int) -> dict[str, Floats]:
 
 
 def half_widths(areas: Floats) -> Floats:
-    """Give the half-width of a 95 % t interval of the mean over the repetitions."""
+    """Return the half-width of a 95 % t interval of the mean over the repetitions."""
     n = areas.shape[1]
     return np.asarray(student.ppf(0.975, n - 1) * areas.std(axis=1, ddof=1) / np.sqrt(n))
 

@@ -27,7 +27,7 @@ from core.metrics import auc
 
 
 def seconds(task: Callable[[], object], repeats: int) -> float:
-    """Give the median time of a task, after a first run that is not counted."""
+    """Return the median time of a task, after a first run that is not counted."""
     task()
     times = []
     for _ in range(repeats):
@@ -38,7 +38,7 @@ def seconds(task: Callable[[], object], repeats: int) -> float:
 
 
 def peak_mb() -> float:
-    """Give the greatest memory that the process has held so far."""
+    """Return the greatest memory that the process has held so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

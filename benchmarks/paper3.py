@@ -59,7 +59,7 @@ class Normal(NamedTuple):
     covariance: tuple[tuple[float, float], tuple[float, float]]
 
     def log_density(self, X: Floats) -> Floats:
-        """Give the logarithm of the density up to a constant."""
+        """Return the logarithm of the density up to a constant."""
         centred = X - np.array(self.mean)
         solved = np.linalg.solve(np.array(self.covariance), centred.T).T
         return np.asarray(-0.5 * (centred * solved).sum(axis=1))
@@ -89,7 +89,7 @@ class Model(NamedTuple):
         return X, y
 
     def best(self, X: Floats) -> Floats:
-        """Give an optimal score, the logarithm of the likelihood ratio up to a constant."""
+        """Return an optimal score, the logarithm of the likelihood ratio up to a constant."""
         return self.positive.log_density(X) - self.negative.log_density(X)
 
     def best_auc(self, side: int = 1200) -> float:
@@ -120,7 +120,7 @@ def draw_quarters(n: int, rng: np.random.Generator) -> tuple[Floats, Labels]:
 
 
 def best_of_quarters(X: Floats) -> Floats:
-    """Give η(x) of §6.1, up to the constants that the paper rounds."""
+    """Return η(x) of §6.1, up to the constants that the paper rounds."""
     quarter = np.where(X[:, 1] < 0.5, np.where(X[:, 0] < 0.5, 0, 1), np.where(X[:, 0] < 0.5, 3, 2))
     eta: Floats = (QUARTERS_G / (QUARTERS_G + QUARTERS_H))[quarter]
     return eta
@@ -362,7 +362,7 @@ def draw_level_sets(
 
 
 def _ranks(scores: Floats, reference: Floats) -> Floats:
-    """Give the share of the reference that scores less, ties half: a scale common to all rankers."""
+    """Return the share of the reference that scores less, ties half: a scale common to all rankers."""
     ordered = np.sort(reference)
     below = np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
     return np.asarray(below / (2.0 * len(ordered)))

@@ -156,7 +156,7 @@ def score(
 
 
 def candidates(contestant: Contestant) -> Iterator[dict[str, Any]]:
-    """Give every combination of the grid."""
+    """Return every combination of the grid."""
     for values in product(*contestant.grid.values()):
         yield dict(zip(contestant.grid, values, strict=True))
 

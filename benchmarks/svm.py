@@ -79,7 +79,7 @@ def run_ours(X: Floats, y: Labels, window: tuple[float, float], C: float) -> Run
 
 
 def share_of_memory(ranker: AUCSVM | PAUCSVM, X: Floats, y: Labels) -> float:
-    """Give by how much a fit makes the process grow at most, as a share of the table."""
+    """Return by how much a fit makes the process grow at most, as a share of the table."""
     Path("/proc/self/clear_refs").write_text("5")  # forget the greatest size so far
     before = _resident("VmRSS")
     ranker.fit(X, y)

@@ -70,7 +70,7 @@ def draw_census(n: int, seed: int) -> tuple[pd.DataFrame, Labels]:
 
 
 def read_tables(folder: Path) -> Iterator[tuple[str, pd.DataFrame, Labels]]:
-    """Give the tables of a folder that have words, without columns of more words than a table may have."""
+    """Return the tables of a folder that have words, without columns of more words than a table may have."""
     for path in sorted(folder.glob("*.parquet")):
         table = pd.read_parquet(path)
         if "label" not in table:
@@ -99,7 +99,7 @@ def as_codes(table: CodedTable) -> CodedTable:
 
 
 def coded(table: pd.DataFrame) -> CodedTable:
-    """Give a table as the service fits on it."""
+    """Return a table as the service fits on it."""
     matrix, categories = to_matrix(table)
     return CodedTable(matrix, tuple(str(name) for name in table), categories)
 
@@ -112,7 +112,7 @@ def with_gaps(table: CodedTable, share: float) -> CodedTable:
 
 
 def cpu_of_fit(name: str, X: Any, y: Labels) -> tuple[float, Any]:
-    """Fit with the defaults; give the processor's seconds, and the ranker."""
+    """Fit with the defaults; return the processor's seconds, and the ranker."""
     ranker = ALGORITHMS[name]()
     started = time.process_time()
     ranker.fit(X, y)

@@ -41,7 +41,7 @@ class Disk:
         return self._resize(shutil.disk_usage(self._folder).used + LEFT)
 
     def make_room(self) -> bool:
-        """Give it its size back."""
+        """Return it its size back."""
         return self._resize(SIZE)
 
     def close(self) -> None:

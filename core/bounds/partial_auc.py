@@ -91,7 +91,7 @@ def bound_partial_auc(
 
 
 def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
-    """Give the ε within which all cuts of a class are at their true shares, but with probability δ.
+    """Return the ε within which all cuts of a class are at their true shares, but with probability δ.
 
     Returns float: √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n where there are not so
     many rows.
@@ -110,12 +110,12 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
 
 
 def dkw_deviation(n_rows: int, delta: float) -> float:
-    """Give the same for the cuts of one ranker that was fixed beforehand: √(ln(2/δ) / (2n))."""
+    """Return the same for the cuts of one ranker that was fixed beforehand: √(ln(2/δ) / (2n))."""
     return math.sqrt((math.log(2.0) - math.log(delta)) / (2.0 * n_rows))
 
 
 def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
-    """Give 1 - pAUC of a sample whose curve is taken as steps, as the bounds take it.
+    """Return 1 - pAUC of a sample whose curve is taken as steps, as the bounds take it.
 
     InvalidParameter: the window is empty or leaves [0, 1]. Returns float in [0, 1]: between two points the curve is at
     the height of the left one. Where points on a slant were left out it is below the sample's own steps, and the risk

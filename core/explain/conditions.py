@@ -61,7 +61,7 @@ class Interval(NamedTuple):
     """Whether a missing x is let through."""
 
     def divide(self, threshold: float, *, missing_above: bool) -> tuple["Interval", "Interval"]:
-        """Give the part above a threshold and the part below; -inf sets the missing apart from all values."""
+        """Return the part above a threshold and the part below; -inf sets the missing apart from all values."""
         if threshold == -math.inf:
             return self._replace(missing=False), Interval(math.inf, math.inf, self.missing)
         return (
@@ -81,7 +81,7 @@ class CategorySet(NamedTuple):
     def divide(
         self, above: npt.NDArray[np.bool_], *, missing_above: bool
     ) -> tuple["CategorySet", "CategorySet"]:
-        """Give the part in a set, which counts as above the cut, and the part outside of it."""
+        """Return the part in a set, which counts as above the cut, and the part outside of it."""
         return (
             CategorySet(self.held & above, self.missing and missing_above),
             CategorySet(self.held & ~above, self.missing and not missing_above),

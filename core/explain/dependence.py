@@ -271,7 +271,7 @@ def _mean_square(values: Floats, weight: Floats) -> float:
 
 
 def _heaviest(codes: Floats, weight: Floats, n_categories: int, most: int | None) -> Floats:
-    """Give the categories, only the heaviest where there are more than most."""
+    """Return the categories, only the heaviest where there are more than most."""
     mass = np.bincount(codes.astype(np.int64), weights=weight, minlength=n_categories)
     heaviest = np.argsort(-mass, kind="stable")[:most]
     return np.sort(heaviest).astype(np.float64)
@@ -290,7 +290,7 @@ def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:
 
 
 def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
-    """Give the columns of a ranker that are named or numbered; refuse others, and one given twice."""
+    """Return the columns of a ranker that are named or numbered; refuse others, and one given twice."""
     if isinstance(features, str) or not len(features):
         shown = repr(features) if isinstance(features, str) else "none"
         raise InvalidParameter(f"features must be a list of columns, got {shown}")

@@ -75,7 +75,7 @@ class Columns(NamedTuple):
     categories: Categories
 
     def value(self, j: int, x: float) -> float | str | None:
-        """Give a value as it was in the table; None where it is missing."""
+        """Return a value as it was in the table; None where it is missing."""
         if np.isnan(x):
             return None
         own = self.categories[j]
@@ -92,7 +92,7 @@ class FeatureMap(State, ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> "Rows":
-        """Give rows as points with coordinates, to be passed over once.
+        """Return rows as points with coordinates, to be passed over once.
 
         X is an ndarray or a scipy.sparse CSR matrix of shape (n, p), float64; NaN is missing, a category its position.
         """
@@ -112,7 +112,7 @@ class FeatureMap(State, ABC):
         return np.asarray(parts.sum(keepdims=True))
 
     def split(self, X: Floats, w: Floats) -> Floats | None:
-        """Give what each column adds to each row's score, an array of X's shape; None where rows are taken whole."""
+        """Return what each column adds to each row's score, an array of X's shape; None where rows are taken whole."""
         return None
 
 
@@ -172,7 +172,7 @@ class Coordinates(FeatureMap):
         return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
 
     def transform(self, X: Any) -> "TableRows":
-        """Give the rows of a table as points; see `FeatureMap.transform`."""
+        """Return the rows of a table as points; see `FeatureMap.transform`."""
         return store_sparse(X, self) if sparse.issparse(X) else DenseRows(X, self)
 
     def sums(self, parts: Floats) -> Floats:
@@ -185,7 +185,7 @@ class Coordinates(FeatureMap):
         return np.asarray(sums + np.bincount(owner, parts[p + n_missing :], p))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Give what each value of some rows adds to its row's score; see `FeatureMap.split`."""
+        """Return what each value of some rows adds to its row's score; see `FeatureMap.split`."""
         effects = self.unfold(w)
         most = reach(effects, self.n_categories)
         parts = np.clip(X - self.center, -most, most) * effects.slope
@@ -244,7 +244,7 @@ class Rows(ABC):
         """Take some rows, and store them."""
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Give the coefficients of the map's own coordinates from those of these; `mean` is of the training rows."""
+        """Return the coefficients of the map's own coordinates from those of these; `mean` is of the training rows."""
         return w
 
 
@@ -402,7 +402,7 @@ class Sample(NamedTuple):
     weight: Floats
 
     def weights(self, rows: Ints) -> Floats:
-        """Give the weights of some rows; no copy where all weights are alike."""
+        """Return the weights of some rows; no copy where all weights are alike."""
         alike = self.weight[0] == self.weight[-1] and (self.weight == self.weight[0]).all()
         return self.weight[: len(rows)] if alike else self.weight[rows]
 
@@ -418,13 +418,13 @@ class Sample(NamedTuple):
         return Sample(rows, place[positives], place[negatives], self.weight[kept])
 
     def mean(self) -> Floats:
-        """Give the mean of all rows' coordinates, weighted."""
+        """Return the mean of all rows' coordinates, weighted."""
         return self.rows.weighted_sum(self.weight / self.weight.sum())
 
     def validation_pauc(
         self, held: npt.NDArray[np.bool_], window: tuple[float, float]
     ) -> Callable[[Floats], float]:
-        """Give a function that tells the interpolated partial AUC of w on the rows held out."""
+        """Return a function that tells the interpolated partial AUC of w on the rows held out."""
         taken = np.flatnonzero(held)
         positive = np.zeros(len(held), dtype=np.bool_)
         positive[self.positives] = True
@@ -468,7 +468,7 @@ def store_points(points: Any) -> StoredRows:
 
 
 def identity_coordinates(n_columns: int) -> Coordinates:
-    """Give the coordinates of columns that are coordinates as they are."""
+    """Return the coordinates of columns that are coordinates as they are."""
     zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
     return Coordinates(none, zeros, np.ones(n_columns), none > 0)
 
@@ -529,7 +529,7 @@ def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool)
 def learn_coordinates(
     X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
 ) -> tuple[Coordinates, Floats]:
-    """Give the coordinates, and how far from 0 each number's may be.
+    """Return the coordinates, and how far from 0 each number's may be.
 
     Mean and deviation are those of the values that are there, weighted. Three passes over X.
     """
@@ -577,13 +577,13 @@ def column_moments(X: Any, weight: Floats) -> Moments:
 
 
 def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Give what `standardise` takes: each column's mean and standard deviation, 1 for a constant one."""
+    """Return what `standardise` takes: each column's mean and standard deviation, 1 for a constant one."""
     mean, deviation, *_ = column_moments(X, weight)
     return mean, np.where(deviation >= MIN_SCALE, deviation, 1.0)
 
 
 def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
-    """Give (x - center) / scale of each column, from -1e9 to 1e9; a missing value stays missing.
+    """Return (x - center) / scale of each column, from -1e9 to 1e9; a missing value stays missing.
 
     By halves, as x - center may overflow where they do not.
     """
@@ -593,7 +593,7 @@ def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
 
 
 def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
-    """Give the rows of an array, C-contiguous: as they lie, or else in copies of `BLOCK` rows."""
+    """Return the rows of an array, C-contiguous: as they lie, or else in copies of `BLOCK` rows."""
     if X.flags.c_contiguous:
         yield X, slice(0, len(X))
         return
@@ -622,7 +622,7 @@ def _survey(
 def _moments(
     X: Any, weight: Floats, mass: Floats, unstored: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Give each column's mean and deviation.
+    """Return each column's mean and deviation.
 
     Numbers are measured from the least one, then from the mean, in units of the column's range: no sum overflows,
     whatever the scale.

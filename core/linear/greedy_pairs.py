@@ -202,7 +202,7 @@ class _Top:
         self._window = fpr_min, fpr_max
 
     def area(self, scores: Floats) -> float:
-        """Give the interpolated partial AUC: all rows below the window are as one."""
+        """Return the interpolated partial AUC: all rows below the window are as one."""
         scores = np.round(scores, DECIMALS)
         kept = self._reach(scores)
         if kept.all():

@@ -88,7 +88,7 @@ class Affine(NamedTuple):
         return Affine(self.w + t * other.w, self.b + t * other.b)
 
     def dot(self, other: "Affine") -> float:
-        """Give the scalar product."""
+        """Return the scalar product."""
         return float((self.w * other.w).sum()) + self.b * other.b
 
 
@@ -203,7 +203,7 @@ class _RegularisedLoss:
         return self._transposed(score, self.cost * self.sign * at.slope)
 
     def _transposed(self, score: Affine, share: Floats) -> Affine:
-        """Give penalty · w + Σ share_i x_i, and Σ share_i."""
+        """Return penalty · w + Σ share_i x_i, and Σ share_i."""
         return Affine(self.penalty * score.w + self.rows.weighted_sum(share), float(share.sum()))
 
     def _newton_step(

@@ -51,7 +51,7 @@ class LinearRanker(FollowingFit):
     def vc_dimension(
         cls, parameters: Mapping[str, Any], n_features: int, *, missing: bool
     ) -> int | None:
-        """Give the VC dimension of the cuts of all scores that it may learn from `n_features` columns of numbers.
+        """Return the VC dimension of the cuts of all scores that it may learn from `n_features` columns of numbers.
 
         One more than the coordinates, standardised or not; a missing value may add anything, which is a coordinate more
         for each column. None with a feature map, which is learnt from the rows.
@@ -108,7 +108,7 @@ class LinearRanker(FollowingFit):
         }
 
     def _figures(self) -> dict[str, Any]:
-        """Give what else there is to tell of the fit: the numbers that it declares."""
+        """Return what else there is to tell of the fit: the numbers that it declares."""
         return {
             declared.name: getattr(self, declared.attribute)
             for declared in declared_fields(type(self))

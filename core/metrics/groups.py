@@ -218,7 +218,7 @@ def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
 
 
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
-    """Give numbers as float64, one a row of y if so many are said; refuse what is not finite with InvalidData."""
+    """Return numbers as float64, one a row of y if so many are said; refuse what is not finite with InvalidData."""
     vector = as_vector(name, values)
     if vector.dtype.kind not in "biuf":
         raise InvalidData(f"{name} must hold real numbers, got {vector.dtype}")
@@ -235,7 +235,7 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
-    """Give finite weights, not negative and not all 0, ones where there are none; refuse any other."""
+    """Return finite weights, not negative and not all 0, ones where there are none; refuse any other."""
     if sample_weight is None:
         return np.ones(length)
     weight = finite_vector("sample_weight", sample_weight, length)

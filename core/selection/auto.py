@@ -278,7 +278,7 @@ class Auto:
     def _rank(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[list[CandidateResult], float]:
-        """Give the boosted trees that have figures on all rows, the best first, and the seconds of the last fits."""
+        """Return the boosted trees that have figures on all rows, the best first, and the seconds of the last fits."""
         if not history.finished(FULL):
             return [], 0.0
         results, evaluation = evaluate_stage(history, FULL, held, self._evaluator, self.n_repeats)
@@ -399,7 +399,7 @@ class Auto:
     def _screened(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[Sequence[Candidate], str, float]:
-        """Give the families that are still in, the stage they are in, and its share of the rows."""
+        """Return the families that are still in, the stage they are in, and its share of the rows."""
         alive: Sequence[Candidate] = self._others
         for number, share in enumerate(self.rungs):
             stage = f"rung {number + 1}"
@@ -444,7 +444,7 @@ class Auto:
         return self._ask(history, proposals, limit) or None
 
     def _beside(self, best: Candidate, history: TrialHistory) -> Iterator[Candidate]:
-        """Give what to try beside the best.
+        """Return what to try beside the best.
 
         The other way with many categories, trees of more and of fewer leaves, the other losses, one parameter changed.
         """
@@ -543,7 +543,7 @@ class Auto:
         return boosted(next(iter(LOSSES)), self._base_leaves, self._n_rows)
 
     def _seconds(self, result: CandidateResult) -> float:
-        """Give the time that the trials of one have taken, run beside others."""
+        """Return the time that the trials of one have taken, run beside others."""
         return sum(one.seconds for one in result.tried) / self._at_once
 
     def _final_seconds(self, result: CandidateResult) -> float:
@@ -717,7 +717,7 @@ def _rate(result: CandidateResult) -> float:
 
 
 def _again(candidate: Candidate, history: TrialHistory) -> Candidate:
-    """Give the same under a name that was not tried."""
+    """Return the same under a name that was not tried."""
     number = 2
     while history.has(FULL, f"{candidate.name}, try {number}"):
         number += 1

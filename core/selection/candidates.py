@@ -139,7 +139,7 @@ class TrialHistory:
         return [*rungs, *([FULL] if FULL in self._stages else [])]
 
     def of(self, stage: str, name: str) -> list[TrialResult]:
-        """Give the trials of a candidate in a stage, split by split."""
+        """Return the trials of a candidate in a stage, split by split."""
         return self._stages.get(stage, {}).get(name, [])
 
     def has(self, stage: str, name: str) -> bool:
@@ -187,7 +187,7 @@ class TrialHistory:
         return next((stage for stage in reversed(self.stages) if self.has(stage, name)), None)
 
     def last(self, name: str) -> list[TrialResult]:
-        """Give the trials of the last stage that the candidate was in."""
+        """Return the trials of the last stage that the candidate was in."""
         stage = self.last_stage(name)
         return [] if stage is None else self.of(stage, name)
 
@@ -196,7 +196,7 @@ class TrialHistory:
         return sum(one.seconds for stage in self.stages for one in self.of(stage, name))
 
     def finished(self, stage: str) -> list[Candidate]:
-        """Give those that a stage has figures of."""
+        """Return those that a stage has figures of."""
         found = self._stages.get(stage, {})
         return [
             self._candidates[name]
@@ -205,7 +205,7 @@ class TrialHistory:
         ]
 
     def fit_cost(self, leaves: int) -> FitCost | None:
-        """Give what trees of a size cost on all rows of a split; None where nothing is known.
+        """Return what trees of a size cost on all rows of a split; None where nothing is known.
 
         By the trees nearest in size; a tree of twice the leaves is taken to cost half as much again.
         """
@@ -239,7 +239,7 @@ class TrialHistory:
         return steps * rate * (further if is_cut(tried) else 1.0)
 
     def _boosted(self) -> Iterator[tuple[int, TrialResult]]:
-        """Give the trials of boosted trees that tell of a cost, those on all rows first."""
+        """Return the trials of boosted trees that tell of a cost, those on all rows first."""
         for stage in (FULL, PROBE):
             for name, tried in self._stages.get(stage, {}).items():
                 candidate = self._candidates[name]
@@ -251,7 +251,7 @@ class TrialHistory:
 
 
 def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> Candidate:
-    """Give boosted trees by a loss of `LOSSES`, of a number of leaves; where rows are few, a leaf has fewer.
+    """Return boosted trees by a loss of `LOSSES`, of a number of leaves; where rows are few, a leaf has fewer.
 
     With `encoded` features of many categories are asked by numbers (`target_encoding`), not by sets.
     """
@@ -264,7 +264,7 @@ def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> C
 
 
 def neighbours(of: Candidate, *, most_categories: int) -> Iterator[Candidate]:
-    """Give boosted trees that differ in one parameter, the changes that tell most first.
+    """Return boosted trees that differ in one parameter, the changes that tell most first.
 
     A feature has `most_categories` at most; 0 where there are only numbers.
     """
@@ -314,7 +314,7 @@ def mutate(of: Candidate, draw: np.random.Generator, name: str) -> Candidate:
 
 
 def others(window: tuple[float, float]) -> list[Candidate]:
-    """Give the other families, with the window of false positive rates where an algorithm has one."""
+    """Return the other families, with the window of false positive rates where an algorithm has one."""
     found = []
     for kind, algorithm, parameters, path in _OTHERS:
         own = ALGORITHMS[algorithm]().get_params(deep=False)
@@ -324,13 +324,13 @@ def others(window: tuple[float, float]) -> list[Candidate]:
 
 
 def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:
-    """Give the parameters, with the seed where the algorithm draws at random."""
+    """Return the parameters, with the seed where the algorithm draws at random."""
     draws = "random_state" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
     return {**candidate.parameters, **({"random_state": seed} if draws else {})}
 
 
 def best_rounds(tried: Sequence[TrialResult]) -> float:
-    """Give the rounds of boosted trees that were best, the mean over the splits where each has its own."""
+    """Return the rounds of boosted trees that were best, the mean over the splits where each has its own."""
     if tried[0].trial.path:
         return float(tried[0].trial.path[place_on_path(tried)])
     return float(np.mean([one.steps for one in tried]))

@@ -58,13 +58,13 @@ class Evaluation:
     """Of each candidate: over window 0, the whole curve, and window 1, the given one; means over the splits."""
 
     def relative_area(self) -> Floats:
-        """Give what candidates are ordered by: both areas, each as a share of the greatest, added up."""
+        """Return what candidates are ordered by: both areas, each as a share of the greatest, added up."""
         values = np.concatenate([each.values for each in self.areas])
         shares: Floats = (values / np.maximum(values.max(axis=0), 1e-12)).sum(axis=1)
         return shares
 
     def interval(self, candidate: int) -> Interval:
-        """Give the 95 % interval of a candidate's area over the window."""
+        """Return the 95 % interval of a candidate's area over the window."""
         return area_interval(self.areas[candidate], 0, 1, self.window, 0.95)
 
     def behind(self, candidate: int, other: int) -> float:
@@ -72,7 +72,7 @@ class Evaluation:
         return max(self._behind(candidate, other, j) for j in (0, 1))
 
     def p_value(self, candidate: int, other: int) -> float:
-        """Give the two-sided p-value of no difference over the window."""
+        """Return the two-sided p-value of no difference over the window."""
         return two_sided(self._behind(candidate, other, 1))
 
     def _behind(self, candidate: int, other: int, j: int) -> float:
@@ -177,7 +177,7 @@ class SelectionContext:
         return self.left * self.at_once
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
-        """Give the mean of the objective over the splits."""
+        """Return the mean of the objective over the splits."""
         objective = self.objective or self._area
         return float(
             np.mean([objective(split, own) for split, own in zip(held, scores, strict=True)])
@@ -190,7 +190,7 @@ class SelectionContext:
 def advance(
     history: TrialHistory, stage: str, held: Sequence[HeldOut], evaluator: Evaluator
 ) -> list[Candidate]:
-    """Give those of a rung that go on, the best first.
+    """Return those of a rung that go on, the best first.
 
     Six at most, two of a kind, and none that is behind the best by more than two standard errors.
     """
@@ -279,7 +279,7 @@ class Decision(NamedTuple):
     """Those of them for whose last fits there is time, the best first."""
 
     def weight(self, k: int) -> float:
-        """Give what a member counts for: less, the surer it is that the best is better."""
+        """Return what a member counts for: less, the surer it is that the best is better."""
         return math.exp(-0.25 * max(self.behind[k], 0.0) ** 2)
 
 
@@ -330,7 +330,7 @@ def evaluate_stage(
     evaluator: Evaluator,
     n_repeats: int = 1,
 ) -> tuple[list[CandidateResult], Evaluation]:
-    """Give those with figures of a stage, at least one, and evaluate them beside each other, in the same order.
+    """Return those with figures of a stage, at least one, and evaluate them beside each other, in the same order.
 
     `n_repeats` says how often the rows are split into folds, where the stage is that on all rows.
     """
@@ -349,7 +349,7 @@ def _slow_down(
     seconds: Sequence[float],
     context: SelectionContext,
 ) -> tuple[list[Member], list[float]]:
-    """Give boosted trees that were tried at a high learning rate a lower one and as many times the rounds.
+    """Return boosted trees that were tried at a high learning rate a lower one and as many times the rounds.
 
     What was compared had to be quick; the same learning in smaller steps ranks no worse, and mostly better (J.
     Friedman, "Greedy function approximation", Annals of Statistics 29(5), 2001: §5).
@@ -428,7 +428,7 @@ def _average(
 def _fill_board(
     history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
 ) -> dict[str, LeaderboardRow]:
-    """Give every candidate's row, by what its last stage gave beside all that were in it."""
+    """Return every candidate's row, by what its last stage gave beside all that were in it."""
     rows: dict[str, LeaderboardRow] = {}
     for candidate in history.candidates:
         tried = history.last(candidate.name)
@@ -506,7 +506,7 @@ def _estimate(
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:
-    """Give the weighted mean rank of several candidates' scores, as a share of the rows, split by split."""
+    """Return the weighted mean rank of several candidates' scores, as a share of the rows, split by split."""
     from scipy.stats import rankdata
 
     means = []

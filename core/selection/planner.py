@@ -108,7 +108,7 @@ class CheckedRows:
         return CodedTable(self.matrix, self.names, self.categories)
 
     def take(self, rows: npt.NDArray[Any]) -> "CheckedRows":
-        """Give some rows, by number or by a mask."""
+        """Return some rows, by number or by a mask."""
         return CheckedRows(
             self.matrix[rows],
             self.names,

@@ -66,7 +66,7 @@ class Range:
     integer: bool = False
 
     def at(self, share: float) -> float | int:
-        """Give the number so far along the range."""
+        """Return the number so far along the range."""
         if self.integer:  # each whole number has an equal part of [low, high + 1)
             low, high = (float(self.low), float(self.high) + 1.0)
             return min(math.floor(self._between(low, high, share)), int(self.high))
@@ -78,11 +78,11 @@ class Range:
         return low + share * (high - low)
 
     def whole(self) -> Sequence[float | int]:
-        """Give its whole numbers, of which there may be many; of other ranges, which have no end, none."""
+        """Return its whole numbers, of which there may be many; of other ranges, which have no end, none."""
         return range(int(self.low), int(self.high) + 1) if self.integer else ()
 
     def points(self) -> tuple[float | int, ...]:
-        """Give evenly spaced numbers, from low to high."""
+        """Return evenly spaced numbers, from low to high."""
         between = np.linspace(0.0, 1.0, PATH_POINTS)[1:-1].tolist()
         return tuple(sorted({self.low, self.high, *(self.at(share) for share in between)}))
 
@@ -107,7 +107,7 @@ class Space:
         return math.prod(len(d) for d in self.dimensions.values() if not isinstance(d, Range))
 
     def grid(self) -> list[dict[str, Any]]:
-        """Give every combination, the last name varying fastest; only lists have one."""
+        """Return every combination, the last name varying fastest; only lists have one."""
         lists = [values for values in self.dimensions.values() if not isinstance(values, Range)]
         return [
             {**self.parameters, **dict(zip(self.dimensions, values, strict=True))}
@@ -173,7 +173,7 @@ class CandidateSearch:
     def trials(
         self, places: Sequence[int], path: tuple[Any, ...], rows: float = 1.0, **changed: Any
     ) -> list[Trial]:
-        """Give the trials of some candidates, one per split."""
+        """Return the trials of some candidates, one per split."""
         return [
             Trial(self.space.algorithm, {**self.candidates[k], **changed}, path, rows, split)
             for k in places

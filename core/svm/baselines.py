@@ -246,7 +246,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
 
 
 def _count_steps(callback: Callback, n_fits: int) -> Report:
-    """Give what tells the callback of each Newton step; the last step is told of when all is done."""
+    """Return what tells the callback of each Newton step; the last step is told of when all is done."""
     of = MAX_STEPS * n_fits
     steps = count(1)
     return lambda _, objective, gradient: callback(
@@ -269,6 +269,6 @@ def _fit_pair(
 
 
 def _count_fits(callback: Callback, n_fits: int) -> Callable[[float], None]:
-    """Give what tells the callback of each fit's objective."""
+    """Return what tells the callback of each fit's objective."""
     steps = count(1)
     return lambda objective: callback(next(steps), n_fits, {"loss": objective})

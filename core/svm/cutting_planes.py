@@ -266,7 +266,7 @@ class CuttingPlanes:
         return Solution(best, objective, max(objective - bound, 0.0), n_iter, False)
 
     def descend(self, start: Point, end: Point, C: float, center: Floats) -> tuple[Point, float]:
-        """Search the line between two points; give the better of its best point and the first, and its objective."""
+        """Search the line between two points; return the better of its best point and the first, and its objective."""
         line = Line(self.problem, start, end, C, center)
         found = search(line)
         if found is None:
@@ -284,7 +284,7 @@ class CuttingPlanes:
             self._planes.rotate(self._axes)
 
     def _proximal_term(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
-        """Give what holds a solution to the best point; nothing in the first iteration."""
+        """Return what holds a solution to the best point; nothing in the first iteration."""
         if self._axes is None:
             return ProximalTerm(
                 1.0 + min(RHO_STEP * (n_iter - 1), MAX_RHO), np.ones(self.problem.size)
@@ -296,7 +296,7 @@ class CuttingPlanes:
     def _solve_model(
         self, C: float, center: Floats, proximal: ProximalTerm, best: Floats
     ) -> tuple[Floats, float]:
-        """Minimise the model and what holds w to a point; give the solution, and a lower bound of the model alone."""
+        """Minimise the model and what holds w to a point; return the solution, and a lower bound of the model alone."""
         planes, near, axes = self._planes, C / proximal.scale, self._axes
         if axes is not None:
             center, best = axes.rotated(center), axes.rotated(best)
@@ -331,7 +331,7 @@ class CuttingPlanes:
 
 
 def half_square(w: Floats) -> float:
-    """Give ½‖w‖²."""
+    """Return ½‖w‖²."""
     return 0.5 * float((w * w).sum())
 
 

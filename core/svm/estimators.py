@@ -175,14 +175,14 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
 
     @abstractmethod
     def _window(self) -> tuple[float, float]:
-        """Give the window of false positive rates that is asked for."""
+        """Return the window of false positive rates that is asked for."""
 
     def _anchor(self) -> float | Literal["auto"] | None:
-        """Give the anchor that is asked for."""
+        """Return the anchor that is asked for."""
         return None
 
     def _costs(self) -> tuple[float, ...]:
-        """Give the C to choose from."""
+        """Return the C to choose from."""
         if self.feature_map in (None, "bins"):
             return self.path
         return tuple(cost for cost in self.path if cost >= MIN_KERNEL_COST)
@@ -194,7 +194,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _solver(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
     ) -> Solver:
-        """Give what solves the programs of a window."""
+        """Return what solves the programs of a window."""
         return ConvexSolver(sample, window, limits, progress)
 
     def _fit_sample(
@@ -515,7 +515,7 @@ def fit_map(
     weight: Floats,
     n_categories: Ints,
 ) -> tuple[FeatureMap, Rows]:
-    """Learn the feature map that parameters ask for; give it, and the training rows as its features are to be weighed.
+    """Learn the feature map that parameters ask for; return it, and the training rows as its features are to be weighed.
 
     In X, dense for "bins", NaN is missing and a category is its position. Labels are only for keys of rows: classes do
     not shape a map. Raises InvalidData where the map would take too much memory.

@@ -129,7 +129,7 @@ class DenseMapRows(Rows):
         return store_points(some)
 
     def _blocks(self, share: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
-        """Give the rows in blocks; those of which all have a share of 0 are left out."""
+        """Return the rows in blocks; those of which all have a share of 0 are left out."""
         for rows in self._map.blocks(self._X):
             if share is not None and not share[rows].any():
                 continue
@@ -139,7 +139,7 @@ class DenseMapRows(Rows):
 
 
 def lay_dense(X: Any, rows: slice) -> Floats:
-    """Give some rows as a C-contiguous array."""
+    """Return some rows as a C-contiguous array."""
     block = X[rows].toarray() if sparse.issparse(X) else X[rows]
     return np.ascontiguousarray(block)
 
@@ -222,11 +222,11 @@ class BinnedMap(FeatureMap):
         return int(self.n_bins.sum()) + len(self.n_bins)
 
     def transform(self, X: Any) -> "BinnedRows":
-        """Give rows by the codes of their values."""
+        """Return rows by the codes of their values."""
         return BinnedRows(self, code_columns(X, np.arange(len(X)), self.bins))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Give what each column adds to each row's score, an array of X's shape."""
+        """Return what each column adds to each row's score, an array of X's shape."""
         return self.transform(X).split(w)
 
     def sums(self, parts: Floats) -> Floats:
@@ -305,11 +305,11 @@ class BinnedRows(Rows):
         )
 
     def split(self, w: Floats) -> Floats:
-        """Give what each column adds to each row's score."""
+        """Return what each column adds to each row's score."""
         return np.ascontiguousarray(w[self._map.first[:, None] + self._codes].T)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Give w, and the mean of a column where it misses a value but missed none at fit."""
+        """Return w, and the mean of a column where it misses a value but missed none at fit."""
         effects = w.copy()
         missing = self._map.first + self._map.n_bins
         absent = ~self._map.has_missing
@@ -320,7 +320,7 @@ class BinnedRows(Rows):
 def fit_binned(
     X: Floats, weight: Floats, n_categories: Ints, max_bins: int
 ) -> tuple[BinnedMap, BinnedRows]:
-    """Cut columns at weighted quantiles in at most `max_bins`, and one for the missing; give the training rows, too."""
+    """Cut columns at weighted quantiles in at most `max_bins`, and one for the missing; return the training rows, too."""
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     found = BinnedMap.of(bins, n_categories)
     return found, BinnedRows(found, codes)
@@ -375,7 +375,7 @@ class Points:
 
 
 def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> float:
-    """Give the bandwidth h; "auto": the median distance of `SAMPLE` distinct rows, fewer of very many columns, or 1."""
+    """Return the bandwidth h; "auto": the median distance of `SAMPLE` distinct rows, fewer of very many columns, or 1."""
     if asked != "auto":
         return float(asked)
     sample = rows.draw(min(SAMPLE, max(MAX_CELLS // rows.X.shape[1], 2)))
@@ -420,7 +420,7 @@ class GaussianMap(FeatureMap):
         """Write the features of rows, C-contiguous, to an array of shape (n, size)."""
 
     def features(self, X: Any) -> Floats:
-        """Give the features, (n, size), of the rows of an array or a CSR matrix."""
+        """Return the features, (n, size), of the rows of an array or a CSR matrix."""
         out = np.empty((X.shape[0], self.size))
         for rows in self.blocks(X):
             self.fill(lay_dense(X, rows), out[rows])
@@ -433,7 +433,7 @@ class GaussianMap(FeatureMap):
             yield slice(start, min(start + step, X.shape[0]))
 
     def transform(self, X: Any) -> Rows:
-        """Give rows whose features are made when they are asked for."""
+        """Return rows whose features are made when they are asked for."""
         return DenseMapRows(self, X, keep=False)
 
 
@@ -593,7 +593,7 @@ class MixedRows(Rows):
         return store_points(self._rows.take(rows).points @ self._mix)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Give the coefficients of the features."""
+        """Return the coefficients of the features."""
         return self._unfold(w)
 
     def _unfold(self, w: Floats) -> Floats:

@@ -75,7 +75,7 @@ class Progress:
         self._n_programs = n_programs
 
     def start(self, goal: float) -> Report:
-        """Give what the solver of the next program, which ends at a gap of `goal`, reports to."""
+        """Return what the solver of the next program, which ends at a gap of `goal`, reports to."""
         self._first_gap = math.nan
 
         def report(n_iter: int, objective: float, gap: float) -> None:
@@ -315,14 +315,14 @@ class DifferenceSolver(LocalSolver):
         return Solution(point, value, gap, n_steps, converged)
 
     def value(self, C: float, center: Floats, point: Point) -> float:
-        """Give ½‖w - center‖² + C R(w)."""
+        """Return ½‖w - center‖² + C R(w)."""
         risk = self._weights.upper * point.risk
         if self._lower is not None:
             risk -= self._weights.lower * self._lower.at(point.scores).value
         return half_square(point.w - center) + C * risk
 
     def lower_gradient(self, point: Point) -> Floats:
-        """Give the gradient of the plane that touches R_α at a point."""
+        """Return the gradient of the plane that touches R_α at a point."""
         if self._lower is None:
             return np.zeros(len(point.w))
         return self._lower.plane(self._lower.at(point.scores)).gradient
@@ -360,7 +360,7 @@ class SigmoidSolver(LocalSolver):
         return Point(w.copy(), scores, violations.value, self.problem.plane(violations).gradient)
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Lower ½‖w - center‖² + C R(w) by L-BFGS; give the best point seen, its `gap` tol · C: less is no gain."""
+        """Lower ½‖w - center‖² + C R(w) by L-BFGS; return the best point seen, its `gap` tol · C: less is no gain."""
         from scipy.optimize import minimize
 
         tol, max_iter = self._limits

@@ -85,7 +85,7 @@ class Violations(NamedTuple):
     of_positives: Floats
 
     def slope(self, s: Floats, z: Floats) -> float:
-        """Give g·w, of the w under which the positives have the scores s and the negatives z."""
+        """Return g·w, of the w under which the positives have the scores s and the negatives z."""
         crossed = z if self.rows is None else z[self.rows]
         return _dot(self.of_positives, s) + _dot(self.of_negatives, crossed)
 
@@ -195,7 +195,7 @@ class Surrogate:
 
 
 def _dot(a: Floats, b: Floats) -> float:
-    """Give a · b, not by BLAS, whose sums depend on its threads."""
+    """Return a · b, not by BLAS, whose sums depend on its threads."""
     return float(np.einsum("i,i->", a, b))
 
 
@@ -243,11 +243,11 @@ class Scores(NamedTuple):
     negative: Floats
 
     def scaled(self, factor: float) -> "Scores":
-        """Give the scores of factor · w."""
+        """Return the scores of factor · w."""
         return Scores(factor * self.positive, factor * self.negative)
 
     def toward(self, other: "Scores", t: float) -> "Scores":
-        """Give the scores at t on the way to others, which are at 1."""
+        """Return the scores at t on the way to others, which are at 1."""
         moved = Scores(np.empty_like(self.positive), np.empty_like(self.negative))
         for start, end, part in zip(self, other, moved, strict=True):
             np.subtract(end, start, out=part)
@@ -256,7 +256,7 @@ class Scores(NamedTuple):
         return moved
 
     def range(self) -> float:
-        """Give the distance from the lowest to the highest score."""
+        """Return the distance from the lowest to the highest score."""
         parts = (self.positive, self.negative)
         return float(max(part.max() for part in parts) - min(part.min() for part in parts))
 
@@ -283,7 +283,7 @@ class Problem:
         return self.rows.size
 
     def deviation(self, scores: Scores) -> float:
-        """Give the standard deviation of the negatives' scores, or a share of the classes' distance where that is more.
+        """Return the standard deviation of the negatives' scores, or a share of the classes' distance where that is more.
 
         Where the classes can be parted perfectly all negatives may score alike.
         """
@@ -294,7 +294,7 @@ class Problem:
         return max(own, MIN_DEVIATION * abs(above))
 
     def zero_scores(self) -> Scores:
-        """Give the scores of w = 0."""
+        """Return the scores of w = 0."""
         return Scores(np.zeros(len(self.positives)), np.zeros(len(self.negatives)))
 
     def scores(self, w: Floats) -> Scores:
@@ -316,7 +316,7 @@ class Problem:
 
 
 def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Problem:
-    """Give the risk of a sample's rows on a window, by a convex surrogate."""
+    """Return the risk of a sample's rows on a window, by a convex surrogate."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)
     surrogate = Surrogate(*weights, window, naive=naive)
     return Problem(sample.rows, sample.positives, sample.negatives, surrogate)
@@ -324,7 +324,7 @@ def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Proble
 
 @kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT))
 def sum_sigmoids(s, p, thresholds, pushed, pulled):  # type: ignore[no-untyped-def]
-    """Give Σ_i p_i (2/B) Σ_b σ(θ_b - s_i), its slopes in the s_i written to `pushed` and in the θ_b to `pulled`."""
+    """Return Σ_i p_i (2/B) Σ_b σ(θ_b - s_i), its slopes in the s_i written to `pushed` and in the θ_b to `pulled`."""
     scale = 2.0 / len(thresholds)
     value = 0.0
     for i in range(len(s)):
