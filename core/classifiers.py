@@ -416,7 +416,7 @@ def _store_rows(
 def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
     """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
     from core.linear.design import DenseRows, StoredRows, TableRows, identity_coordinates
-    from core.linear.newton import CLOSE_ENOUGH, logistic_loss, minimise, squared_hinge_loss
+    from core.linear.newton import LOOSE_TOLERANCE, logistic_loss, minimise, squared_hinge_loss
 
     loss = logistic_loss if name == "logistic" else squared_hinge_loss
     coordinates = identity_coordinates(rows.columns.shape[1])
@@ -427,7 +427,7 @@ def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
         table = StoredRows(points, rows.shift, coordinates)
     else:
         table = DenseRows(np.nan_to_num(rows.columns, nan=0.0), coordinates)
-    w, b = minimise(table, rows.positive, rows.weight, loss, tol=CLOSE_ENOUGH).score
+    w, b = minimise(table, rows.positive, rows.weight, loss, tol=LOOSE_TOLERANCE).score
     return LinearStack(
         rows.n_categories,
         w[np.newaxis],

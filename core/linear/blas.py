@@ -1,4 +1,4 @@
-"""BLAS on one thread: the order in which it adds depends on how many it has."""
+"""BLAS on one thread: its order of addition, and so the last bits of a result, depend on the number of threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Limit:
-    """The limit of the process, in force while some thread needs it."""
+    """The limit of the whole process; set while any thread is inside `one_blas_thread`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -34,13 +34,13 @@ class _Limit:
                 self._release()
 
     def _release(self) -> None:
-        """Let other threads set limits: threadpoolctl heeds one thread alone until it leaves a context."""
+        """Let other threads set limits: threadpoolctl blocks them while one thread is inside a context."""
         with _controller().limit(limits=None, user_api="blas"):
             pass
 
 
 class _Depth(local):
-    """How many contexts a thread is in."""
+    """Number of nested contexts that a thread is in."""
 
     depth = 0
 
@@ -58,7 +58,7 @@ def _controller() -> "ThreadpoolController":
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Have BLAS use one thread until the last of those fits that are inside at once has left."""
+    """Limit BLAS to one thread while any thread of the process is inside this context."""
     if _own.depth == 0:
         _limit.enter()
     _own.depth += 1

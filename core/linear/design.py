@@ -1,10 +1,13 @@
 """From columns to a design matrix: what the coordinates of a row are, learnt once and used by every linear machine.
 
-A column of numbers is one coordinate, (x - mean) / deviation, 0 where x is missing, and where any was missing at fit
-one more, 1 where x is missing. A column of categories is one coordinate per category, 1 where the row has it, and one
-for the missing where there were any. Of a table of numbers none of it is laid out: scores and sums of rows are taken
-from the raw table, the scaling folded into the coefficients. Words, and numbers that are mostly 0, are stored as a
-sparse matrix. Which of two loops a compiled function takes for a row follows from the row alone.
+A column of numbers has one coordinate, (x - mean) / deviation, which is 0 if x is missing. If a value was missing at
+fit, the column has a second coordinate, which is 1 if x is missing. A column of categories has one coordinate per
+category, which is 1 if the row has it, and one for missing values if there were any.
+
+The design matrix of a table of numbers is never stored: scores and sums are computed from the table itself, with the
+scaling folded into the coefficients. Columns of categories, and of numbers that are mostly 0, are stored as a sparse
+matrix. Which of its two loops a kernel runs for a row depends on that row alone, so that a row's score does not depend
+on the rows beside it.
 """
 
 from abc import ABC, abstractmethod
@@ -29,53 +32,64 @@ from core.metrics import partial_auc
 
 Ints = state.Integers
 
-# A column that varies by less than this is as good as constant: its coefficient could be infinite.
+# Standard deviation below which a column counts as constant: its coefficient could become infinite.
 MIN_DEVIATION = 1e-200
 
-BLOCK = 4096  # rows that are copied at a time where they do not lie row by row
-SAMPLED = 20_000  # rows from which products of coordinates are estimated
+# Rows copied at a time from an array that is not C-contiguous: 32 kB per column.
+BLOCK_ROWS = 4096
 
-# Of all rows, fewer than one in so many are taken out before they are summed; of all values, so many that are stored
-# make a matrix to be multiplied as a dense one.
-FEW, DENSE = 5, 0.2
+# Rows that second moments are estimated from: a preconditioner needs no more than two digits.
+MAX_SAMPLED_ROWS = 20_000
 
-# No coordinate that is stored, and no score, goes further, so that none is infinite.
-GREATEST_COORDINATE, GREATEST_SCORE = 1e100, 1e290
+# If less than this fraction of the rows has a weight, they are copied out of the sparse matrix before they are summed.
+MAX_COPIED_FRACTION = 0.2
 
-# The least that `standardise` divides by, as half of less would be rounded; deviations at which it cuts off.
+# A sparse block with more than this fraction of stored values is multiplied as a dense one, which is then faster.
+MAX_SPARSE_FRACTION = 0.2
+
+# Largest absolute value of a stored coordinate, and of a score: no product or sum of them is infinite.
+MAX_COORDINATE = 1e100
+MAX_SCORE = 1e290
+
+# Smallest divisor in `standardise`: half of a smaller one would be subnormal, and rounded.
 MIN_SCALE = float(np.finfo(np.float64).tiny)
-FARTHEST_DEVIATION = 1e9
 
-# Sums and products of numbers up to here, standardised, stay finite; beyond, differences are cut off at FARTHEST.
-SANE, FARTHEST = 1e300, 1e308
+# Largest absolute value that `standardise` returns, in standard deviations: far beyond any honest value.
+MAX_STANDARDISED = 1e9
+
+# A row whose values are all at most this takes the fast loop: its sums stay finite without clipping.
+MAX_PLAIN = 1e300
+
+# In the slow loop |x - center| is clipped to this, a little below the largest double.
+MAX_DIFFERENCE = 1e308
 
 _OUT = numba.float64[::1]
-# what a caller gives may be read-only
+# arrays of callers may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _ROWS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
 class Coefficients(NamedTuple):
-    """What the values of a row add to its score, all float64.
-
-    `slope` (p,): the number x adds slope · (x - center), 0 for a column of categories. `missing` (p,): a missing value.
-    `table` (n_categories,): each category, one column after the other.
-    """
+    """What each value of a row adds to its score."""
 
     slope: Floats
+    """The number x adds slope · (x - center); 0 for a column of categories. Shape (n_features,), float64."""
     missing: Floats
+    """Added for a missing value. Shape (n_features,), float64."""
     table: Floats
+    """Added for each category, column by column. Shape (n_categories,), float64."""
 
 
 class Columns(NamedTuple):
-    """What a description calls columns and their values; the categories of a column of numbers are None."""
+    """Names of the columns and of their categories, as descriptions write them."""
 
     names: tuple[str, ...]
     categories: Categories
+    """None for a column of numbers."""
 
     def value(self, j: int, x: float) -> float | str | None:
-        """Return a value as it was in the table; None where it is missing."""
+        """Return value `x` of column `j` as the table had it: a number, a category's name, or None if missing."""
         if np.isnan(x):
             return None
         own = self.categories[j]
@@ -83,7 +97,7 @@ class Columns(NamedTuple):
 
 
 class FeatureMap(State, ABC):
-    """Turns rows into the coordinates of w, of single columns or of the row as a whole; learnt at fit."""
+    """A map from the rows of a table to coordinates, of single columns or of the whole row; learnt at fit."""
 
     @property
     @abstractmethod
@@ -92,41 +106,47 @@ class FeatureMap(State, ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> "Rows":
-        """Return rows as points with coordinates, to be passed over once.
+        """Return the rows of X as points with coordinates.
 
-        X is an ndarray or a scipy.sparse CSR matrix of shape (n, p), float64; NaN is missing, a category its position.
+        Parameters
+        ----------
+        X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+            NaN is missing; a category is its index 0, 1, …
         """
 
     @abstractmethod
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Count what the coordinates add to a score, and list the weightiest; `means` are those of `sums`."""
+        """Return the number of terms of the score, and the `limit` largest of them, ready for JSON.
+
+        `w` are the coefficients, shape (size,); `means` the mean contributions as `sums` adds them up.
+        """
 
     def describe(self) -> dict[str, Any]:
-        """Say what the map is, ready for JSON."""
+        """Return the map's name and parameters, ready for JSON; empty for the columns themselves."""
         return {}
 
     def sums(self, parts: Floats) -> Floats:
-        """Sum up what coordinates add: by the column that they come from, or all where they are of whole rows."""
+        """Return the sums of `parts`, shape (size,), by column; one sum of all if coordinates are of whole rows."""
         return np.asarray(parts.sum(keepdims=True))
 
     def split(self, X: Floats, w: Floats) -> Floats | None:
-        """Return what each column adds to each row's score, an array of X's shape; None where rows are taken whole."""
+        """Return each column's part of each row's score, in X's shape; None if coordinates are of whole rows."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates(FeatureMap):
-    """What the columns of a table are as coordinates of w; learnt at fit.
+    """The coordinates of a table's columns; learnt at fit.
 
     Attributes
     ----------
-    center, unit : ndarray of shape (p,), float64
-        The number x is the coordinate (x - center) · unit; unit is 0 where the column is constant or of categories.
-    has_missing : ndarray of shape (p,), bool
-        Which columns have a coordinate for the missing.
-    n_categories : ndarray of shape (p,), int64
+    center, unit : ndarray of shape (n_features,), float64
+        The number x has the coordinate (x - center) · unit; unit is 0 for a constant column and one of categories.
+    has_missing : ndarray of shape (n_features,), bool
+        Whether a missing value of the column has a coordinate of its own.
+    n_categories : ndarray of shape (n_features,), int64
         0 for a column of numbers.
     """
 
@@ -136,25 +156,25 @@ class Coordinates(FeatureMap):
     has_missing: Annotated[state.Booleans, Array("n_features")]
 
     def check(self) -> None:
-        """Refuse numbers where a feature is categorical."""
+        """Raise ArtifactError if a categorical feature has a unit or a center."""
         categorical = self.n_categories > 0
         if self.unit[categorical].any() or self.center[categorical].any():
             raise ArtifactError("unit and center must be 0 where a feature is categorical")
 
     @cached_property
     def first(self) -> Ints:
-        """Where a column's categories begin among all, -1 for a column of numbers."""
+        """Index of each column's first category in `Coefficients.table`; -1 for a column of numbers."""
         ends = np.cumsum(self.n_categories)
         return np.where(self.n_categories > 0, ends - self.n_categories, -1)
 
     @cached_property
-    def missing_places(self) -> Ints:
-        """The coordinate of each column's missing values, -1 where it has none."""
+    def missing_index(self) -> Ints:
+        """Index of the coordinate of each column's missing values; -1 if there is none."""
         return np.where(self.has_missing, len(self.unit) + np.cumsum(self.has_missing) - 1, -1)
 
     @cached_property
-    def category_places(self) -> Ints:
-        """The coordinate of each column's first category, -1 for a column of numbers."""
+    def category_index(self) -> Ints:
+        """Index of the coordinate of each column's first category; -1 for a column of numbers."""
         start = len(self.unit) + int(self.has_missing.sum())
         return np.where(self.first >= 0, start + self.first, -1)
 
@@ -164,7 +184,7 @@ class Coordinates(FeatureMap):
         return len(self.unit) + int(self.has_missing.sum()) + int(self.n_categories.sum())
 
     def unfold(self, w: Floats) -> Coefficients:
-        """Turn coefficients of coordinates into what values add to a score."""
+        """Return what each value adds to a score, given the coefficients of the coordinates."""
         p = len(self.unit)
         n_missing = int(self.has_missing.sum())
         missing = np.zeros(p)
@@ -176,7 +196,7 @@ class Coordinates(FeatureMap):
         return store_sparse(X, self) if sparse.issparse(X) else DenseRows(X, self)
 
     def sums(self, parts: Floats) -> Floats:
-        """Sum up coordinates by the column they come from."""
+        """Return the sums of `parts`, shape (size,), by column: shape (n_features,)."""
         p = len(self.unit)
         n_missing = int(self.has_missing.sum())
         sums = parts[:p].copy()
@@ -185,14 +205,14 @@ class Coordinates(FeatureMap):
         return np.asarray(sums + np.bincount(owner, parts[p + n_missing :], p))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return what each value of some rows adds to its row's score; see `FeatureMap.split`."""
+        """Return each value's part of its row's score, in X's shape."""
         effects = self.unfold(w)
-        most = reach(effects, self.n_categories)
-        parts = np.clip(X - self.center, -most, most) * effects.slope
+        clip_limits = find_clip_limits(effects, self.n_categories)
+        parts = np.clip(X - self.center, -clip_limits, clip_limits) * effects.slope
         known = ~np.isnan(X)
         for j in np.flatnonzero(self.first >= 0):
             x = X[:, j]
-            known[:, j] = (x >= 0.0) & (x < most[j])
+            known[:, j] = (x >= 0.0) & (x < clip_limits[j])
             category = np.where(known[:, j], x, 0.0).astype(np.int64)
             parts[:, j] = effects.table[self.first[j] + category]
         return np.where(known, parts, effects.missing)
@@ -200,7 +220,10 @@ class Coordinates(FeatureMap):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """List what is added: per unit of a feature, and `standardized`: per standard deviation, or for being there."""
+        """Return one term per number, category and missing value, largest first.
+
+        `weight` is per unit of the feature, `standardized` per standard deviation; both are the same for a category.
+        """
         terms: list[dict[str, Any]] = []
         slope, missing, table = self.unfold(w)
         for j, (feature, names) in enumerate(zip(*columns, strict=True)):
@@ -221,63 +244,66 @@ class Coordinates(FeatureMap):
 
 
 class Rows(ABC):
-    """A table, and its rows as points with `size` coordinates."""
+    """The rows of a table as points with `size` coordinates."""
 
     size: int
     n_rows: int
 
     @property
     def width(self) -> int:
-        """Most coordinates of a row that are not 0."""
+        """Largest possible number of coordinates of a row that are not 0."""
         return self.size
 
     @abstractmethod
     def scores(self, w: Floats) -> Floats:
-        """Score every row by the coefficients of its coordinates."""
+        """Return the score w·x of every row, shape (n_rows,), for coefficients of shape (size,)."""
 
     @abstractmethod
-    def weighted_sum(self, share: Floats) -> Floats:
-        """Sum the coordinates of all rows, each times its share; rows of share 0 are not read."""
+    def weighted_sum(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x over the rows, shape (size,); rows of weight 0 are not read."""
 
     @abstractmethod
     def take(self, rows: Ints) -> "StoredRows":
-        """Take some rows, and store them."""
+        """Return a stored copy of the rows with these indices."""
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return the coefficients of the map's own coordinates from those of these; `mean` is of the training rows."""
+        """Return the coefficients of the map's own coordinates, given those of these rows' coordinates.
+
+        `mean` is the mean of the training rows' coordinates. Both are the same unless a subclass mixes coordinates.
+        """
         return w
 
 
 class TableRows(Rows):
-    """Rows whose coordinates are the columns'."""
+    """Rows whose coordinates are those of the columns (`Coordinates`)."""
 
     coordinates: Coordinates
 
     @property
     def width(self) -> int:
-        """A column of numbers, or of words, is one at most."""
+        """At most one coordinate per column is not 0."""
         return len(self.coordinates.unit)
 
     @property
     def sampling_step(self) -> int:
-        """Every how many-th row is enough to estimate second moments from."""
-        return max(1, self.n_rows // SAMPLED)
+        """Every `sampling_step`-th row is used to estimate second moments."""
+        return max(1, self.n_rows // MAX_SAMPLED_ROWS)
 
     @cached_property
     def sampled(self) -> "StoredRows":
-        """Every `sampling_step`-th row."""
+        """The rows 0, step, 2 step, … with step = `sampling_step`."""
         if self.sampling_step == 1 and isinstance(self, StoredRows):
             return self
         return self.take(np.arange(0, self.n_rows, self.sampling_step))
 
-    def squares(self, share: Floats) -> Floats:
-        """Estimate the sum of the squares of the coordinates of the rows, each times its share."""
+    def squares(self, row_weight: Floats) -> Floats:
+        """Return an estimate of Σ row_weight · x² over the rows, shape (size,), from the sampled rows."""
         step = self.sampling_step
-        return step * self.sampled.squares(share[::step])
+        return step * self.sampled.squares(row_weight[::step])
 
 
 class DenseRows(TableRows):
-    """Rows of an array; one that does not lie row by row in memory is read in small copies of some rows at a time."""
+    """Rows of an array, which is not copied; one that is not C-contiguous is read in copies of `BLOCK_ROWS` rows."""
 
     def __init__(self, X: Floats, coordinates: Coordinates) -> None:
         self.coordinates, self.size = coordinates, coordinates.size
@@ -285,12 +311,12 @@ class DenseRows(TableRows):
         self._X = X
 
     def scores(self, w: Floats) -> Floats:
-        """Score every row."""
+        """Return the score of every row."""
         c = self.coordinates
         effects = c.unfold(w)
         known = (
             c.center,
-            reach(effects, c.n_categories),
+            find_clip_limits(effects, c.n_categories),
             effects.slope,
             effects.missing,
             c.first,
@@ -301,23 +327,23 @@ class DenseRows(TableRows):
             score_rows(block, *known, scores[rows])
         return scores
 
-    def weighted_sum(self, share: Floats) -> Floats:
-        """Sum the coordinates of the rows, each times its share."""
+    def weighted_sum(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x over the rows."""
         c = self.coordinates
         sums, absent = np.zeros(len(c.unit)), np.zeros(len(c.unit))
         table = np.zeros(int(c.n_categories.sum()))
         known = c.center, c.unit, c.first, sums, absent, table
         if self._X.flags.c_contiguous:
-            sum_rows(self._X, share, *known)
+            sum_rows(self._X, row_weight, *known)
         else:
-            taken = np.flatnonzero(share)
-            for start in range(0, len(taken), BLOCK):
-                rows = taken[start : start + BLOCK]
-                sum_rows(np.ascontiguousarray(self._X[rows]), share[rows], *known)
+            taken = np.flatnonzero(row_weight)
+            for start in range(0, len(taken), BLOCK_ROWS):
+                rows = taken[start : start + BLOCK_ROWS]
+                sum_rows(np.ascontiguousarray(self._X[rows]), row_weight[rows], *known)
         return np.concatenate([sums, absent[c.has_missing], table])
 
     def take(self, rows: Ints) -> "StoredRows":
-        """Take some rows, and store them."""
+        """Return a stored copy of the rows with these indices."""
         c = self.coordinates
         stored = store_table(self._X[rows], c, np.zeros(len(c.unit), np.bool_))
         if not c.n_categories.any():  # hardly a coordinate is 0
@@ -326,15 +352,16 @@ class DenseRows(TableRows):
 
 
 class StoredRows(TableRows):
-    """Rows whose coordinates are stored, mostly but for those that are 0: a CSR matrix, less a shift of each column.
+    """Rows whose coordinates are stored: `points`, usually a CSR matrix, minus a shift of each column.
 
-    A column of numbers that are mostly 0 is stored as it is, and its center taken off the sums: its zeros cost nothing.
+    A column of mostly zeros is stored uncentered, and its center is subtracted from sums: zeros then cost nothing.
 
     Parameters
     ----------
-    points : scipy.sparse CSR of shape (n, size), float64, or ndarray where hardly any is 0
-    shift : ndarray of shape (p,), float64
-        Taken from the first p coordinates of every row.
+    points : scipy.sparse CSR or ndarray of shape (n_rows, size), float64
+        An ndarray if hardly any coordinate is 0.
+    shift : ndarray of shape (n_features,), float64
+        Subtracted from the first n_features coordinates of every row.
     coordinates : Coordinates
     """
 
@@ -344,89 +371,92 @@ class StoredRows(TableRows):
         self.points, self._shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
-        """Score every row."""
+        """Return the score of every row."""
         scores = self.points @ w
         scores -= (self._shift * w[: len(self._shift)]).sum()
-        np.nan_to_num(scores, copy=False, nan=0.0, posinf=GREATEST_SCORE, neginf=-GREATEST_SCORE)
+        np.nan_to_num(scores, copy=False, nan=0.0, posinf=MAX_SCORE, neginf=-MAX_SCORE)
         return np.asarray(scores)
 
-    def weighted_sum(self, share: Floats) -> Floats:
-        """Sum the coordinates of the rows, each times its share."""
-        if np.count_nonzero(share) < self.n_rows // FEW:
-            taken = np.flatnonzero(share)
-            sums = self.points[taken].T @ share[taken]
+    def weighted_sum(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x over the rows."""
+        if np.count_nonzero(row_weight) < int(MAX_COPIED_FRACTION * self.n_rows):
+            taken = np.flatnonzero(row_weight)
+            sums = self.points[taken].T @ row_weight[taken]
         else:
-            sums = self.points.T @ share
-        sums[: len(self._shift)] -= self._shift * share.sum()
+            sums = self.points.T @ row_weight
+        sums[: len(self._shift)] -= self._shift * row_weight.sum()
         return np.asarray(sums)
 
-    def squares(self, share: Floats) -> Floats:
-        """Sum the squares of the coordinates of the rows, each times its share."""
+    def squares(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x² over the rows, shape (size,)."""
         points, p = self.points, len(self._shift)
-        sums = (points**2).T @ share
+        sums = (points**2).T @ row_weight
         if self._shift.any():
-            plain = (points.T @ share)[:p]
-            sums[:p] += self._shift * (self._shift * share.sum() - 2.0 * plain)
+            unshifted = (points.T @ row_weight)[:p]
+            sums[:p] += self._shift * (self._shift * row_weight.sum() - 2.0 * unshifted)
         return np.asarray(np.maximum(sums, 0.0))
 
     def take(self, rows: Ints) -> "StoredRows":
-        """Take some rows."""
+        """Return a copy of the rows with these indices."""
         return StoredRows(self.points[rows], self._shift, self.coordinates)
 
-    def products(self, columns: Ints, share: Floats) -> Floats:
-        """Sum over rows, each times its share, the products of k coordinates, and of 1, put last: (k + 1, k + 1)."""
-        some = self.points if len(columns) == self.size else self.points[:, columns]
-        found = np.empty((len(columns) + 1, len(columns) + 1))
-        is_sparse = sparse.issparse(some)
-        if not is_sparse or some.nnz > DENSE * self.n_rows * len(columns):
-            full = some.toarray() if is_sparse else some
-            found[:-1, :-1] = (full.T * share) @ full
+    def products(self, columns: Ints, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · z zᵀ over the rows, shape (k + 1, k + 1): z are k chosen coordinates, then a 1."""
+        chosen = self.points if len(columns) == self.size else self.points[:, columns]
+        products = np.empty((len(columns) + 1, len(columns) + 1))
+        is_sparse = sparse.issparse(chosen)
+        if not is_sparse or chosen.nnz > MAX_SPARSE_FRACTION * self.n_rows * len(columns):
+            full = chosen.toarray() if is_sparse else chosen
+            products[:-1, :-1] = (full.T * row_weight) @ full
         else:
-            found[:-1, :-1] = (some.T @ (sparse.diags_array(share) @ some)).toarray()
-        found[-1, :-1] = found[:-1, -1] = some.T @ share
-        found[-1, -1] = share.sum()
+            products[:-1, :-1] = (chosen.T @ (sparse.diags_array(row_weight) @ chosen)).toarray()
+        products[-1, :-1] = products[:-1, -1] = chosen.T @ row_weight
+        products[-1, -1] = row_weight.sum()
         of_numbers = columns < len(self._shift)
         shift = np.zeros(len(columns))
         shift[of_numbers] = self._shift[columns[of_numbers]]
-        found[:-1] -= np.outer(shift, found[-1])
-        found[:, :-1] -= np.outer(found[:, -1], shift)
-        return np.asarray(found)
+        products[:-1] -= np.outer(shift, products[-1])
+        products[:, :-1] -= np.outer(products[:, -1], shift)
+        return np.asarray(products)
 
 
 class Sample(NamedTuple):
-    """Rows to learn from: the numbers, rising, of those of each class among `rows`; and the weights of all rows."""
+    """Rows to learn from."""
 
     rows: Rows
     positives: Ints
+    """Indices into `rows`, ascending."""
     negatives: Ints
+    """Indices into `rows`, ascending."""
     weight: Floats
+    """Shape (n_rows,), float64."""
 
     def weights(self, rows: Ints) -> Floats:
-        """Return the weights of some rows; no copy where all weights are alike."""
+        """Return the weights of the rows with these indices, without a copy if all weights are equal."""
         alike = self.weight[0] == self.weight[-1] and (self.weight == self.weight[0]).all()
         return self.weight[: len(rows)] if alike else self.weight[rows]
 
-    def without(self, held: npt.NDArray[np.bool_]) -> "Sample":
-        """Leave some rows out; of stored ones the others are taken over, so that no pass reads them in vain."""
-        positives = self.positives[~held[self.positives]]
-        negatives = self.negatives[~held[self.negatives]]
+    def without(self, validation_mask: npt.NDArray[np.bool_]) -> "Sample":
+        """Return the sample without the validation rows; stored rows are copied, so that no pass reads the others."""
+        positives = self.positives[~validation_mask[self.positives]]
+        negatives = self.negatives[~validation_mask[self.negatives]]
         if not isinstance(self.rows, StoredRows):
             return self._replace(positives=positives, negatives=negatives)
-        kept = np.flatnonzero(~held)
-        place = np.cumsum(~held) - 1
+        kept = np.flatnonzero(~validation_mask)
+        new_index = np.cumsum(~validation_mask) - 1
         rows = self.rows.take(kept)
-        return Sample(rows, place[positives], place[negatives], self.weight[kept])
+        return Sample(rows, new_index[positives], new_index[negatives], self.weight[kept])
 
     def mean(self) -> Floats:
-        """Return the mean of all rows' coordinates, weighted."""
+        """Return the weighted mean of the rows' coordinates, shape (size,)."""
         return self.rows.weighted_sum(self.weight / self.weight.sum())
 
     def validation_pauc(
-        self, held: npt.NDArray[np.bool_], window: tuple[float, float]
+        self, validation_mask: npt.NDArray[np.bool_], window: tuple[float, float]
     ) -> Callable[[Floats], float]:
-        """Return a function that tells the interpolated partial AUC of w on the rows held out."""
-        taken = np.flatnonzero(held)
-        positive = np.zeros(len(held), dtype=np.bool_)
+        """Return a function of w: the interpolated partial AUC of its scores on the validation rows."""
+        taken = np.flatnonzero(validation_mask)
+        positive = np.zeros(len(validation_mask), dtype=np.bool_)
         positive[self.positives] = True
         weight = self.weight[taken]
 
@@ -438,23 +468,27 @@ class Sample(NamedTuple):
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
-    """Store the coordinates of an array's rows, 12 bytes for each value that is not 0.
+    """Return the coordinates of an array's rows as a sparse matrix: 12 bytes for each one that is not 0.
 
-    `plain` (p,): the columns of numbers to store as they are, less their center afterwards; none has a missing value.
+    `plain`, shape (n_features,), marks the columns of numbers to store uncentered; none of them has a missing value.
     """
     c, (n, p) = coordinates, X.shape
     words = c.first >= 0
-    base = np.where(words, c.category_places, np.arange(p))
+    base = np.where(words, c.category_index, np.arange(p))
     origin = np.where(plain, 0.0, c.center)
     index, value = np.empty((n, p), np.int32), np.empty((n, p))
-    for start in range(0, n, BLOCK):
-        block = X[start : start + BLOCK]
-        gone = np.isnan(block)
-        x = np.where(gone, 0.0, block)
-        place_of = base + np.where(words, x, 0.0).astype(np.int64)
-        index[start : start + BLOCK] = np.where(gone, np.maximum(c.missing_places, 0), place_of)
-        number = np.clip(x - origin, -FARTHEST, FARTHEST) * c.unit
-        value[start : start + BLOCK] = np.where(gone, c.has_missing, np.where(words, 1.0, number))
+    for start in range(0, n, BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS]
+        is_missing = np.isnan(block)
+        x = np.where(is_missing, 0.0, block)
+        known = base + np.where(words, x, 0.0).astype(np.int64)
+        index[start : start + BLOCK_ROWS] = np.where(
+            is_missing, np.maximum(c.missing_index, 0), known
+        )
+        number = np.clip(x - origin, -MAX_DIFFERENCE, MAX_DIFFERENCE) * c.unit
+        value[start : start + BLOCK_ROWS] = np.where(
+            is_missing, c.has_missing, np.where(words, 1.0, number)
+        )
     starts = np.arange(0, n * p + 1, p)
     points = sparse.csr_array((value.ravel(), index.ravel(), starts), (n, c.size))
     points.eliminate_zeros()
@@ -462,57 +496,63 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
 
 
 def store_points(points: Any) -> StoredRows:
-    """Take the rows of an array or a CSR matrix as points."""
+    """Return the rows of an array or a CSR matrix as points: its columns are the coordinates."""
     n_columns = points.shape[1]
     return StoredRows(points, np.zeros(n_columns), identity_coordinates(n_columns))
 
 
 def identity_coordinates(n_columns: int) -> Coordinates:
-    """Return the coordinates of columns that are coordinates as they are."""
+    """Return coordinates that leave `n_columns` columns of numbers unchanged."""
     zeros, none = np.zeros(n_columns), np.zeros(n_columns, np.int64)
     return Coordinates(none, zeros, np.ones(n_columns), none > 0)
 
 
 def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
-    """Store the coordinates of the rows of a CSR matrix of numbers: what is not stored there is not stored here."""
+    """Return the coordinates of the rows of a CSR matrix of numbers; its zeros stay unstored."""
     c, n = coordinates, X.shape[0]
     unit, shift = c.unit, c.center * c.unit
-    gone = np.isnan(X.data)
-    value = np.where(gone, shift[X.indices], X.data * unit[X.indices])  # the missing at the center
+    is_missing = np.isnan(X.data)
+    value = np.where(
+        is_missing, shift[X.indices], X.data * unit[X.indices]
+    )  # the missing at the center
     points = sparse.csr_array((value, X.indices, X.indptr), (n, c.size))
-    gone &= c.has_missing[X.indices]
-    if gone.any():
-        missing = c.missing_places[X.indices[gone]]
-        row = np.repeat(np.arange(n), np.diff(X.indptr))[gone]
+    is_missing &= c.has_missing[X.indices]
+    if is_missing.any():
+        missing = c.missing_index[X.indices[is_missing]]
+        row = np.repeat(np.arange(n), np.diff(X.indptr))[is_missing]
         points = points + sparse.csr_array((np.ones(len(row)), (row, missing)), points.shape)
     return StoredRows(points, shift, c)
 
 
-def reach(effects: Coefficients, n_categories: Ints) -> Floats:
-    """How far from the center a number still counts, so that no score is infinite; how many categories there are."""
-    most = np.maximum(abs(effects.slope) * len(effects.slope), 1e-18)
-    far = np.minimum(GREATEST_SCORE / most, FARTHEST)
-    return np.where(n_categories > 0, n_categories, far)
+def find_clip_limits(effects: Coefficients, n_categories: Ints) -> Floats:
+    """Return for each column of numbers the limit that |x - center| is clipped to, so that no score is infinite.
+
+    For a column of categories: the number of its categories.
+    """
+    growth = np.maximum(abs(effects.slope) * len(effects.slope), 1e-18)
+    limits = np.minimum(MAX_SCORE / growth, MAX_DIFFERENCE)
+    return np.where(n_categories > 0, n_categories, limits)
 
 
 def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
-    """Learn the coordinates of a table's columns, and give its rows as points to be passed over many times.
+    """Learn the coordinates of a table's columns, and return its rows as points.
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR of shape (n, p), float64
-        NaN is missing; a category is its position 0, 1, ...
-    weight : ndarray of shape (n,), float64
+    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+        NaN is missing; a category is its index 0, 1, …
+    weight : ndarray of shape (n_rows,), float64
         Above 0.
-    n_categories : ndarray of shape (p,), int64
+    n_categories : ndarray of shape (n_features,), int64
         0 for a column of numbers.
     standardize : bool
-        Whether to divide numbers by their deviation.
+        Whether to divide numbers by their standard deviation.
 
     Returns
     -------
     TableRows
-        Stored where a column is of words or at least half of all numbers are 0; else the table itself is read.
+        Stored as a sparse matrix if a column is of categories or at least half of the numbers are 0; else the table
+        itself is read.
     """
     coordinates, span = learn_coordinates(X, weight, n_categories, standardize=standardize)
     if sparse.issparse(X):
@@ -521,7 +561,7 @@ def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool)
     plain = (2 * n_zeros > len(X)) & (n_categories == 0) & ~coordinates.has_missing
     is_thin = n_categories.any() or 2 * n_zeros[plain].sum() > X.size
     # squares and sums of products must stay finite
-    if is_thin and (span <= GREATEST_COORDINATE).all():
+    if is_thin and (span <= MAX_COORDINATE).all():
         return store_table(X, coordinates, plain)
     return DenseRows(X, coordinates)
 
@@ -529,9 +569,9 @@ def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool)
 def learn_coordinates(
     X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
 ) -> tuple[Coordinates, Floats]:
-    """Return the coordinates, and how far from 0 each number's may be.
+    """Return the coordinates, and the largest absolute coordinate of each column, shape (n_features,).
 
-    Mean and deviation are those of the values that are there, weighted. Three passes over X.
+    Mean and standard deviation are weighted and leave missing values out. Three passes over X.
     """
     m = column_moments(X, weight)
     numeric = n_categories == 0
@@ -544,24 +584,29 @@ def learn_coordinates(
 
 
 class Moments(NamedTuple):
-    """Of the values of each column that are there, weighted; each of shape (p,), float64.
-
-    Mean and deviation are 0 for a column without a value; `low` and `high`, the least and the greatest value, are
-    infinite for it. `absent` is the weight of the rows whose value is missing.
-    """
+    """Weighted moments of the values of each column that are not missing; shape (n_features,), float64."""
 
     mean: Floats
+    """0 for a column without a value."""
     deviation: Floats
+    """Standard deviation; 0 for a column without a value."""
     low: Floats
+    """Least value; inf for a column without one."""
     high: Floats
+    """Greatest value; -inf for a column without one."""
     absent: Floats
+    """Weight of the rows whose value is missing."""
 
 
 def column_moments(X: Any, weight: Floats) -> Moments:
-    """Take each column's weighted moments, in three passes.
+    """Return each column's weighted moments; three passes over X.
 
-    In X, an ndarray or a scipy.sparse CSR matrix of shape (n, p), NaN is missing, and 0 what a sparse matrix does not
-    store; weights are above 0.
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+        NaN is missing; a value that a sparse matrix does not store is 0.
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
     """
     p = X.shape[1]
     mass, absent, unstored = np.zeros(p), np.zeros(p), np.zeros(p)
@@ -577,35 +622,35 @@ def column_moments(X: Any, weight: Floats) -> Moments:
 
 
 def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return what `standardise` takes: each column's mean and standard deviation, 1 for a constant one."""
+    """Return each column's mean and standard deviation (1 for a constant column), as `standardise` takes them."""
     mean, deviation, *_ = column_moments(X, weight)
     return mean, np.where(deviation >= MIN_SCALE, deviation, 1.0)
 
 
 def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return (x - center) / scale of each column, from -1e9 to 1e9; a missing value stays missing.
+    """Return (x - center) / scale of each column, clipped to ± `MAX_STANDARDISED`; a missing value stays NaN.
 
-    By halves, as x - center may overflow where they do not.
+    Both are halved first, since x - center may overflow.
     """
     with np.errstate(over="ignore"):
         z = (X / 2 - center / 2) / (scale / 2)
-    return np.clip(z, -FARTHEST_DEVIATION, FARTHEST_DEVIATION)
+    return np.clip(z, -MAX_STANDARDISED, MAX_STANDARDISED)
 
 
 def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
-    """Return the rows of an array, C-contiguous: as they lie, or else in copies of `BLOCK` rows."""
+    """Yield C-contiguous blocks of an array's rows, and the rows of each: the whole array if it is C-contiguous."""
     if X.flags.c_contiguous:
         yield X, slice(0, len(X))
         return
-    for start in range(0, len(X), BLOCK):
-        rows = slice(start, start + BLOCK)
+    for start in range(0, len(X), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
         yield np.ascontiguousarray(X[rows]), rows
 
 
 def _survey(
     X: Any, weight: Floats, mass: Floats, absent: Floats, low: Floats, high: Floats
 ) -> None:
-    """Do what the kernel `survey` does; of a sparse matrix over the stored values."""
+    """Run the kernel `survey`, or do the same on the stored values of a sparse matrix."""
     if not sparse.issparse(X):
         for block, rows in in_blocks(X):
             survey(block, weight[rows], mass, absent, low, high)
@@ -622,10 +667,9 @@ def _survey(
 def _moments(
     X: Any, weight: Floats, mass: Floats, unstored: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return each column's mean and deviation.
+    """Return each column's mean and standard deviation.
 
-    Numbers are measured from the least one, then from the mean, in units of the column's range: no sum overflows,
-    whatever the scale.
+    Values are measured from the least one, then from the mean, in units of half the column's range: no sum overflows.
     """
     there = np.maximum(mass + unstored, np.finfo(np.float64).tiny)
     empty = low > high  # no number at all
@@ -639,35 +683,47 @@ def _moments(
         sums[some] = unstored[some] * (-0.5 * center[some] * scale[some]) ** order
         if sparse.issparse(X):
             measure = (0.5 * X.data - 0.5 * center[X.indices]) * scale[X.indices]
-            share = np.repeat(weight, np.diff(X.indptr)) * measure**order
-            sums += np.bincount(X.indices, np.nan_to_num(share, nan=0.0), len(sums))
+            part = np.repeat(weight, np.diff(X.indptr)) * measure**order
+            sums += np.bincount(X.indices, np.nan_to_num(part, nan=0.0), len(sums))
         else:
             for block, rows in in_blocks(X):
                 add_moments(block, weight[rows], center, scale, sums, order)
         return np.asarray(sums / there)
 
-    share = np.clip(sum_up(start, 1), 0.0, 1.0)
-    center = np.minimum(start + half * share + half * share, np.where(empty, 0.0, high))
+    way = np.clip(sum_up(start, 1), 0.0, 1.0)
+    center = np.minimum(start + half * way + half * way, np.where(empty, 0.0, high))
     deviation = half * (2.0 * np.sqrt(np.minimum(sum_up(center, 2), 0.25)))
     return center, deviation
 
 
 @kernel(numba.boolean(_FLOATS), inner=True, _nrt=False)
-def _is_sane(row):  # type: ignore[no-untyped-def]
-    """Whether no value is missing or beyond SANE."""
-    sane = True
+def _is_plain(row):  # type: ignore[no-untyped-def]
+    """Return True if no value of `row`, shape (n_features,), float64, is missing or beyond `MAX_PLAIN`."""
+    plain = True
     for j in range(len(row)):
-        sane &= abs(row[j]) <= SANE
-    return sane
+        plain &= abs(row[j]) <= MAX_PLAIN
+    return plain
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
-def score_rows(X, center, reach, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
-    """Score each row by the coefficients of its values.
+def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
+    """Write the score of each row to `scores`.
 
-    A number x adds slope · (x - center), the difference cut off at ± reach; NaN adds `missing`. `first` is -1 for a
-    column of numbers; in one of categories the category c adds table[first + c], `reach` says how many there are, and
-    what is none of them adds `missing`.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        NaN is missing; a category is its index.
+    center, slope : ndarray of shape (n_features,), float64
+        The number x adds slope · (x - center).
+    clip_limit : ndarray of shape (n_features,), float64
+        x - center is clipped to ± this; for a column of categories, their number.
+    missing : ndarray of shape (n_features,), float64
+        Added for a missing value, and for a value that is no category of its column.
+    first : ndarray of shape (n_features,), int64
+        The category c adds table[first + c]; -1 for a column of numbers.
+    table : ndarray of shape (n_categories,), float64
+    scores : ndarray of shape (n_rows,), float64
+        Written.
     """
     p = X.shape[1]
     whole = p - p % 8
@@ -688,33 +744,47 @@ def score_rows(X, center, reach, slope, missing, first, table, scores):  # type:
             total = ((a + b) + (c + d)) + ((e + f) + (g + h))
             for j in range(whole, p):
                 total += (row[j] - center[j]) * slope[j]
-        if not abs(total) <= SANE:  # a category, a missing value, or the sum of numbers overflows
+        if (
+            not abs(total) <= MAX_PLAIN
+        ):  # a category, a missing value, or the sum of numbers overflows
             total = 0.0
             for j in range(p):
                 x = row[j]
-                if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < reach[j]):
+                if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < clip_limit[j]):
                     total += missing[j]
                 elif first[j] >= 0:
                     total += table[first[j] + np.int64(x)]
                 else:
-                    total += min(max(x - center[j], -reach[j]), reach[j]) * slope[j]
+                    total += min(max(x - center[j], -clip_limit[j]), clip_limit[j]) * slope[j]
         scores[i] = total
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT), _nrt=False)
-def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
-    """Sum rows, each times its share: what `score_rows` is the transpose of.
+def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
+    """Add up the coordinates of the rows, each times its weight: the transpose of `score_rows`.
 
-    Added to: `sums` Σ share · (x - center) · unit over the numbers of each column, `absent` Σ share over its missing
-    values, `table` Σ share by category. A row of share 0 is not read.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        NaN is missing; a category is its index.
+    row_weight : ndarray of shape (n_rows,), float64
+        A row of weight 0 is not read.
+    center, unit : ndarray of shape (n_features,), float64
+        The number x has the coordinate (x - center) · unit.
+    first : ndarray of shape (n_features,), int64
+        Index of each column's first category in `table`; -1 for a column of numbers.
+    sums, absent : ndarray of shape (n_features,), float64
+        Σ weight · coordinate over the numbers of each column, and Σ weight over its missing values, are added.
+    table : ndarray of shape (n_categories,), float64
+        Σ weight of each category is added.
     """
     p = X.shape[1]
     for i in range(len(X)):
-        weight = share[i]
+        weight = row_weight[i]
         if weight == 0.0:
             continue
         row = X[i]
-        if len(table) == 0 and _is_sane(row):
+        if len(table) == 0 and _is_plain(row):
             for j in range(p):
                 sums[j] += weight * ((row[j] - center[j]) * unit[j])
             continue
@@ -725,16 +795,29 @@ def sum_rows(X, share, center, unit, first, sums, absent, table):  # type: ignor
             elif first[j] >= 0:
                 table[first[j] + np.int64(x)] += weight
             else:
-                sums[j] += weight * (min(max(x - center[j], -FARTHEST), FARTHEST) * unit[j])
+                sums[j] += weight * (
+                    min(max(x - center[j], -MAX_DIFFERENCE), MAX_DIFFERENCE) * unit[j]
+                )
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), _nrt=False)
 def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
-    """Add up the weight of each column's numbers and of its missing values; find its least and greatest number."""
+    """Add each column's weights to `mass` and `absent`, and update its least and greatest value.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        NaN is missing.
+    weight : ndarray of shape (n_rows,), float64
+    mass, absent : ndarray of shape (n_features,), float64
+        The weight of the rows with a value, and of those without one, are added.
+    low, high : ndarray of shape (n_features,), float64
+        Least and greatest value so far; updated.
+    """
     p = X.shape[1]
     for i in range(len(X)):
         row, w = X[i], weight[i]
-        if _is_sane(row):
+        if _is_plain(row):
             for j in range(p):
                 mass[j] += w
                 low[j] = min(low[j], row[j])
@@ -751,16 +834,26 @@ def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _OUT, numba.int64), _nrt=False)
 def add_moments(X, weight, center, scale, sums, order):  # type: ignore[no-untyped-def]
-    """Add up Σ weight · (½ (x - center) · scale)^order over each column's numbers; order is 1 or 2.
+    """Add Σ weight · (½ (x - center) · scale)^order over each column's values to `sums`, leaving missing ones out.
 
-    Nothing overflows where 1 / scale is half the column's range.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        NaN is missing.
+    weight : ndarray of shape (n_rows,), float64
+    center, scale : ndarray of shape (n_features,), float64
+        No sum overflows if 1 / scale is half the column's range.
+    sums : ndarray of shape (n_features,), float64
+        Added to.
+    order : int
+        1 or 2.
     """
     p = X.shape[1]
     for i in range(len(X)):
         row, w = X[i], weight[i]
-        sane = _is_sane(row)
+        plain = _is_plain(row)
         for j in range(p):
             measure = (0.5 * row[j] - 0.5 * center[j]) * scale[j]
             term = w * (measure if order == 1 else measure * measure)
-            if sane or not np.isnan(term):
+            if plain or not np.isnan(term):
                 sums[j] += term

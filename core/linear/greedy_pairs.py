@@ -1,4 +1,4 @@
-"""The greedy pairwise heuristic: a linear combination for the partial AUC, two by two."""
+"""The greedy pairwise heuristic: a linear combination of columns, joined one by one by partial AUC."""
 
 import math
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ Coarseness = Annotated[
     int,
     Ge(2),
     Le(10_000),
-    Doc("In how many equal angles the half circle of weights of two is tried."),
+    Doc("Angles θ on a grid over the half circle that are tried for each column."),
 ]
 
-# A partial AUC counts as higher only if it is so by more than rounding.
+# Increase of a partial AUC, in [0, 1], that is more than rounding.
 MIN_RISE = 1e-12
 
-# Of scores, in standard deviations: rows whose parts have the same sum tie, in whatever order they are added.
+# Decimals that scores, in standard deviations, are rounded to: rows with the same sum tie, in any order of addition.
 DECIMALS = 12
 
 
@@ -42,33 +42,31 @@ class GreedyPairsParameters:
 
 
 class GreedyPairs(GreedyPairsParameters, Ranker):
-    """Combine columns linearly, one after the other, each with the weight of the best partial AUC.
+    """Rank by a linear combination of columns, joined one by one, each with the weight of the best partial AUC.
 
-    Columns are standardised. The one with the best partial AUC of its own, upwards or downwards,
-    comes first; then, in the order of theirs, each other column z joins the combination s so far
-    as cos(θ) s + sin(θ) z, with the best θ of a grid over the half circle, if that is better
-    than s. A control: no margin, no loss, nothing but the figure itself on the training rows.
+    Columns are standardised and ordered by their own partial AUC, rising or falling. The combination s starts as the
+    best column. Each next column z joins it as cos(θ) s + sin(θ) z with the best θ of a grid over the half circle, if
+    that increases the partial AUC. A baseline: it optimises the metric itself, without a margin or a loss.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Weights of the standardised columns; 0 for those that brought nothing.
+        Weights of the standardised columns; 0 for those that did not increase the partial AUC.
     mean_, scale_ : ndarray of shape (n_features,), float64
-        By which columns are standardised; a missing value counts as the mean.
+        Mean and standard deviation of each column; a missing value counts as the mean.
     pauc_ : ndarray of shape (n_tried,), float64
         Interpolated partial AUC of the training rows after each column tried.
     loss_ : ndarray of shape (n_tried,), float64
-        1 - pauc_: never rising.
+        1 - pauc_, which never rises.
     offset_ : float
-        What every score holds: `predict` cuts at the training rows' Youden point.
+        Added to every score, so that `predict` cuts at the Youden point of the training rows.
 
     Notes
     -----
-    The publication combines the outputs of classifiers; Narasimhan & Agarwal take columns, in any
-    window, and set the coarseness to 100. Of all pairs the publication joins the best first, which
-    costs the square of the number of columns; here the order is by each column's own partial AUC.
-    Ties count as diagonals of the curve, since the strict count gives a column of few values no
-    partial AUC at all.
+    The publication combines the outputs of classifiers; Narasimhan & Agarwal take columns, in any window, and set the
+    coarseness to 100. The publication joins the best of all pairs first, which costs the square of the number of
+    columns; here the order is by each column's own partial AUC. Ties count as diagonals of the curve: counted strictly,
+    a column of few values would have a partial AUC of 0.
 
     O(n_features · coarseness · n_samples).
 
@@ -88,18 +86,18 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
     offset_: Annotated[float, Value(), Ge(-1e200), Le(1e200)]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Return the scores of rows that were checked; see `Ranker.score_rows`."""
         return self._combine(X) + self.offset_
 
     def contributions(self, X: Any) -> Floats:
-        """Say how each row of X differs from the average training row, feature by feature: float64, of X's shape.
+        """Return each feature's part of the difference between a row's score and the mean training score.
 
-        decision_function(X) is offset_, the mean training score, plus the sum of each row, but for rounding.
+        decision_function(X) = offset_ + contributions(X).sum(axis=1), but for rounding. Shape of X, float64.
         """
         return self._parts(self._checked_rows(X))
 
     def structure(self) -> dict[str, Any]:
-        """Describe the combination: its weights in the columns' own units, the greatest part first."""
+        """Return a description of the combination, ready for JSON: weights per unit of each column, largest first."""
         order = np.argsort(-np.abs(self.coef_), kind="stable")
         return {
             "type": "linear",
@@ -136,8 +134,8 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
     ) -> None:
         self.mean_, self.scale_ = column_scales(X, weight)
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
-        top = _Top(positive, weight, self.fpr_min, self.fpr_max)
-        own = np.array([[top.area(z), top.area(-z)] for z in Z])
+        pauc = _PartialAuc(positive, weight, self.fpr_min, self.fpr_max)
+        own = np.array([[pauc.area(z), pauc.area(-z)] for z in Z])
         order = np.argsort(-np.round(own.max(axis=1), 12), kind="stable")
         first = order[0]
         self.coef_ = np.zeros(len(Z))
@@ -146,12 +144,12 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         areas = []
         for step, j in enumerate(order, start=1):
             if step > 1 and Z[j].any():
-                kept, joins = self._join(top, score, Z[j], best)
+                kept, joins = self._join(pauc, score, Z[j], best)
                 joined = kept * score + joins * Z[j]
                 # as a column, so that the angles mean the same at every step
                 size = math.sqrt(np.average(joined**2, weights=weight)) or 1.0
                 joined /= size
-                area = top.area(joined)
+                area = pauc.area(joined)
                 if area > best + MIN_RISE:
                     score, best = joined, area
                     self.coef_ *= kept / size
@@ -162,14 +160,16 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         self._restore()
         self._cut(X, positive, weight)
 
-    def _join(self, top: "_Top", score: Floats, z: Floats, best: float) -> tuple[float, float]:
-        """Find the weights of the combination so far and of a column that joins it; 1 and 0: it does not."""
+    def _join(
+        self, pauc: "_PartialAuc", score: Floats, z: Floats, best: float
+    ) -> tuple[float, float]:
+        """Return the weights of the combination `score` and of the column `z`: (1, 0) if z does not increase `best`."""
         chosen = 1.0, 0.0
         angles = np.linspace(-0.5 * math.pi, 0.5 * math.pi, self.coarseness + 1)
         kept = np.cos(angles)
         kept[[0, -1]] = 0.0  # not 6e-17, which would break ties
         for pair in zip(kept.tolist(), np.sin(angles).tolist(), strict=True):
-            area = top.area(pair[0] * score + pair[1] * z)
+            area = pauc.area(pair[0] * score + pair[1] * z)
             if area > best + MIN_RISE:
                 chosen, best = pair, area
         return chosen
@@ -183,28 +183,28 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
 
 
 def _standard(X: Floats, mean: Floats, scale: Floats) -> Floats:
-    """Standardise columns; a missing value is at its column's mean, 0."""
+    """Return standardised columns, with 0, the mean, for missing values."""
     return np.nan_to_num(standardise(X, mean, scale), copy=False, nan=0.0)
 
 
-class _Top:
-    """The training rows' partial AUC, from the rows that stand high enough to matter."""
+class _PartialAuc:
+    """The partial AUC of the training rows, computed from the rows that score high enough to lie in the window."""
 
     def __init__(
         self, positive: npt.NDArray[np.bool_], weight: Floats, fpr_min: float, fpr_max: float
     ) -> None:
         self._positive = positive
         self._negative = ~positive
-        # Shares of the heaviest of the class, which no area can tell: sums of them are weights to the metrics, too.
+        # Divided by the class's greatest weight, which changes no area: the sums must be valid weights, too.
         greatest = np.where(positive, weight[positive].max(), weight[~positive].max())
         self._weight = np.where(weight < MIN_WEIGHT * greatest, 0.0, weight / greatest)
         self._totals = self._mass(np.ones(len(positive), dtype=np.bool_))
         self._window = fpr_min, fpr_max
 
     def area(self, scores: Floats) -> float:
-        """Return the interpolated partial AUC: all rows below the window are as one."""
+        """Return the interpolated partial AUC of `scores`; all rows below the window count as one."""
         scores = np.round(scores, DECIMALS)
-        kept = self._reach(scores)
+        kept = self._in_window(scores)
         if kept.all():
             return partial_auc(self._positive, scores, *self._window, sample_weight=self._weight)
         rest = np.maximum(self._totals - self._mass(kept), 0.0)
@@ -216,13 +216,13 @@ class _Top:
             sample_weight=np.append(self._weight[kept], rest),
         )
 
-    def _reach(self, scores: Floats) -> npt.NDArray[np.bool_]:
-        """Find the rows from the top down to where the window ends."""
+    def _in_window(self, scores: Floats) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows from the highest score down to the end of the window."""
         negatives = scores[self._negative]
         n_kept = math.ceil(self._window[1] * len(negatives))
         while n_kept < len(negatives):
-            place = len(negatives) - n_kept
-            kept = scores >= np.partition(negatives, place)[place]
+            lowest = len(negatives) - n_kept
+            kept = scores >= np.partition(negatives, lowest)[lowest]
             if self._mass(kept)[1] >= self._window[1] * self._totals[1]:
                 return np.asarray(kept)
             n_kept *= 2

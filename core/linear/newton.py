@@ -1,9 +1,9 @@
 """Weighted sums of smooth losses, minimised by Newton's method: the classifiers that the SVMs are compared with.
 
-½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), b without penalty. A step solves for the Newton direction by conjugate
-gradients, two products with the table for each; the search along it is done on cached scores. They are preconditioned
-by the second derivatives among the `BLOCK` coordinates that curve most, estimated from a sample of rows, and by the
-diagonal for the others: without, a table of words takes hundreds of directions.
+The objective is ½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), with no penalty on b. A step solves for the Newton direction by
+conjugate gradients, at two products with the table per direction; the line search uses cached scores. The gradients
+are preconditioned by the second derivatives of the `BLOCK_COORDINATES` coordinates of greatest curvature, estimated
+from a sample of rows, and by the diagonal for the others. Without it a table of words takes hundreds of directions.
 
 References
 ----------
@@ -27,36 +27,43 @@ from core.base.ranker import Floats, StopFit
 from .blas import one_blas_thread
 from .design import Rows, TableRows
 
-# Of the gradient at w = 0, b = 0, what counts as none: the objective is then right to some nine digits.
-NO_GRADIENT = 1e-6
+# Length of the gradient, as a fraction of that at w = 0, b = 0, at which a fit ends: nine digits of the objective.
+TOLERANCE = 1e-6
 
-# The same where a fit is only to be compared with others, or is one of many.
-CLOSE_ENOUGH = 1e-5
+# The same for a fit that is only compared with others.
+LOOSE_TOLERANCE = 1e-5
 
+# Newton steps; ten are usual.
 MAX_STEPS = 100
+
+# Conjugate gradient directions of one step.
 MAX_DIRECTIONS = 250
+
+# Halvings of a step until the objective falls: 2^-40 of a step changes nothing any more.
 MAX_HALVINGS = 40
 
-# Coordinates whose second derivatives are used with one another, those of others alone.
-BLOCK = 512
+# Coordinates whose second derivatives with one another precondition; for the others the diagonal does.
+BLOCK_COORDINATES = 512
 
-# A step of more directions than these has the preconditioner estimated anew.
+# After a step of more directions than this the preconditioner is estimated anew.
 MANY_DIRECTIONS = 20
 
-# What keeps rounding from making the block's matrix singular, of its diagonal.
+# Added to the block's diagonal, as a fraction of it, so that rounding cannot make the block singular.
 RIDGE = 1e-9
 
-# Of the fall that the slope promises, the share that a step must bring; and what rounding may take from it.
-ENOUGH = 1e-4
+# Fraction of the decrease predicted by the slope that a step must reach (Armijo's rule).
+ARMIJO = 1e-4
+
+# Relative rounding error of the objective.
 ROUNDING = 1e-15
 
 Report = Callable[[int, float, float], None]
-"""Called after each step with its number, the objective and the gradient's length; what it raises stops the fit, which
-keeps the step if that is StopFit."""
+"""Called after each step with its number, the objective and the gradient's length. An exception that it raises ends the
+fit; if it is StopFit, the fit keeps the step."""
 
 
 class Loss(NamedTuple):
-    """A loss of margins, its slope and its curvature; each of shape (n,)."""
+    """A loss of margins with its first and second derivatives; each of shape (n_rows,), float64."""
 
     value: Floats
     slope: Floats
@@ -64,41 +71,44 @@ class Loss(NamedTuple):
 
 
 def logistic_loss(margin: Floats) -> Loss:
-    """ln(1 + e^-margin)."""
+    """Return the loss ln(1 + e^-margin) of each margin."""
     small = np.exp(-abs(margin))
-    share = 1.0 / (1.0 + small)
+    sigmoid = 1.0 / (1.0 + small)
     value = np.log1p(small) + np.maximum(-margin, 0.0)
-    return Loss(value, -np.where(margin < 0.0, share, small * share), small * share * share)
+    slope = -np.where(margin < 0.0, sigmoid, small * sigmoid)
+    return Loss(value, slope, small * sigmoid * sigmoid)
 
 
 def squared_hinge_loss(margin: Floats) -> Loss:
-    """(1 - margin)₊²."""
+    """Return the loss (1 - margin)₊² of each margin."""
     short = np.maximum(1.0 - margin, 0.0)
     return Loss(short**2, -2.0 * short, np.where(short > 0.0, 2.0, 0.0))
 
 
 class Affine(NamedTuple):
-    """A linear score w · x + b of coordinates."""
+    """The score w·x + b."""
 
     w: Floats
     b: float
 
     def moved(self, t: float, other: "Affine") -> "Affine":
-        """Add t times another."""
+        """Return this score plus t times another."""
         return Affine(self.w + t * other.w, self.b + t * other.b)
 
     def dot(self, other: "Affine") -> float:
-        """Return the scalar product."""
+        """Return the scalar product of (w, b) and (other.w, other.b)."""
         return float((self.w * other.w).sum()) + self.b * other.b
 
 
 class Minimum(NamedTuple):
-    """What was found; `stopped` if the report raised StopFit, and this is as far as it came."""
+    """The end of a minimisation."""
 
     score: Affine
     objective: float
     n_iter: int
+    """Newton steps."""
     stopped: bool = False
+    """Whether the report raised StopFit before the minimum was reached."""
 
 
 def minimise(
@@ -109,18 +119,35 @@ def minimise(
     *,
     C: float = 1.0,
     start: Affine | None = None,
-    tol: float = NO_GRADIENT,
+    tol: float = TOLERANCE,
     report: Report | None = None,
 ) -> Minimum:
-    """Minimise ½‖w‖² + C Σ cost_i ℓ(y_i (w·x_i + b)), y_i = ±1; b is without penalty.
+    """Minimise ½‖w‖² + C Σ cost_i ℓ(y_i (w·x_i + b)) over w and b, y_i = ±1.
 
-    Costs are not negative; a row of cost 0 is not looked at. The start is 0 if none is given; `tol` is, of the gradient
-    at 0, what counts as none. Ends there, or where rounding hides the way. O(n_rows · n_features) for each direction of
-    each step's conjugate gradients.
+    O(n_rows · n_features) for each conjugate gradient direction of each step.
+
+    Parameters
+    ----------
+    rows : Rows
+        Those of a table (`TableRows`).
+    positive : ndarray of shape (n_rows,), bool
+        y_i = 1 where True, else -1.
+    cost : ndarray of shape (n_rows,), float64
+        Not negative; a row of cost 0 has no effect.
+    loss : callable (margins) -> Loss
+        ℓ and its derivatives.
+    C : float
+        Above 0.
+    start : Affine, optional
+        Where to start; w = 0, b = 0 if None.
+    tol : float
+        End when the gradient is at most this times that at w = 0, b = 0, or when rounding prevents further decrease.
+    report : callable, optional
+        See `Report`.
     """
     assert isinstance(rows, TableRows)
     total = float(cost.sum())
-    scale = C * total  # the sum is minimised divided by this, which may be huge
+    scale = C * total  # the objective is divided by this, which may be huge
     risk = _RegularisedLoss(rows, np.where(positive, 1.0, -1.0), cost / total, 1.0 / scale, loss)
 
     def scaled(step: int, objective: float, gradient: float) -> None:
@@ -128,8 +155,8 @@ def minimise(
             report(step, scale * objective, scale * gradient)
 
     with one_blas_thread():
-        found = risk.minimise(start or risk.origin, tol, scaled)
-    return found._replace(objective=scale * found.objective)
+        minimum = risk.minimise(start or risk.origin, tol, scaled)
+    return minimum._replace(objective=scale * minimum.objective)
 
 
 @dataclass
@@ -148,40 +175,42 @@ class _RegularisedLoss:
         return Affine(np.zeros(self.rows.size), 0.0)
 
     def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
-        """Take Newton steps from a start."""
+        """Return the end of Newton's method from `start`."""
         score, scores = start, self._scores(start)
         at = self._at(scores)
         objective = self._objective(score, at)
         preconditioner, n_directions = None, 0
-        at_origin = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
-        first = np.sqrt(at_origin.dot(at_origin)) or 1.0
+        gradient_at_0 = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
+        length_at_0 = np.sqrt(gradient_at_0.dot(gradient_at_0)) or 1.0
         n_iter = 0
         while n_iter < MAX_STEPS:
             gradient = self._gradient(score, at)
             length = np.sqrt(gradient.dot(gradient))
-            if length <= tol * first:
+            if length <= tol * length_at_0:
                 break
             curvature = self.cost * at.curvature
             if preconditioner is None or n_directions > MANY_DIRECTIONS:
                 preconditioner = Preconditioner(self.rows, curvature, self.penalty)
             step, n_directions = self._newton_step(
-                gradient, curvature, preconditioner, min(0.1, length / first)
+                gradient, curvature, preconditioner, min(0.1, length / length_at_0)
             )
             change, slope = self._scores(step), gradient.dot(step)
             for halvings in range(MAX_HALVINGS):
                 t = 0.5**halvings
-                there = score.moved(t, step)
+                moved = score.moved(t, step)
                 at = self._at(scores + t * change)
-                value = self._objective(there, at)
-                if value <= objective + ENOUGH * t * slope + ROUNDING * objective:
+                value = self._objective(moved, at)
+                if value <= objective + ARMIJO * t * slope + ROUNDING * objective:
                     break
             else:
                 break
-            if value >= objective:  # rounding hides the fall, unless the gradient is shorter
-                ahead = self._gradient(there, at)
-                if not np.sqrt(ahead.dot(ahead)) < 0.5 * length:
+            if (
+                value >= objective
+            ):  # rounding hides the decrease: go on only if the gradient is shorter
+                gradient_there = self._gradient(moved, at)
+                if not np.sqrt(gradient_there.dot(gradient_there)) < 0.5 * length:
                     break
-            score, scores, objective = there, scores + t * change, value
+            score, scores, objective = moved, scores + t * change, value
             n_iter += 1
             try:
                 report(n_iter, objective, float(length))
@@ -202,24 +231,28 @@ class _RegularisedLoss:
     def _gradient(self, score: Affine, at: Loss) -> Affine:
         return self._transposed(score, self.cost * self.sign * at.slope)
 
-    def _transposed(self, score: Affine, share: Floats) -> Affine:
-        """Return penalty · w + Σ share_i x_i, and Σ share_i."""
-        return Affine(self.penalty * score.w + self.rows.weighted_sum(share), float(share.sum()))
+    def _transposed(self, score: Affine, row_weight: Floats) -> Affine:
+        """Return (penalty · w + Σ row_weight_i x_i, Σ row_weight_i)."""
+        w = self.penalty * score.w + self.rows.weighted_sum(row_weight)
+        return Affine(w, float(row_weight.sum()))
 
     def _newton_step(
-        self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", share: float
+        self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", tol: float
     ) -> tuple[Affine, int]:
-        """Solve for the Newton step, up to a share of the gradient, by conjugate gradients; count their directions."""
+        """Return the Newton step and the number of conjugate gradient directions that it took.
+
+        The residual is at most `tol` times the gradient.
+        """
         step, rest = self.origin, self.origin.moved(-1.0, gradient)
         direction = preconditioner.solve(rest)
         square = rest.dot(direction)
-        goal = share**2 * square
+        goal = tol**2 * square
         n_directions = 0
         while n_directions < MAX_DIRECTIONS:
             n_directions += 1
             image = self._transposed(direction, curvature * self._scores(direction))
             curved = direction.dot(image)
-            if not curved > 0.0:  # flat: only b can be, once no row is short of its margin
+            if not curved > 0.0:  # flat: only b can be, once every row has its margin
                 break
             t = square / curved
             step, rest = step.moved(t, direction), rest.moved(-t, image)
@@ -232,28 +265,28 @@ class _RegularisedLoss:
 
 
 class Preconditioner:
-    """About the inverse of the second derivatives, penalty · I + Σ curvature_i (x_i, 1)(x_i, 1)ᵀ."""
+    """An approximate inverse of the Hessian penalty · I + Σ curvature_i (x_i, 1)(x_i, 1)ᵀ."""
 
     def __init__(self, rows: TableRows, curvature: Floats, penalty: float) -> None:
         step = rows.sampling_step
         self._diagonal = rows.squares(curvature) + penalty
         order = np.argsort(-self._diagonal, kind="stable")
-        self._block = np.sort(order[:BLOCK])
+        self._block = np.sort(order[:BLOCK_COORDINATES])
         self._of_b = max(float(curvature.sum()), np.finfo(np.float64).tiny)
         matrix = rows.sampled.products(self._block, step * curvature[::step])
-        # rare words may be absent from the sample: their own second derivative is known all the same
+        # a rare word may be absent from the sample, but its own second derivative is known
         known = np.append(self._diagonal[self._block], self._of_b)
         np.fill_diagonal(matrix, (1.0 + RIDGE) * np.maximum(np.diag(matrix) + penalty, known))
         self._factor = None
         if np.isfinite(matrix).all():
-            with suppress(LinAlgError):  # by the sample's rounding; the diagonal is left
+            with suppress(LinAlgError):  # singular by rounding: the diagonal alone preconditions
                 self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, score: Affine) -> Affine:
-        """Apply it."""
+        """Return the approximate inverse Hessian times (w, b)."""
         w, b = score.w / self._diagonal, score.b / self._of_b
         if self._factor is not None:
             known = np.append(score.w[self._block], score.b)
-            found = cho_solve(self._factor, known, check_finite=False)
-            w[self._block], b = found[:-1], float(found[-1])
+            solution = cho_solve(self._factor, known, check_finite=False)
+            w[self._block], b = solution[:-1], float(solution[-1])
         return Affine(w, b)

@@ -18,23 +18,24 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from .blas import one_blas_thread
 from .design import Columns, Coordinates, FeatureMap, Rows, Sample, fit_design
 
+# Terms that `structure` lists; the others are only counted.
 MAX_TERMS = 1000
 
-Figure = Annotated[float, Value(), Ge(0.0), FINITE]
-"""A number of a fit that artifacts hold, not negative."""
+NonNegative = Annotated[float, Value(), Ge(0.0), FINITE]
+"""A number that a fit finds and an artifact stores."""
 
 
 class LinearRanker(FollowingFit):
-    """Scores linear in coordinates: those of the columns, or what a feature map makes of rows.
+    """A ranker whose score is linear in coordinates: those of the columns, or those of a feature map.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     intercept_ : float
-        `predict` cuts at 0: at the Youden point of the training rows.
+        Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
     offset_ : float
-        The mean score of the training rows, weighted: what contributions are counted from.
+        Weighted mean score of the training rows; contributions are differences from it.
     """
 
     intercept_: Annotated[float, Value(), Ge(-1e290), Le(1e290)]
@@ -45,44 +46,49 @@ class LinearRanker(FollowingFit):
     _w: Annotated[Floats, Array("n_weights"), Ge(-1e80), Le(1e80)]
     _means: Annotated[Floats, Array("n_means"), Ge(-1e290), Le(1e290)]
 
-    path_parameter: ClassVar[str | None] = "C"  # what one solver knows of the rows serves the next
+    path_parameter: ClassVar[str | None] = "C"  # each fit on the path starts from the one before
 
     @classmethod
     def vc_dimension(
         cls, parameters: Mapping[str, Any], n_features: int, *, missing: bool
     ) -> int | None:
-        """Return the VC dimension of the cuts of all scores that it may learn from `n_features` columns of numbers.
+        """Return the VC dimension of the sets {score > t} over all fits on `n_features` columns of numbers.
 
-        One more than the coordinates, standardised or not; a missing value may add anything, which is a coordinate more
-        for each column. None with a feature map, which is learnt from the rows.
+        It is the number of coordinates plus 1, with a second coordinate per column if values may be missing. None with
+        a feature map, which depends on the rows.
         """
         if parameters.get("feature_map") is not None:
             return None
         return (2 if missing else 1) * n_features + 1
 
     def check_path_parameters(self) -> None:
-        """Raise nothing: a fit follows a path of C under any parameters."""
+        """Accept all parameters: every fit can follow a path of C."""
 
     def takes_categories(self) -> bool:
-        """Whether it can be fitted on categorical columns: each category is a coordinate."""
+        """Return True: categorical columns are accepted, one coordinate per category."""
         return True
 
     def decision_function(self, X: Any) -> Floats:
-        """Score rows of an array, a table or a scipy.sparse matrix; see `Ranker.decision_function`."""
+        """Return the scores of rows of an array, a table or a scipy.sparse matrix; see `Ranker.decision_function`."""
         if not sparse.issparse(X):
             return super().decision_function(X)
         check_is_fitted(self)
         return self.score_rows(self._matrix(X, reset=False))
 
     def score_rows(self, X: Any) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Return the scores of rows that were checked; see `Ranker.score_rows`."""
         return self._map.transform(X).scores(self._w) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
-        """Say how each row of X differs from the average training row, feature by feature: float64, of X's shape.
+        """Return each feature's part of the difference between a row's score and the mean training score.
 
-        decision_function(X) is offset_, the mean training score, plus the sum of each row. Raises InvalidParameter
-        where the features of the map are of rows as a whole.
+        decision_function(X) = offset_ + contributions(X).sum(axis=1).
+
+        InvalidParameter: the feature map takes rows as a whole ("fourier", "nystroem").
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features), float64
         """
         parts = self._map.split(self._checked_rows(X), self._w)
         if parts is None:
@@ -93,7 +99,7 @@ class LinearRanker(FollowingFit):
         return np.asarray(parts - self._means)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: what a unit, a category and a missing value add, or each feature; the weightiest first."""
+        """Return a description of the score, ready for JSON: its terms, largest first, and the numbers of the fit."""
         names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
         columns = Columns(names, self.categories_)
         n_terms, terms = self._map.terms(self._w, self._means, columns, MAX_TERMS)
@@ -108,7 +114,7 @@ class LinearRanker(FollowingFit):
         }
 
     def _figures(self) -> dict[str, Any]:
-        """Return what else there is to tell of the fit: the numbers that it declares."""
+        """Return the other numbers that the fit declares, by name."""
         return {
             declared.name: getattr(self, declared.attribute)
             for declared in declared_fields(type(self))
@@ -140,13 +146,13 @@ class LinearRanker(FollowingFit):
         """Fit on a sample of all rows of X."""
 
     def _fit_design(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
-        """Learn what the coordinates of rows are, and give the training rows."""
+        """Learn the coordinates, and return the training rows as points."""
         rows = fit_design(X, weight, self._n_categories(), standardize=self.standardize)
         self._map = rows.coordinates
         return rows
 
     def _take_fit(self, sample: Sample, w: Floats, intercept: float | None = None) -> None:
-        """Take the coefficients of a sample of all rows; find the intercept, unless it is known."""
+        """Take over coefficients fitted on all rows; find the intercept if None."""
         mean = sample.mean()
         self.intercept_ = find_intercept(sample, w) if intercept is None else intercept
         self._means = self._map.sums(mean * w)
@@ -169,7 +175,7 @@ class LinearRanker(FollowingFit):
             self.coef_ = self._map.unfold(self._w).slope
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Check X; a sparse matrix stays one."""
+        """Return X checked, as an array or a CSR matrix."""
         if not sparse.issparse(X):
             return super()._matrix(X, reset=reset)
         try:
@@ -198,7 +204,7 @@ class LinearRanker(FollowingFit):
 
 
 def find_intercept(sample: Sample, w: Floats) -> float:
-    """Find what puts the Youden point of the rows at 0."""
+    """Return the intercept that puts the Youden point of the rows' scores at 0."""
     rows, positives, _, weight = sample
     positive = np.zeros(len(weight), dtype=np.bool_)
     positive[positives] = True

@@ -1,28 +1,29 @@
-"""Cutting planes with a line search: min ½‖w - center‖² + C R(w) for any convex R that gives planes.
+"""Cutting planes with a line search: min ½‖w - center‖² + C R(w) for any convex R whose tangent planes are known.
 
-R lies above each plane that touches it, so the least of ½‖w - center‖² + C max of planes is a lower bound of the
-objective, and the distance from the best objective found is a true gap. Each iteration solves that small program
-through its dual, searches the line from the best point to its solution on cached scores, which takes no product with
-the table, and adds two planes: at the solution, which makes the bound rise, and where the search ended, which is where
-planes are wanted (OCAS).
+R lies above each of its tangent planes. So the model, ½‖w - center‖² + C · max of the planes, has a minimum that is a
+lower bound of the objective; the gap is the best objective found minus that bound. An iteration
 
-Solutions, which leap about where C is large, are held to the best point by ρ/2 ‖w - best‖² (a proximal bundle method),
-ρ growing with the iterations. The sum of both squares is one, about a center between the two, so the small program
-stays what it was. The bound is that of the dual without ρ, which any u of the simplex gives. R bends with the variance
-of the differences of scores, so a program that is not soon solved is held in that metric: by ρ/2 of the variance along
-w - best, whose main axes are found once from some rows.
+1. minimises the model through its dual, a small quadratic program over the simplex;
+2. searches the line from the best point to the model's solution on cached scores, without a product with the table;
+3. adds two planes: at the model's solution, which raises the bound, and at the end of the search (OCAS).
 
-Planes bound R whatever C and center are: they are kept from one program to the next. A plane that the model does
-without for some iterations is dropped. Where more than `MAX_PLANES` are in use, those of the least share are put
-together in one, the aggregate, with which the method still converges (Kiwiel): so neither memory, `MAX_PLANES` times
-the number of coordinates, nor the time of the small program, cubic in the planes, grows with the iterations.
+For a large C the model's solutions jump. The proximal term ρ/2 ‖w - best‖² keeps them near the best point (a proximal
+bundle method); ρ grows with the iterations. The sum of the two squares is one square about a center between them, so
+the dual keeps its form. The bound comes from the dual without ρ, for which any point u of the simplex will do. The
+curvature of R follows the variance of the differences of scores. A program that is not solved soon therefore uses the
+variance along w - best as the metric of the proximal term; its principal axes are found once, from a sample of rows.
 
-Whether w = 0 is the optimum whatever C, the collapse, is decided first. R(0) = 1, and close to 0 every pair is inside
-its margin: R(tw) = 1 + t · slope(w) for small t, where the slope is that of the means of the positives and of the
-highest negatives. If no w has a falling slope, 0 is the optimum for every C. That is so exactly if 0 lies in the hull
-of the gradients at 0, and the shortest vector in the hull decides it: it is 0, or its reverse is the direction of
-steepest descent. The hull's corners come from the same oracle as the planes. The paper does not say what its solver
-returns there: the noise of the stopping rule.
+Planes bound R for every C and center: they are kept from one program to the next. A plane that has no weight in the
+model for some iterations is dropped. If more than `MAX_PLANES` are in use, those of least weight are merged into one,
+the aggregate, with which the method still converges (Kiwiel). So neither the memory, `MAX_PLANES` times the number of
+coordinates, nor the time of the dual, cubic in the planes, grows with the iterations.
+
+The *collapse*, w = 0 being the optimum for every C, is decided first. R(0) = 1, and close to 0 every pair is inside its
+margin: R(tw) = 1 + t · slope(w) for small t, the slope being the mean score of the highest negatives minus that of the
+positives. If no w has a negative slope, 0 is the optimum for every C. That is so exactly if 0 lies in the convex hull
+of the gradients at 0. The shortest vector of the hull decides it: either it is 0, or its reverse is the direction of
+steepest descent. The corners of the hull come from the same oracle as the planes. The paper does not mention this case;
+its solver returns the noise of the stopping rule.
 
 References
 ----------
@@ -47,49 +48,68 @@ from core.linear.design import Ints, Rows
 
 from .surrogates import Plane, Problem, Scores, Violations
 
-# A plane that has been idle for so many iterations is dropped.
+# A plane without weight in the model for more than this number of iterations is dropped.
 MAX_IDLE = 4
 
-# Planes that are kept at the most.
+# Planes that are kept: the small quadratic program then takes tens of milliseconds.
 MAX_PLANES = 500
 
-# ρ grows by so much each iteration, up to so much.
-RHO_STEP, MAX_RHO = 0.5, 30.0
+# ρ grows by RHO_STEP each iteration, up to MAX_RHO.
+RHO_STEP = 0.5
+MAX_RHO = 30.0
 
-# From this iteration on ρ is in the metric of the variance: of C by the deviation of the negatives' scores.
-# It is rounded to a power of 2, so that the products of planes need not be made anew.
-LATE = 5
-RHO_BY_DEVIATION, MAX_RHO_BY_DEVIATION = 0.05, 1e30
+# From this iteration on the variance of the scores is the metric of the proximal term.
+VARIANCE_METRIC_FROM = 5
 
-# The variance of scores is estimated from so many rows for each coordinate, and from these at least and at most; where
-# that would be more numbers, from fewer. Products are those of the coordinates of greatest variance.
-ROWS_PER_COORDINATE, FEWEST_ROWS, MAX_ROWS, MAX_NUMBERS = 10, 500, 5000, 2**22
+# ρ in that metric is this times C over the deviation of the negatives' scores, rounded to a power of 2, so that the
+# products of planes rarely have to be computed again.
+RHO_BY_DEVIATION = 0.05
+MAX_RHO_BY_DEVIATION = 1e30
+
+# The variance of the scores is estimated from this number of rows per coordinate, ...
+ROWS_PER_COORDINATE = 10
+# ... but at least and at most from this number of rows, ...
+MIN_ROWS = 500
+MAX_ROWS = 5000
+# ... and from no more than this number of table cells (32 MB), MIN_ROWS excepted.
+MAX_CELLS = 2**22
+
+# Up to this number of rows, and this weight, all rows are read. The order of the rows then has no effect; beyond, its
+# effect is within the tolerance.
+MAX_ROWS_READ_WHOLE = 1200
+
+# Coordinates of greatest variance whose principal axes are found; the others are axes themselves.
 AXES_BLOCK = 512
 
-# Rows, and their weight, up to which all are read: their order is of no effect then, beyond that within the tolerance.
-READ_WHOLE = 1200
+# A plane is in use if its weight is more than this fraction of the largest.
+MIN_PLANE_WEIGHT = 1e-7
 
-# Of the largest share, from which a plane is in use.
-IN_USE = 1e-7
+# Evaluations of one line search.
+MAX_TRIALS = 8
 
-# Trials of the search along a line; of what it has gained so far, what it may leave.
-MAX_TRIALS, LINE_SEARCH_TOLERANCE = 8, 0.05
+# A line search ends when at most this fraction of its gain so far can still be gained.
+LINE_SEARCH_TOLERANCE = 0.05
 
-# Of the longest gradient at 0, a shortest vector in their hull that counts as 0. With gradients of length 1, 0 is then
-# within tol · C of the optimum for all C up to 2 tol / LEAST_SLOPE², a million at tol = 1e-4.
+# A shortest vector of the hull counts as 0 if it is at most this fraction of the longest gradient at 0. With gradients
+# of length 1, w = 0 is then within tol · C of the optimum for all C up to 2 tol / MIN_SLOPE²: 2e6 at tol = 1e-4.
 MIN_SLOPE = 1e-5
 
-# Directions that are tried; of the mean of the hull's corners, a share from which a corner is in use; and of the
-# steepest descent, what is enough of a descent.
+# Corners of the hull that are added before the search for a direction of descent gives up.
 MAX_DIRECTIONS = 1000
-CORNER_IN_USE = 1e-12
-ENOUGH_DESCENT = 0.1
 
-# Scores that differ by less than this share of the greatest differ by rounding alone.
-ALIKE = 4.0 * np.finfo(np.float64).eps
+# Corners whose weight in the shortest vector is at most this are dropped.
+MIN_CORNER_WEIGHT = 1e-12
 
-# Of the small quadratic program: the gap between it and its dual, in units of its largest number; and its most steps.
+# Fraction of the steepest slope that a direction of descent must have.
+MIN_DESCENT = 0.1
+
+# Scores whose range is at most this fraction of the largest differ by rounding alone.
+SCORE_ROUNDING = 4.0 * np.finfo(np.float64).eps
+
+# Duality gap at which the small quadratic program ends, relative to its largest number.
 TOLERANCE = 1e-15
+
+# Interior point steps of the small quadratic program; some 15 are usual.
 MAX_STEPS = 80
 
 _F = numba.float64
@@ -97,20 +117,24 @@ _FLOATS = numba.float64[::1]
 _MATRIX = numba.float64[:, ::1]
 
 Report = Callable[[int, float, float], None]
-"""Called each iteration with the number of it, the objective and the gap; what it raises stops the solver."""
+"""Called each iteration with its number, the objective and the gap. An exception that it raises ends the solver."""
 
 
 class Point(NamedTuple):
-    """A coefficient vector, the rows' scores under it, R there, and the gradient of the plane that touches R."""
+    """A coefficient vector at which R and its tangent plane are known."""
 
     w: Floats
+    """Shape (size,), float64."""
     scores: Scores
+    """Of the rows."""
     risk: float
+    """R(w)."""
     gradient: Floats
+    """Of the tangent plane of R at w. Shape (size,), float64."""
 
 
 class Trial(NamedTuple):
-    """A coefficient vector, the rows' scores under it, and R there, for which no plane is laid down."""
+    """A coefficient vector at which R is known, but no plane was added."""
 
     w: Floats
     scores: Scores
@@ -118,50 +142,59 @@ class Trial(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The best point found, its objective ½‖w - center‖² + C R(w), and that less a lower bound of the optimum."""
+    """The end of a program."""
 
     point: Point
+    """The best point found."""
     objective: float
+    """½‖w - center‖² + C R(w) there."""
     gap: float
+    """The objective minus a lower bound of its minimum."""
     n_iter: int
     converged: bool
 
 
 class PrincipalAxes(NamedTuple):
-    """Axes along which scores vary independently, as far as some rows tell.
-
-    `block` (k,) lists the coordinates of greatest variance, the others are axes themselves; `axes` (k, k) has an
-    orthogonal column for each axis of the block; `variance` (size,) is that along each.
-    """
+    """Axes along which scores vary independently, as estimated from a sample of rows."""
 
     block: Ints
+    """Coordinates of greatest variance, ascending; the others are axes themselves. Shape (k,), int64."""
     axes: Floats
+    """An orthogonal column for each axis of the block. Shape (k, k), float64."""
     variance: Floats
+    """Along each axis. Shape (size,), float64."""
 
     def rotated(self, w: Floats) -> Floats:
-        """Write vectors of coordinates, which are the last dimension, along the axes."""
+        """Return vectors of coordinates, shape (…, size), in terms of the axes."""
         turned = w.copy()
         turned[..., self.block] = w[..., self.block] @ self.axes
         return turned
 
     def rotated_back(self, turned: Floats) -> Floats:
-        """Write a vector along the axes in coordinates."""
+        """Return a vector of the axes, shape (size,), in terms of the coordinates."""
         w = turned.copy()
         w[self.block] = self.axes @ turned[self.block]
         return w
 
 
 class ProximalTerm(NamedTuple):
-    """The squares' weights once ½‖w - center‖² and what holds w to a point are one sum: scale · metric."""
+    """½‖w - center‖² plus the proximal term is one square, with the weights scale · metric per coordinate."""
 
     scale: float
     metric: Floats
 
 
 class Planes:
-    """k planes: losses (k,), gradients (k, size), and `gram` (k, k), the products of gradients in a metric.
+    """k planes.
 
-    `idle` (k,) counts the iterations in which each has been of no use.
+    Attributes
+    ----------
+    losses : ndarray of shape (k,), float64
+    gradients : ndarray of shape (k, size), float64
+    gram : ndarray of shape (k, k), float64
+        Products of the gradients, each coordinate divided by the metric.
+    idle : ndarray of shape (k,), int64
+        Iterations in a row in which each plane had no weight.
     """
 
     def __init__(self, size: int) -> None:
@@ -170,7 +203,7 @@ class Planes:
         self._metric = np.ones(size)
 
     def add(self, plane: Plane) -> None:
-        """Put a plane at the end."""
+        """Append a plane."""
         self.gradients = np.vstack([self.gradients, plane.gradient])
         self.losses, self.idle = np.append(self.losses, plane.loss), np.append(self.idle, 0)
         products = (self.gradients * (plane.gradient / self._metric)).sum(axis=1)
@@ -180,18 +213,18 @@ class Planes:
         self.gram = gram
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Drop the others."""
+        """Keep the planes of a mask, drop the others."""
         if not kept.all():
             self.losses, self.gradients = self.losses[kept], self.gradients[kept]
             self.idle = self.idle[kept]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(kept, kept)])
 
     def rotate(self, axes: PrincipalAxes) -> None:
-        """Write the gradients along principal axes."""
+        """Replace the gradients by their components along principal axes."""
         self.gradients = axes.rotated(self.gradients)
 
     def measure(self, metric: Floats) -> None:
-        """Divide each coordinate's products by another number."""
+        """Set the metric, shape (size,), that each coordinate's products are divided by."""
         if not np.array_equal(metric, self._metric):
             self._metric = metric
             self.gram = (self.gradients / metric) @ self.gradients.T
@@ -200,7 +233,7 @@ class Planes:
 class CuttingPlanes:
     """A problem's planes, kept from one program to the next.
 
-    An iteration is one product with the table, some evaluations of R, and two sums of rows.
+    An iteration takes one product with the table, some evaluations of R, and two weighted sums of rows.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -210,25 +243,25 @@ class CuttingPlanes:
         self.add(Plane(0.0, np.zeros(problem.size)))  # R >= 0
 
     def point(self, w: Floats) -> Point:
-        """Score the rows under w, and evaluate R; lay down the plane there."""
+        """Return R and its gradient at w; add the plane there."""
         scores = self.problem.scores(w)
         return self.linearise(Trial(w, scores, self.problem.at(scores)))
 
     def stretch(self, point: Point, factor: float, C: float) -> Point:
-        """Go on from w = 0 through a point, to so many times as far; stay where ½‖w‖² + C R(w) is no less there."""
+        """Return the point at factor · w if ½‖w‖² + C R(w) is less there, else `point`."""
         scores = point.scores.scaled(factor)
         trial = Trial(factor * point.w, scores, self.problem.at(scores))
         there = half_square(trial.w) + C * trial.violations.value
         return self.linearise(trial) if there < half_square(point.w) + C * point.risk else point
 
     def linearise(self, trial: Trial) -> Point:
-        """Lay down the plane that touches R where it was tried."""
+        """Add the tangent plane of R at a trial, and return the trial as a point."""
         plane = self.problem.plane(trial.violations)
         self.add(plane)
         return Point(trial.w, trial.scores, trial.violations.value, plane.gradient)
 
     def add(self, plane: Plane) -> None:
-        """Keep a plane."""
+        """Add a plane."""
         if self._axes is not None:
             plane = plane._replace(gradient=self._axes.rotated(plane.gradient))
         self._planes.add(plane)
@@ -243,14 +276,17 @@ class CuttingPlanes:
         max_iter: int,
         report: Report | None = None,
     ) -> Solution:
-        """Minimise ½‖w - center‖² + C R(w), C > 0, until `good_enough(objective, gap)`; never worse than the start."""
+        """Minimise ½‖w - center‖² + C R(w), C > 0, until `good_enough(objective, gap)`.
+
+        The solution is never worse than the start.
+        """
         best = start
         objective = half_square(best.w - center) + C * best.risk
         bound, widest = -np.inf, 0.0
         for n_iter in range(1, max_iter + 1):
-            if n_iter == LATE and self._axes is None:
+            if n_iter == VARIANCE_METRIC_FROM and self._axes is None:
                 self._find_axes()
-            # of the widest so far: near w = 0, where the negatives come together, R is a cone, and nothing would hold w
+            # the widest so far: near w = 0 all negatives score alike, whatever the variance elsewhere
             widest = max(widest, self.problem.deviation(best.scores))
             proximal = self._proximal_term(n_iter, C, widest)
             target, below = self._solve_model(C, center, proximal, best.w)
@@ -261,17 +297,17 @@ class CuttingPlanes:
             if good_enough(objective, gap):
                 return Solution(best, objective, gap, n_iter, True)
             if not (abs(target - best.w) > 0.0).any():
-                break  # as near as floating point comes
+                break  # as close as floating point allows
             best, objective = self.descend(best, self.point(target), C, center)
         return Solution(best, objective, max(objective - bound, 0.0), n_iter, False)
 
     def descend(self, start: Point, end: Point, C: float, center: Floats) -> tuple[Point, float]:
-        """Search the line between two points; return the better of its best point and the first, and its objective."""
+        """Return the best point on the line from `start` to `end`, and its objective."""
         line = Line(self.problem, start, end, C, center)
-        found = search(line)
-        if found is None:
+        lowest = search(line)
+        if lowest is None:
             return start, line.first.value
-        at, trial = found
+        at, trial = lowest
         point = end if trial is None else self.linearise(trial)
         return (point, at.value) if at.value < line.first.value else (start, line.first.value)
 
@@ -284,7 +320,7 @@ class CuttingPlanes:
             self._planes.rotate(self._axes)
 
     def _proximal_term(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
-        """Return what holds a solution to the best point; nothing in the first iteration."""
+        """Return the square with the proximal term about the best point; in the first iteration without it."""
         if self._axes is None:
             return ProximalTerm(
                 1.0 + min(RHO_STEP * (n_iter - 1), MAX_RHO), np.ones(self.problem.size)
@@ -296,7 +332,7 @@ class CuttingPlanes:
     def _solve_model(
         self, C: float, center: Floats, proximal: ProximalTerm, best: Floats
     ) -> tuple[Floats, float]:
-        """Minimise the model and what holds w to a point; return the solution, and a lower bound of the model alone."""
+        """Return the minimum of the model with the proximal term, and a lower bound of the model without it."""
         planes, near, axes = self._planes, C / proximal.scale, self._axes
         if axes is not None:
             center, best = axes.rotated(center), axes.rotated(best)
@@ -305,26 +341,26 @@ class CuttingPlanes:
         between = (center + (weight - 1.0) * best) / weight
         heights = planes.losses + (planes.gradients * between).sum(axis=1)
         u = solve_simplex_qp(near * near * planes.gram, -near * heights)
-        pull = (u[:, None] * planes.gradients).sum(axis=0)
-        loss, slope = float((u * planes.losses).sum()), float((pull * center).sum())
-        self._drop_idle(u, Plane(loss, pull))
-        target = between - near * pull / proximal.metric
+        gradient = (u[:, None] * planes.gradients).sum(axis=0)
+        loss, slope = float((u * planes.losses).sum()), float((gradient * center).sum())
+        self._drop_idle(u, Plane(loss, gradient))
+        target = between - near * gradient / proximal.metric
         if axes is not None:
             target = axes.rotated_back(target)
-        return target, C * (loss + slope) - half_square(C * pull)
+        return target, C * (loss + slope) - half_square(C * gradient)
 
     def _drop_idle(self, u: Floats, aggregate: Plane) -> None:
-        """Drop planes of no use; where too many are left, those of the least share, for their aggregate."""
+        """Drop planes idle for too long; if too many are left, replace those of least weight by `aggregate`."""
         planes = self._planes
-        planes.idle = np.where(u > IN_USE * u.max(), 0, planes.idle + 1)
+        planes.idle = np.where(u > MIN_PLANE_WEIGHT * u.max(), 0, planes.idle + 1)
         kept = planes.idle <= MAX_IDLE
         kept[0] = True
         room = MAX_PLANES - 3  # an iteration adds two
         is_full = np.count_nonzero(kept) > room
         if is_full:
-            share = np.where(kept, u, -1.0)
-            share[0] = np.inf
-            kept[np.argsort(-share, kind="stable")[room:]] = False
+            weight = np.where(kept, u, -1.0)
+            weight[0] = np.inf
+            kept[np.argsort(-weight, kind="stable")[room:]] = False
         planes.keep(kept)
         if is_full:
             planes.add(aggregate)
@@ -335,8 +371,8 @@ def half_square(w: Floats) -> float:
     return 0.5 * float((w * w).sum())
 
 
-class Found(NamedTuple):
-    """The objective at a place on the line."""
+class LinePoint(NamedTuple):
+    """The objective and its derivative at t."""
 
     t: float
     value: float
@@ -361,30 +397,29 @@ class Line:
         self.first = self._at(0.0, start.risk, float((start.gradient * self._step).sum()))
         self.last = self._at(1.0, end.risk, float((end.gradient * self._step).sum()))
 
-    def try_at(self, t: float) -> tuple[Found, Trial]:
-        """Evaluate the objective at t."""
+    def try_at(self, t: float) -> tuple[LinePoint, Trial]:
+        """Return the objective and the trial at t."""
         start, end = self._ends
         scores = start.toward(end, t)
         violations = self._problem.at(scores)
-        here = violations.value - violations.loss  # g·w, as `slope` gives it for the ends
+        here = violations.value - violations.loss  # g·w
         to, span = (end, 1.0 - t) if t < 0.5 else (start, -t)
         slope = (violations.slope(*to) - here) / span
         trial = Trial(self._start.w + t * self._step, scores, violations)
         return self._at(t, violations.value, slope), trial
 
-    def _at(self, t: float, risk: float, slope: float) -> Found:
+    def _at(self, t: float, risk: float, slope: float) -> LinePoint:
         constant, linear, square = self._square
         value = constant + t * linear + 0.5 * t * t * square + self._C * risk
-        return Found(t, value, linear + t * square + self._C * slope)
+        return LinePoint(t, value, linear + t * square + self._C * slope)
 
 
-def search(line: Line) -> tuple[Found, Trial | None] | None:
-    """Come near the minimum of a convex function between t = 0 and 1.
+def search(line: Line) -> tuple[LinePoint, Trial | None] | None:
+    """Return the lowest point tried on a line, and its trial (None at the line's end); None if t = 0 is the minimum.
 
-    Give the best that was tried, and the trial there unless it is the line's end; None where the start is the minimum.
-    Slopes of R are those of one plane each, so they bracket the minimum; where the tangents at both ends cross is a
-    lower bound, which tells when to stop. Trials go by the secant of the slopes, halved where it lags. Only one trial
-    is kept besides the line's ends: it is as large as the rows are many.
+    The function is convex, so its slopes bracket the minimum, and the crossing of the tangents at both ends of the
+    bracket is a lower bound, which ends the search. Trials follow the secant of the slopes; every third one halves the
+    bracket. Only one trial is kept, since it has a score per row.
     """
     low, high = line.first, line.last
     if low.slope >= 0.0:
@@ -394,17 +429,17 @@ def search(line: Line) -> tuple[Found, Trial | None] | None:
         return best, best_trial
     for trial in range(MAX_TRIALS):
         width = high.t - low.t
-        share = low.slope / (low.slope - high.slope)
+        fraction = low.slope / (low.slope - high.slope)
         if trial % 3 == 2:
-            share = 0.5
-        found, tried = line.try_at(low.t + width * min(max(share, 0.02), 0.98))
-        if found.value < best.value:
-            best, best_trial = found, tried
+            fraction = 0.5
+        middle, tried = line.try_at(low.t + width * min(max(fraction, 0.02), 0.98))
+        if middle.value < best.value:
+            best, best_trial = middle, tried
         del tried
-        if found.slope > 0.0:
-            high = found
+        if middle.slope > 0.0:
+            high = middle
         else:
-            low = found
+            low = middle
         crossing = (low.value - high.value + high.slope * (high.t - low.t)) / (
             high.slope - low.slope
         )
@@ -415,22 +450,26 @@ def search(line: Line) -> tuple[Found, Trial | None] | None:
 
 
 class DescentDirection(NamedTuple):
-    """A direction along which R falls at w = 0, the rows' scores along it, and R and a plane's gradient at w = 0."""
+    """A direction along which R decreases at w = 0."""
 
     direction: Floats
+    """Shape (size,), float64."""
     scores: Scores
+    """Of the rows for w = direction."""
     risk: float
+    """R(0)."""
     gradient: Floats
+    """Of a plane at w = 0. Shape (size,), float64."""
 
 
 def find_descent_direction(
-    planes: CuttingPlanes, most: int = MAX_DIRECTIONS
+    planes: CuttingPlanes, max_directions: int = MAX_DIRECTIONS
 ) -> DescentDirection | None:
-    """Find a direction along which R falls at w = 0, trying so many at most; None where there is none: the collapse.
+    """Return a direction along which R decreases at w = 0; None if there is none, which is the collapse.
 
-    The planes at 0 that matter are kept. The first direction, from the mean of the negatives to that of the positives,
-    is mostly enough; to be sure that there is none takes about as many as there are coordinates. Corners that the
-    nearest point does without are dropped (Wolfe).
+    The first direction, from the mean of the negatives to that of the positives, is usually enough. To prove that there
+    is none takes about as many as there are coordinates. Corners without weight in the shortest vector are dropped
+    (Wolfe). The planes at 0 are kept.
     """
     problem = planes.problem
     corners = Planes(problem.size)
@@ -438,39 +477,38 @@ def find_descent_direction(
     corners.add(problem.plane(violations))
     risk, gradient = violations.value, corners.gradients[0]
     longest = corners.gram[0, 0]
-    found = None
-    for _ in range(most):
+    descent = None
+    for _ in range(max_directions):
         u = solve_simplex_qp(corners.gram, np.zeros(len(corners.gram)))
-        corners.keep(u > CORNER_IN_USE)
-        shortest = (
-            (u[u > CORNER_IN_USE] / u[u > CORNER_IN_USE].sum())[:, None] * corners.gradients
-        ).sum(axis=0)
+        in_use = u > MIN_CORNER_WEIGHT
+        corners.keep(in_use)
+        shortest = ((u[in_use] / u[in_use].sum())[:, None] * corners.gradients).sum(axis=0)
         square = float((shortest * shortest).sum())
         if square <= MIN_SLOPE**2 * longest:
             break
         scores = problem.scores(-shortest)
-        if scores.range() <= ALIKE * max(abs(of_class).max() for of_class in scores):
+        if scores.range() <= SCORE_ROUNDING * max(abs(of_class).max() for of_class in scores):
             break  # no two rows differ, so the slope is rounding
-        violations = problem.at(scores.scaled(_least_step(planes, scores)))
-        if violations.slope(*scores) < -ENOUGH_DESCENT * square:
-            found = DescentDirection(-shortest, scores, risk, gradient)
+        violations = problem.at(scores.scaled(_small_step(planes, scores)))
+        if violations.slope(*scores) < -MIN_DESCENT * square:
+            descent = DescentDirection(-shortest, scores, risk, gradient)
             break
         corners.add(problem.plane(violations))
         longest = max(longest, corners.gram[-1, -1])
     for loss, gradient in zip(corners.losses[:MAX_PLANES], corners.gradients, strict=False):
         planes.add(Plane(loss, gradient))
-    return found
+    return descent
 
 
-def _least_step(planes: CuttingPlanes, scores: Scores) -> float:
-    """A step so short that every pair stays inside its margin, and each positive's best run the same."""
+def _small_step(planes: CuttingPlanes, scores: Scores) -> float:
+    """Return a step so short that every pair stays inside its margin, and the runs of the positives do not change."""
     low, high, total = planes.problem.surrogate.window
     width = scores.range()
     return 0.25 * (high - low) / total / width if width > 0.0 else 1.0
 
 
 def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> Point:
-    """Go from w = 0 along a direction of descent, as far as the objective with this C falls."""
+    """Return the lowest point found along a direction of descent from w = 0, for this C."""
     problem = planes.problem
     start = Point(np.zeros(problem.size), problem.zero_scores(), descent.risk, descent.gradient)
     slope = -float((descent.gradient * descent.direction).sum())
@@ -481,25 +519,29 @@ def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> 
 
 
 def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes | None:
-    """Find the axes of the covariance of differences between a positive and a negative: the sum of both classes'.
+    """Return the principal axes of the covariance of x₊ - x₋, which is the sum of the two classes' covariances.
 
-    `positive` and `negative` are the rows' weights in each class, 0 for those of the other. None where the covariance
-    is beyond floating point.
+    None if the covariance overflows.
+
+    Parameters
+    ----------
+    positive, negative : ndarray of shape (n_rows,), float64
+        Weight of each row in its class; 0 for rows of the other class.
     """
-    asked = min(ROWS_PER_COORDINATE * rows.size, MAX_ROWS, MAX_NUMBERS // max(rows.width, 1))
-    most = max(asked, FEWEST_ROWS) // 2  # of each class
-    share = positive + negative
-    if np.count_nonzero(share) <= READ_WHOLE and share.sum() <= READ_WHOLE:
-        most = READ_WHOLE
-    drawn = [_draw_by_mass(weight, most) for weight in (positive, negative)]
+    wanted = min(ROWS_PER_COORDINATE * rows.size, MAX_ROWS, MAX_CELLS // max(rows.width, 1))
+    n_rows = max(wanted, MIN_ROWS) // 2  # of each class
+    weight = positive + negative
+    if np.count_nonzero(weight) <= MAX_ROWS_READ_WHOLE and weight.sum() <= MAX_ROWS_READ_WHOLE:
+        n_rows = MAX_ROWS_READ_WHOLE
+    drawn = [_draw_by_mass(of_class, n_rows) for of_class in (positive, negative)]
     taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
     sample = rows.take(taken)
     both, means = np.zeros(sample.n_rows), []
     for rows_of_class, times in drawn:
-        share = np.zeros(sample.n_rows)
-        share[np.searchsorted(taken, rows_of_class)] = times / times.sum()
-        both += share
-        means.append(sample.weighted_sum(share))
+        row_weight = np.zeros(sample.n_rows)
+        row_weight[np.searchsorted(taken, rows_of_class)] = times / times.sum()
+        both += row_weight
+        means.append(sample.weighted_sum(row_weight))
     with np.errstate(all="ignore"):
         variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
         block = np.sort(np.argsort(-variance, kind="stable")[:AXES_BLOCK])
@@ -512,21 +554,27 @@ def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes |
     return PrincipalAxes(block, axes, variance)
 
 
-def _draw_by_mass(weight: Floats, most: int) -> tuple[Ints, Floats]:
-    """Take rows at even distances of weight; all, where they are few. Give which, rising, and how often each counts."""
+def _draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
+    """Return the indices of rows at even steps of cumulative weight, ascending, and how often each counts.
+
+    All rows, with their weights, if there are at most `n_rows`.
+    """
     mass = np.cumsum(weight)
-    if np.count_nonzero(weight) <= most and mass[-1] <= most:
+    if np.count_nonzero(weight) <= n_rows and mass[-1] <= n_rows:
         taken = np.flatnonzero(weight)
         return taken, weight[taken]
-    places = (np.arange(most) + 0.5) * (mass[-1] / most)
-    found = np.minimum(np.searchsorted(mass, places, side="right"), len(weight) - 1)
-    taken, times = np.unique(found, return_counts=True)
+    steps = (np.arange(n_rows) + 0.5) * (mass[-1] / n_rows)
+    drawn = np.minimum(np.searchsorted(mass, steps, side="right"), len(weight) - 1)
+    taken, times = np.unique(drawn, return_counts=True)
     return taken, times.astype(np.float64)
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS), inner=True)
 def _solve(U, right, x):  # type: ignore[no-untyped-def]
-    """Solve U' U x = right; U is upper triangular."""
+    """Write the solution of U' U x = right to `x`.
+
+    `U`, shape (k, k), float64, is upper triangular; `right` and `x` have shape (k,), float64.
+    """
     n = len(U)
     for i in range(n):
         x[i] = right[i]
@@ -544,7 +592,7 @@ def _solve(U, right, x):  # type: ignore[no-untyped-def]
 
 @kernel(_FLOATS(_MATRIX, _FLOATS), error_model="numpy")
 def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
-    """Minimise ½ u'Hu + q'u over the simplex.
+    """Return the minimum of ½ u'Hu + q'u over the simplex.
 
     Parameters
     ----------
@@ -559,8 +607,8 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
 
     Notes
     -----
-    Mehrotra's predictor-corrector interior point with one step length for u and its multipliers, so that both stay
-    feasible and u's is the duality gap itself. O(k³) a step, some 15 steps.
+    Mehrotra's predictor-corrector interior point method with one step length for u and its multipliers, so that both
+    stay feasible and the duality gap is known. O(k³) per step, about 15 steps.
 
     References
     ----------
@@ -603,8 +651,8 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
             gap += u[i] * slack[i]
         if gap < TOLERANCE or iteration == MAX_STEPS:
             break
-        # Factor A + diag(slack / u) = U'U, row by row, each less multiples of those above: loops that become vector
-        # instructions. A pivot lost to rounding is made very large: its row moves no more.
+        # Factor A + diag(slack / u) = U'U row by row, subtracting multiples of the rows above: these loops become
+        # vector instructions. A pivot lost to rounding is made very large, so that its row no longer moves.
         for j in range(k):
             own = A[j, j] + slack[j] / u[j]
             row, given = U[j, j:], A[j, j:]
@@ -636,7 +684,7 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
                 of_step += step[i]
                 of_one += toward_one[i]
             dy = (1.0 - of_u - of_step) / of_one
-            length = np.inf  # how far u and slack may go before a part of them is 0
+            length = np.inf  # how far u and slack can go before one of their components is 0
             for i in range(k):
                 du[i] = step[i] + dy * toward_one[i]
                 dslack[i] = (target - change[i]) / u[i] - slack[i] - slack[i] / u[i] * du[i]

@@ -1,4 +1,4 @@
-"""The support vector machines for the whole AUC and for a window of false positive rates, and what they share."""
+"""The support vector machines for the whole AUC and for a window of false positive rates."""
 
 import warnings
 from abc import abstractmethod
@@ -21,7 +21,7 @@ from core.base.splits import hold_out
 from core.base.state import FINITE, Value
 from core.errors import ArtifactError, InvalidData
 from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
-from core.linear.ranker import Figure, LinearRanker
+from core.linear.ranker import LinearRanker, NonNegative
 from core.metrics.window import FprMax, FprMin, check_window
 
 from .feature_maps import (
@@ -50,21 +50,22 @@ MAPS: Mapping[MapName | None, type[FeatureMap]] = MappingProxyType(
     {None: Coordinates, "fourier": FourierMap, "nystroem": NystroemMap, "bins": BinnedMap}
 )
 
-OptionalFigure = Annotated[float | None, Value(), Ge(0.0), FINITE]
+OptionalNonNegative = Annotated[float | None, Value(), Ge(0.0), FINITE]
 
-# Programs that are solved only to choose C by the rows held out may end so many times further from their minimum, and
-# after so many iterations in any case.
-CHOOSING, CHOOSING_ITERATIONS = 10.0, 100
+# A program that is solved only to choose C may end at this multiple of the tolerance, and after at most this number of
+# iterations: the chosen program is solved again on all rows.
+CHOOSING_TOLERANCE = 10.0
+MAX_CHOOSING_ITERATIONS = 100
 
-# Rows under a Gaussian map are of length 1: with less the scores are the difference of the classes' means, whatever C.
+# Least C tried with a Gaussian map. Its rows have length 1: below this every C gives the same ranking.
 MIN_KERNEL_COST = 0.1
 
 Cost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
     Doc(
         "Weight of the risk beside ½‖w‖². auto: the best of 1e-5 to 1e4, with fourier and nystroem "
-        "of 0.1 to 1e4, by the partial AUC asked for, on a part of the training rows that is held "
-        "out for it; all are fitted along one path."
+        "of 0.1 to 1e4, by the partial AUC asked for, on training rows held out for validation; "
+        "all are fitted along one path."
     ),
 ]
 Tolerance = Annotated[
@@ -72,44 +73,44 @@ Tolerance = Annotated[
     Ge(1e-9),
     Le(0.1),
     Doc(
-        "Stop when the objective is proven to be within tol · C of its minimum; 10 tol · C, or 100 "
-        "iterations, where a program only serves to choose C."
+        "Stop when the objective is proven to be within tol · C of its minimum. While C is chosen: "
+        "within 10 tol · C, or after 100 iterations."
     ),
 ]
-MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Most iterations of the solver for one C.")]
+MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Maximum iterations of the solver for one C.")]
 Standardize = Annotated[
     bool, Doc("Whether to divide numeric features by their standard deviation.")
 ]
 SurrogateName = Annotated[
     Literal["tight", "naive", "sigmoid"],
     Doc(
-        "tight: pairs with negatives below the window do not count. naive: they do, without margin. "
-        "sigmoid: the area itself with smooth steps, which is not convex, by L-BFGS from the machine "
-        "for the whole AUC with the same C; max_iter is then that of L-BFGS, too."
+        "tight: pairs with negatives below the window do not count. naive: they count, without a "
+        "margin. sigmoid: the area itself with smooth steps, which is not convex; minimised by L-BFGS "
+        "from the machine for the whole AUC with the same C, with at most max_iter iterations."
     ),
 ]
 Anchor = Annotated[
     Annotated[float, Ge(0), Le(1e6)] | Literal["auto"] | None,
     Doc(
         "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), v the solution for the whole "
-        "AUC. auto: with κ = 1, and only where the window alone gives constant scores or, C chosen, "
-        "does worse than v on the rows held out; a C that is given is then the greatest of those "
-        "tried. None: never."
+        "AUC. auto: κ = 1, but only if the window alone gives constant scores, or ranks the "
+        "validation rows worse than v; a C that is given is then the greatest of those tried. "
+        "None: never."
     ),
 ]
 HeldFraction = Annotated[
     float,
     Gt(0),
     Lt(1),
-    Doc("Share of each class's weight held out to choose C; without it, not used."),
+    Doc("Fraction of each class's weight held out to choose C; not used if C is given."),
 ]
-RandomState = Annotated[Seed, Doc("Seed of the draw of what is held out to choose C.")]
+RandomState = Annotated[Seed, Doc("Seed of the draw of the rows held out to choose C.")]
 FeatureMapName = Annotated[
     MapName | None,
     Doc(
-        "What the linear score is taken over. None: the columns. fourier: random Fourier features "
+        "Features that the score is linear in. None: the columns. fourier: random Fourier features "
         "of the Gaussian kernel. nystroem: the Gaussian kernel with rows drawn as landmarks; exact "
-        "where n_components is at least the number of rows. bins: the bins of each column, which "
+        "if n_components is at least the number of rows. bins: the bins of each column, which "
         "makes the score a sum of step functions; dense tables only."
     ),
 ]
@@ -117,7 +118,7 @@ Components = Annotated[
     int,
     Ge(1),
     Le(4096),
-    Doc("Features of fourier, in pairs, or landmarks of nystroem; else not used."),
+    Doc("Number of features of fourier, in pairs, or of landmarks of nystroem; else not used."),
 ]
 Bandwidth = Annotated[
     Annotated[float, Ge(1e-6), Le(1e6)] | Literal["auto"],
@@ -127,13 +128,13 @@ Bandwidth = Annotated[
     ),
 ]
 MapBins = Annotated[
-    int, Gt(1), Le(MAX_BINS), Doc("Most bins of a column, the missing one apart, of bins.")
+    int, Gt(1), Le(MAX_BINS), Doc("Maximum bins per column for bins, the missing one not counted.")
 ]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SupportVectorParameters:
-    """What all machines for an area have."""
+    """The parameters that `AUCSVM`, `PAUCSVM` and `PAUCSVMDC` share."""
 
     C: Cost = "auto"
     tol: Tolerance = 1e-4
@@ -148,53 +149,53 @@ class SupportVectorParameters:
 
 
 class SupportWarning(UserWarning):
-    """A support vector machine is not what its parameters ask for."""
+    """A support vector machine minimised another objective than its parameters ask for."""
 
 
 class SupportConvergenceWarning(SupportWarning, ConvergenceWarning):
-    """The solver stopped before it came within the tolerance."""
+    """The solver stopped before the objective was within the tolerance of its minimum."""
 
 
 class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     """A linear ranker that minimises ½‖w‖² + C R(w), R a surrogate of the area above the ROC curve.
 
-    It is linear in the columns, or in what a feature map makes of them. `AUCSVM` and `PAUCSVM` tell the attributes.
+    The score is linear in the columns, or in the features of a map. Attributes: see `AUCSVM` and `PAUCSVM`.
     """
 
     path: ClassVar[tuple[float, ...]] = PATH
-    """The C that are tried where C is "auto"."""
+    """Values of C tried if C is "auto", ascending."""
 
     bandwidth_: float | None
-    C_: Figure
-    anchor_cost_: OptionalFigure
-    objective_: Figure
-    gap_: OptionalFigure
+    C_: NonNegative
+    anchor_cost_: OptionalNonNegative
+    objective_: NonNegative
+    gap_: OptionalNonNegative
     n_iter_: Annotated[int, Value("iterations"), Ge(0)]
     collapsed_: Annotated[bool, Value()]
-    critical_fpr_: OptionalFigure
+    critical_fpr_: OptionalNonNegative
 
     @abstractmethod
     def _window(self) -> tuple[float, float]:
-        """Return the window of false positive rates that is asked for."""
+        """Return the window of false positive rates."""
 
     def _anchor(self) -> float | Literal["auto"] | None:
-        """Return the anchor that is asked for."""
+        """Return the parameter `anchor`; None if there is none."""
         return None
 
     def _costs(self) -> tuple[float, ...]:
-        """Return the C to choose from."""
+        """Return the values of C to choose from, ascending."""
         if self.feature_map in (None, "bins"):
             return self.path
         return tuple(cost for cost in self.path if cost >= MIN_KERNEL_COST)
 
     def _has_gap(self) -> bool:
-        """Whether the distance from a minimum is known."""
+        """Return True if the solver can bound the distance from the minimum."""
         return True
 
     def _solver(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
     ) -> Solver:
-        """Return what solves the programs of a window."""
+        """Return a solver of the programs of a window."""
         return ConvexSolver(sample, window, limits, progress)
 
     def _fit_sample(
@@ -208,7 +209,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         progress = Progress(callback)
         given = None if self.C == "auto" else float(self.C)
         values = self._followed()
-        hold = partial(
+        draw_validation = partial(
             hold_out,
             X,
             positive,
@@ -222,46 +223,47 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         def make(part: Sample, window: tuple[float, float]) -> Solver:
             limits = Limits(self.tol, self.max_iter)
             if part is not sample:
-                limits = Limits(CHOOSING * self.tol, min(self.max_iter, CHOOSING_ITERATIONS))
+                max_iter = min(self.max_iter, MAX_CHOOSING_ITERATIONS)
+                limits = Limits(CHOOSING_TOLERANCE * self.tol, max_iter)
             if not values:
                 return self._solver(part, window, limits, progress)
-            key = part is sample, window  # each C holds the same rows out
+            key = part is sample, window  # every C has the same validation rows
             if key not in solvers:
                 solvers[key] = self._solver(part, window, limits, progress)
             return solvers[key]
 
         for C in values or (given,):
             selection = Selection(
-                sample, self._window(), C, self._anchor(), self._costs(), make, hold
+                sample, self._window(), C, self._anchor(), self._costs(), make, draw_validation
             )
             progress.plan(selection.count() * max(len(values), 1))
-            found = selection.run()
+            fitted = selection.run()
             self.collapsed_ = selection.collapsed
             self.critical_fpr_ = selection.solver.critical_fpr() if self.collapsed_ else None
             is_proven = selection.solver.convex
-            del selection  # it holds vectors as long as the rows are many
-            self._take_found(found, C, sample, is_proven)
+            del selection  # it holds vectors of n_rows
+            self._take_fitted(fitted, C, sample, is_proven)
             if values:
                 self._keep_on_path()
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
-    def _take_found(
-        self, found: Fitted | None, C: float | None, sample: Sample, is_proven: bool
+    def _take_fitted(
+        self, fitted: Fitted | None, C: float | None, sample: Sample, is_proven: bool
     ) -> None:
-        """Take what was found, w = 0, where R is 1, if nothing was; warn of what it is not.
+        """Set the fitted attributes; w = 0, where R is 1, if `fitted` is None. Warn of a departure from the parameters.
 
-        `is_proven` says whether a collapse is proven, or is that nothing better was found.
+        `is_proven` says whether w = 0 is proven to be the optimum, or only nothing better was found.
         """
-        if found is None:
+        if fitted is None:
             self.C_, self.anchor_cost_ = DEFAULT_COST if C is None else C, None
             w, self.objective_, gap, self.n_iter_ = np.zeros(sample.rows.size), self.C_, 0.0, 0
         else:
-            solution, self.C_, self.anchor_cost_ = found
+            solution, self.C_, self.anchor_cost_ = fitted
             w, self.objective_ = solution.point.w, solution.objective
             gap, self.n_iter_ = solution.gap, solution.n_iter
         self.gap_ = gap if self._has_gap() else None
         self._take_fit(sample, w)
-        if found is not None and not found.solution.converged:
+        if fitted is not None and not fitted.solution.converged:
             message = f"the solver stopped after max_iter = {self.max_iter} iterations"
             if self.gap_ is not None:
                 message += f", up to {self.gap_:.3g} above the minimum"
@@ -270,7 +272,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             warnings.warn(departure, SupportWarning, stacklevel=4)
 
     def _describe_departure(self, is_proven: bool) -> str | None:
-        """Say what else was minimised than the window's objective, and why; None where that was."""
+        """Return a message that says which other objective was minimised, and why; None if it was the window's own."""
         low, high = self._window()
         message = f"for false positive rates {low:g} to {high:g} "
         if not self.collapsed_:
@@ -282,7 +284,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             if self.anchor_cost_ is None or self._anchor() != "auto":
                 return None
             message += (
-                "the window's own risk did not rank the rows held out better "
+                "the window's own risk did not rank the validation rows better "
                 "than the machine for the whole AUC"
             )
         elif is_proven:
@@ -327,7 +329,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return tags
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Check X; a sparse matrix stays one, and is refused where columns are read whole."""
+        """Return X checked, as an array or a CSR matrix; raise InvalidData for a sparse matrix with "bins"."""
         if self.feature_map == "bins" and sparse.issparse(X):
             raise InvalidData("feature_map 'bins' takes dense tables only, got a sparse matrix")
         return super()._matrix(X, reset=reset)
@@ -346,31 +348,33 @@ class AUCSVM(SupportVectorRanker):
     bandwidth_ : float or None
         h of the Gaussian kernel, as given or as chosen; None without one.
     intercept_ : float
-        `predict` cuts at 0: at the Youden point of the training rows.
+        Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
     C_ : float
         As given, or as chosen.
-    objective_, gap_ : float
-        The objective, and by how much at most it is above its minimum.
+    objective_ : float
+        The objective at the solution.
+    gap_ : float
+        Upper bound of the objective's distance from its minimum.
     n_iter_ : int
         Iterations of the last program.
     collapsed_ : bool
-        Whether the classes have the same mean, so that constant scores are the optimum whatever C.
+        Whether the classes have the same mean, so that constant scores are the optimum for every C.
 
     Notes
     -----
-    Numeric features are standardised, a missing value stands at the mean and has a coordinate of its own where any was
-    missing at fit; each category is a coordinate of 0 and 1. Sparse matrices are not made dense. An iteration of the
-    solver is O(n_samples · n_features + n_samples log n_samples), a handful of which are enough. The solver keeps at
-    most 500 planes, a number per coordinate each. Where max_iter iterations are not enough it gives a
+    Numeric features are standardised. A missing value stands at the mean, and has a coordinate of its own if any was
+    missing at fit. Each category is a coordinate of 0 and 1. Sparse matrices are not made dense. An iteration of the
+    solver is O(n_samples · n_features + n_samples log n_samples); about ten are enough. The solver keeps at most 500
+    planes, each with a number per coordinate. If max_iter iterations are not enough, the fit emits a
     `sklearn.exceptions.ConvergenceWarning`, which is a `SupportWarning`, too.
 
-    With a feature map the score is linear in what the map makes of a row. "fourier" and "nystroem" stand for the
-    Gaussian kernel exp(-‖x - x'‖²/2h²) over the coordinates above: n_components features drawn by the seed, kept in
-    memory up to 512 MB for all rows, beyond that made anew for each product, which is some twenty times as slow; sparse
-    rows are made dense a block at a time. With n_components no less than the number of distinct rows "nystroem" is the
-    exact kernel machine, at O(n_components³). "bins" makes the score a sum of a step function per column: at most
-    max_bins quantile bins of a column of numbers, one bin per category (the rarest share the last), one for the
-    missing; contributions are then told as without a map, and a byte per value is kept.
+    With a feature map the score is linear in the features of the map. "fourier" and "nystroem" approximate the Gaussian
+    kernel exp(-‖x - x'‖²/2h²) over the coordinates above. Their n_components features per row are kept in memory up to
+    512 MB; beyond that they are computed again for each product, which is about twenty times slower. Sparse rows are
+    made dense in blocks. With n_components at least the number of distinct rows "nystroem" is the exact kernel machine,
+    at O(n_components³). "bins" makes the score a sum of one step function per column: at most max_bins quantile bins of
+    a column of numbers, one bin per category (the rarest share the last), one for missing values. Contributions are
+    then available as without a map, and the training rows take a byte per value.
 
     References
     ----------
@@ -385,7 +389,7 @@ class AUCSVM(SupportVectorRanker):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WindowParameters:
-    """The window, and what is done where it collapses."""
+    """The parameters of a machine for a window."""
 
     fpr_min: FprMin = 0.0
     fpr_max: FprMax = 0.1
@@ -408,44 +412,43 @@ class WindowSVM(SupportVectorRanker, WindowParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PAUCSVM(WindowSVM):
-    """Rank by a linear score that has the least convex bound of the area above the ROC curve in a window.
+    """Rank by a linear score that minimises a convex bound of the area above the ROC curve in a window.
 
     Minimises ½‖w‖² + C R(w) over standardised features, R the structural surrogate of 1 - pAUC on [fpr_min, fpr_max].
-    Where the positives stand too deep among the negatives, w = 0 minimises that whatever C: the fit says so
-    (`collapsed_`), and minimises ½‖w - v‖² + C R(w) instead, v the machine for the whole AUC. It does so, too, where C
-    is chosen and v ranks the rows held out better; `anchor_cost_` is then a number, and a warning says it.
+    If the positives score too low among the negatives, w = 0 is the minimum for every C. The fit then sets
+    `collapsed_`, and minimises ½‖w - v‖² + C R(w) instead, v the machine for the whole AUC. It does the same if C is
+    chosen and v ranks the validation rows better; `anchor_cost_` is then a number, and the fit warns.
 
     Attributes
     ----------
     anchor_cost_ : float or None
-        C of the machine for the whole AUC that it was anchored at; None where it was not.
+        C of the machine for the whole AUC that the fit was anchored at; None if it was not anchored.
     objective_ : float
-        The objective that was minimised: the anchored one where it was anchored.
+        The objective that was minimised, the anchored one if the fit was anchored, at the solution.
     gap_ : float or None
-        By how much at most the objective is above its minimum; None with the sigmoid surrogate, of whose minimum
-        nothing is known.
+        Upper bound of the objective's distance from its minimum; None with the sigmoid surrogate, whose minimum is
+        not known.
     collapsed_ : bool
         Whether w = 0, constant scores, is the optimum for every C; with the sigmoid surrogate, whether no better
         point than w = 0 was found.
     critical_fpr_ : float or None
-        Where it collapsed, the least `fpr_max`, but for 2 %, with which it would not; None where none would do.
+        If it collapsed, the least `fpr_max` with which it would not, to 2 %; None if there is none.
     coef_, bandwidth_, intercept_, C_, n_iter_
         As of `AUCSVM`.
 
     Notes
     -----
-    A window that holds one negative is the Infinite Push (Agarwal 2011): `fpr_max` a little less than 1/n, as
-    0.9/n, since a rate is rounded up to whole negatives and 1/n itself may be written as more. A window of the FROC
-    curve: `core.metrics.froc_window`.
+    A window with a single negative is the Infinite Push (Agarwal 2011): set `fpr_max` to 0.9/n, since rates are rounded
+    up to whole negatives. For a window of the FROC curve see `core.metrics.froc_window`.
 
-    Features are taken, and mapped, as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features) and a sort
-    of the highest negatives.
+    Features are coded and mapped as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features), and a sort of
+    the highest negatives.
 
-    surrogate = "sigmoid" lowers, by L-BFGS from `AUCSVM` with the same C, the mean of 2σ(θ_b - s_i) over the positives
-    and the thresholds θ_b, the mean scores of up to 100 blocks of equal mass that the window's negatives are cut into.
-    The factor makes R(0) = 1, as of the other surrogates; C alone decides how steep the steps come out. Far outliers
-    pull no more than others, so it finds a solution in many a window where the convex surrogates collapse; it is a
-    local minimum, and the best point seen.
+    surrogate = "sigmoid" decreases the mean of 2σ(θ_b - s_i) over the positives' scores s_i and thresholds θ_b, by
+    L-BFGS from `AUCSVM` with the same C. The θ_b are the mean scores of up to 100 blocks of equal mass into which the
+    window's negatives are divided. The factor 2 makes R(0) = 1, as for the other surrogates; C alone controls how steep
+    the steps are. Outliers have bounded influence, so it often finds a solution where the convex surrogates collapse;
+    the solution is a local minimum, the best point seen.
 
     References
     ----------
@@ -468,18 +471,19 @@ class PAUCSVM(WindowSVM):
 
 
 class PAUCSVMDC(WindowSVM):
-    """Rank by a linear score that has little hinge loss over the pairs with negatives in a window.
+    """Rank by a linear score with a low hinge loss over the pairs with negatives in a window.
 
-    Lowers ½‖w‖² + C R(w), R the mean of (1 - (s - z))₊ over the pairs of a positive with each negative that stands
-    between fpr_min and fpr_max: a closer bound of 1 - pAUC than `PAUCSVM`'s, but a difference of convex functions. It
-    starts from the machine for the whole AUC with the same C, and ends in a local minimum.
+    Decreases ½‖w‖² + C R(w), R the mean of (1 - (s - z))₊ over the pairs of a positive, of score s, and a negative, of
+    score z, that ranks between fpr_min and fpr_max. R is a tighter bound of 1 - pAUC than that of `PAUCSVM`, but a
+    difference of convex functions. The fit starts from the machine for the whole AUC with the same C, and ends in a
+    local minimum.
 
     Attributes
     ----------
     objective_ : float
         The objective at the best point found.
     gap_ : float
-        By how much the last convex program may be above its minimum; of the minimum of the whole nothing is known.
+        Upper bound of the last convex program's distance from its own minimum.
     n_iter_ : int
         Steps, each of which solves a convex program.
     collapsed_ : bool
@@ -490,7 +494,7 @@ class PAUCSVMDC(WindowSVM):
 
     Notes
     -----
-    Features are taken, and mapped, as by `AUCSVM`, a collapse is met as by `PAUCSVM`. C = "auto" tries 1e-2 to 1e4.
+    Features are coded and mapped as by `AUCSVM`; a collapse is handled as by `PAUCSVM`. C = "auto" tries 1e-2 to 1e4.
 
     References
     ----------
@@ -509,20 +513,30 @@ class PAUCSVMDC(WindowSVM):
 
 
 def fit_map(
-    asked: SupportVectorParameters,
+    parameters: SupportVectorParameters,
     X: Any,
     positive: npt.NDArray[np.bool_],
     weight: Floats,
     n_categories: Ints,
 ) -> tuple[FeatureMap, Rows]:
-    """Learn the feature map that parameters ask for; return it, and the training rows as its features are to be weighed.
+    """Return the feature map, learnt from the training rows, and these rows as points in its features.
 
-    In X, dense for "bins", NaN is missing and a category is its position. Labels are only for keys of rows: classes do
-    not shape a map. Raises InvalidData where the map would take too much memory.
+    InvalidData: the map would take too much memory.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, or scipy.sparse CSR
+        Dense for "bins". NaN is missing; a category is its index.
+    positive : ndarray of shape (n_rows,), bool
+        Only part of the keys by which rows are drawn: the classes do not shape a map.
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a column of numbers.
     """
-    if asked.feature_map == "bins":
-        return fit_binned(X, weight, n_categories, asked.max_bins)
-    coordinates, _ = learn_coordinates(X, weight, n_categories, standardize=asked.standardize)
-    rows = TrainingRows(X, positive, weight, coordinates, asked.random_state)
-    fit = fit_fourier if asked.feature_map == "fourier" else fit_nystroem
-    return fit(rows, asked.n_components, asked.bandwidth)
+    if parameters.feature_map == "bins":
+        return fit_binned(X, weight, n_categories, parameters.max_bins)
+    coordinates, _ = learn_coordinates(X, weight, n_categories, standardize=parameters.standardize)
+    rows = TrainingRows(X, positive, weight, coordinates, parameters.random_state)
+    fit = fit_fourier if parameters.feature_map == "fourier" else fit_nystroem
+    return fit(rows, parameters.n_components, parameters.bandwidth)

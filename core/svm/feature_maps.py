@@ -1,17 +1,19 @@
-"""Feature maps: what makes of a linear machine one that is not linear in the columns.
+"""Feature maps: they make a linear machine non-linear in the columns.
 
-A map is learnt at fit and kept; it makes of a table rows in the sense of `core.linear.design`, of which the solvers ask
-scores and sums only.
+A map is learnt at fit and stored. It turns a table into `Rows` (`core.linear.design`), of which the solvers need scores
+and weighted sums only.
 
-`BinnedMap` cuts each column at quantiles, and a row has a 1 for the bin that its value falls in: its score is a sum of
-a step function per column. Rows are kept as codes, a byte per column.
+`BinnedMap` divides each column at quantiles. A row has a 1 for the bin of each of its values, so its score is a sum of
+one step function per column. Rows are stored as codes, a byte per value.
 
-`FourierMap` and `NystroemMap` stand for the Gaussian kernel exp(-‖x - x'‖²/2h²) over the columns' coordinates: numbers
-standardised, 0 where missing, coordinates of 0 and 1 for categories and for missing values. Fourier: cosines and sines
-whose products are, on average, the kernel. Nyström: the kernel with some rows, the landmarks, in coordinates in which
-it is a plain product. With K the kernel of the landmarks, K = U Λ Uᵀ, a row's features are Λ^-½ Uᵀ k(x), k(x) its
-kernel with each landmark: their products are the kernel projected on the landmarks' span. Rows are kept as k(x), and
-Λ^-½ Uᵀ is applied to coefficients and to sums: scores are Σ α_l k(x, l).
+`FourierMap` and `NystroemMap` approximate the Gaussian kernel exp(-‖x - x'‖²/2h²) over the columns' coordinates:
+standardised numbers, 0 if missing, and coordinates of 0 and 1 for categories and for missing values.
+
+* Fourier: cosines and sines whose products are, in expectation, the kernel.
+* Nyström: the kernel with some rows, the landmarks. With K = U Λ Uᵀ the kernel of the landmarks with one another, the
+  features of a row are Λ^-½ Uᵀ k(x), k(x) its kernel with each landmark. Their products are the kernel projected on the
+  span of the landmarks. Rows are stored as k(x), and Λ^-½ Uᵀ is applied to coefficients and to sums, so that scores are
+  Σ α_l k(x, l).
 
 References
 ----------
@@ -43,7 +45,7 @@ from core.errors import ArtifactError, InvalidData
 from core.explain.conditions import CategorySet, Interval, in_words
 from core.kernels import kernel
 from core.linear.design import (
-    FARTHEST,
+    MAX_DIFFERENCE,
     Columns,
     Coordinates,
     DenseRows,
@@ -55,42 +57,46 @@ from core.linear.design import (
     store_points,
 )
 
-# Features of all rows are kept in memory up to so many bytes; beyond, they are made anew for each product.
+# Bytes up to which the features of all rows are kept in memory; beyond, they are computed again for each product.
 MAX_BYTES = 2**29
 
-# Rows whose features are made at a time, and the most numbers in such a block.
-MAX_ROWS = 4096
-MAX_NUMBERS = 2**22
+# Rows, and numbers (32 MB), of a block whose features are computed at a time.
+MAX_BLOCK_ROWS = 4096
+MAX_BLOCK_CELLS = 2**22
 
 MapName = Literal["fourier", "nystroem", "bins"]
 
-MAX_BINS = 255  # codes are of one byte
+# Bins of a column, the missing one not counted: codes are of one byte.
+MAX_BINS = 255
 
 # Categories that the description of a bin names.
-CATEGORIES_SHOWN = 20
+MAX_CATEGORIES_SHOWN = 20
 
-# Rows whose distances the bandwidth is the median of.
-SAMPLE = 500
+# Rows whose median distance is the bandwidth.
+MAX_BANDWIDTH_ROWS = 500
 
-# Of the seed's draws, those of rows; another than that of what is held out.
-DRAW = 1
+# Number of the random stream that draws rows; stream 0 draws the validation rows.
+DRAW_STREAM = 1
 
-# Numbers that a map may keep for its frequencies or landmarks.
+# Numbers that a map may store as frequencies or landmarks: 256 MB.
 MAX_CELLS = 2**25
 
-MIN_BANDWIDTH, GREATEST_BANDWIDTH = 1e-100, 1e110
+# Range of the bandwidth, in units of the coordinates: the square of each end is a double.
+MIN_BANDWIDTH = 1e-100
+MAX_BANDWIDTH = 1e110
 
-# Of the greatest eigenvalue, the least that counts: below, rounding does.
+# Eigenvalues at most this fraction of the greatest are rounding.
 MIN_EIGENVALUE = 1e-10
 
-# Columns that the description of a landmark names, and of a wave.
-LANDMARK_COLUMNS, WAVE_COLUMNS = 20, 5
+# Columns that the description of a landmark, and of a wave, names.
+MAX_LANDMARK_COLUMNS = 20
+MAX_WAVE_COLUMNS = 5
 
-# A coordinate is cut off here, so that no sum of squares or products is infinite.
-FAR = 1e100
+# Coordinates are clipped to ± this, so that no sum of squares or products is infinite.
+MAX_COORDINATE = 1e100
 
 _CODES = numba.types.Array(numba.uint8, 2, "C", readonly=True)
-# what a caller gives may be read-only
+# arrays of callers may be read-only
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _INTS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
@@ -98,7 +104,7 @@ _OUT_2 = numba.float64[:, ::1]
 
 
 class DenseMapRows(Rows):
-    """Rows by features that are made block by block for each product, or kept where asked for and memory allows."""
+    """Rows whose features are computed block by block for each product, or kept if asked for and memory allows."""
 
     def __init__(self, feature_map: "GaussianMap", X: Any, *, keep: bool) -> None:
         size = feature_map.size
@@ -109,29 +115,29 @@ class DenseMapRows(Rows):
         self._kept = feature_map.features(X) if kept else None
 
     def scores(self, w: Floats) -> Floats:
-        """Score every row by the coefficients of its features."""
+        """Return the score of every row."""
         scores = np.empty(self.n_rows)
         for rows, block in self._blocks():
             scores[rows] = block.scores(w)
         return scores
 
-    def weighted_sum(self, share: Floats) -> Floats:
-        """Sum the features of the rows, each times its share."""
+    def weighted_sum(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x over the rows."""
         total = np.zeros(self.size)
-        for rows, block in self._blocks(share):
-            total += block.weighted_sum(share[rows])
+        for rows, block in self._blocks(row_weight):
+            total += block.weighted_sum(row_weight[rows])
         return total
 
     def take(self, rows: Ints) -> StoredRows:
-        """Take some rows, and store them."""
+        """Return a stored copy of the rows with these indices."""
         kept = self._kept
         some = self._map.features(self._X[rows]) if kept is None else kept[rows]
         return store_points(some)
 
-    def _blocks(self, share: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
-        """Return the rows in blocks; those of which all have a share of 0 are left out."""
+    def _blocks(self, row_weight: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
+        """Yield the rows in blocks, leaving out blocks whose weights are all 0."""
         for rows in self._map.blocks(self._X):
-            if share is not None and not share[rows].any():
+            if row_weight is not None and not row_weight[rows].any():
                 continue
             kept = self._kept
             block = self._map.features(self._X[rows]) if kept is None else kept[rows]
@@ -139,27 +145,27 @@ class DenseMapRows(Rows):
 
 
 def lay_dense(X: Any, rows: slice) -> Floats:
-    """Return some rows as a C-contiguous array."""
+    """Return a slice of the rows of an array or a CSR matrix as a C-contiguous array."""
     block = X[rows].toarray() if sparse.issparse(X) else X[rows]
     return np.ascontiguousarray(block)
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedMap(FeatureMap):
-    """1[x in bin] for each bin of each column, and one more for the missing.
+    """One feature per bin of each column, which is 1 if the value lies in it, and one for missing values.
 
-    A missing value in a column where none was at fit adds the column's mean.
+    A missing value in a column that had none at fit adds the column's mean.
 
     Attributes
     ----------
-    n_categories : ndarray of shape (p,), int64
+    n_categories : ndarray of shape (n_features,), int64
         0 for a column of numbers.
     edges : ndarray of shape (n_edges.sum(),), float64
         Between the bins, rising within each column.
-    n_edges : ndarray of shape (p,), int64
+    n_edges : ndarray of shape (n_features,), int64
     category_bins : ndarray of shape (n_categories.sum(),), int64
         The bin of each category, one column after the other.
-    has_missing : ndarray of shape (p,), bool
+    has_missing : ndarray of shape (n_features,), bool
         Whether a value was missing at fit.
     """
 
@@ -170,7 +176,7 @@ class BinnedMap(FeatureMap):
     has_missing: Annotated[Booleans, Array("n_features")]
 
     def check(self) -> None:
-        """Refuse edges that do not rise, and of categories."""
+        """Raise ArtifactError if edges do not rise, or a categorical feature has some."""
         if self.n_edges[self.n_categories > 0].any():
             raise ArtifactError("n_edges must be 0 where a feature is categorical")
         if len(self.category_bins) != self.n_categories.sum():
@@ -182,7 +188,7 @@ class BinnedMap(FeatureMap):
 
     @classmethod
     def of(cls, bins: Bins, n_categories: Ints) -> Self:
-        """Take bins that were learnt."""
+        """Return the map of bins that were learnt."""
         own = [each for each in bins.category_bins if each is not None]
         return cls(
             n_categories,
@@ -193,12 +199,12 @@ class BinnedMap(FeatureMap):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the fields: a reader may map arrays to memory that is read-only."""
+        """Return the fields alone: what is cached from them can be computed again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def bins(self) -> Bins:
-        """The bins, column by column; their edges are a copy that can be written to, as kernels take them."""
+        """The bins, column by column; their edges are a writable copy, as kernels take them."""
         edges = pieces(self.edges.copy(), self.n_edges)
         categories = pieces(self.category_bins, self.n_categories)
         known = self.n_categories.tolist()
@@ -207,12 +213,12 @@ class BinnedMap(FeatureMap):
 
     @cached_property
     def n_bins(self) -> Ints:
-        """Number of bins of each column, the missing one apart."""
+        """Number of bins of each column, the missing one not counted."""
         return self.bins.n_bins
 
     @cached_property
     def first(self) -> Ints:
-        """The first feature of each column; its last is that of the missing."""
+        """Index of the first feature of each column; its last feature is that of missing values."""
         ends = np.cumsum(self.n_bins + 1)
         return ends - self.n_bins - 1
 
@@ -222,25 +228,25 @@ class BinnedMap(FeatureMap):
         return int(self.n_bins.sum()) + len(self.n_bins)
 
     def transform(self, X: Any) -> "BinnedRows":
-        """Return rows by the codes of their values."""
+        """Return the rows of X as codes."""
         return BinnedRows(self, code_columns(X, np.arange(len(X)), self.bins))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return what each column adds to each row's score, an array of X's shape."""
+        """Return each column's part of each row's score, in X's shape."""
         return self.transform(X).split(w)
 
     def sums(self, parts: Floats) -> Floats:
-        """Sum up what features add by the column that they come from."""
+        """Return the sums of `parts`, shape (size,), by column: shape (n_features,)."""
         return np.add.reduceat(parts, self.first)
 
     def describe(self) -> dict[str, Any]:
-        """Say what the map is."""
+        """Return the map's name and size, ready for JSON."""
         return {"map": "bins", "n_components": self.size}
 
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """List the bins by what they add beside the column's mean: numbers above one edge up to the next."""
+        """Return the bins whose parts differ most from their column's mean; a bin is (above, up_to]."""
         terms = []
         bins = self.bins
         beside = w - np.repeat(means, self.n_bins + 1)
@@ -256,15 +262,16 @@ class BinnedMap(FeatureMap):
         return self.size, terms
 
     def _bin(self, bins: Bins, j: int, code: int, columns: Columns) -> tuple[dict[str, Any], str]:
-        """Say which values have a code, for JSON and in words."""
+        """Return which values have a code: ready for JSON, and in words."""
         name, edges = columns.names[j], bins.edges[j]
         categories, known = bins.category_bins[j], columns.categories[j]
         if code == self.n_bins[j]:
             return {"is": None}, f"{name} is missing"
         if categories is not None and known is not None:
-            held = CategorySet(categories == code, missing=False)
-            own = [known[c] for c in np.flatnonzero(held.held)[:CATEGORIES_SHOWN].tolist()]
-            return {"is": own}, in_words(name, held, known, mentions_missing=False)
+            in_bin = CategorySet(categories == code, missing=False)
+            shown = np.flatnonzero(categories == code)[:MAX_CATEGORIES_SHOWN].tolist()
+            own = [known[c] for c in shown]
+            return {"is": own}, in_words(name, in_bin, known, mentions_missing=False)
         low = float(edges[code - 1]) if code > 0 else None
         high = float(edges[code]) if code < len(edges) else None
         inside = Interval(
@@ -275,7 +282,7 @@ class BinnedMap(FeatureMap):
 
 
 class BinnedRows(Rows):
-    """Rows by their codes, (p, n); 255, missing, is changed in place to the place after the column's last bin."""
+    """Rows as codes, shape (n_features, n_rows); the code 255, missing, is replaced in place by the column's n_bins."""
 
     def __init__(self, feature_map: BinnedMap, codes: Codes) -> None:
         self.size, self.n_rows = feature_map.size, codes.shape[1]
@@ -284,32 +291,32 @@ class BinnedRows(Rows):
             np.minimum(column, n_bins, out=column, casting="unsafe")
 
     def scores(self, w: Floats) -> Floats:
-        """Score every row."""
+        """Return the score of every row."""
         scores = np.zeros(self.n_rows)
         score_codes(self._codes, self._map.first, w, scores)
         return scores
 
-    def weighted_sum(self, share: Floats) -> Floats:
-        """Sum the features of the rows, each times its share."""
-        sums, rows = np.zeros(self.size), np.flatnonzero(share)
-        sum_codes(self._codes, rows, share, self._map.first, sums)
+    def weighted_sum(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x over the rows."""
+        sums, rows = np.zeros(self.size), np.flatnonzero(row_weight)
+        sum_codes(self._codes, rows, row_weight, self._map.first, sums)
         return sums
 
     def take(self, rows: Ints) -> StoredRows:
-        """Take some rows, and store them."""
-        places = (self._map.first[:, None] + self._codes[:, rows]).T
-        n, p = places.shape
+        """Return a stored copy of the rows with these indices."""
+        features = (self._map.first[:, None] + self._codes[:, rows]).T
+        n, p = features.shape
         starts = np.arange(0, n * p + 1, p)
         return store_points(
-            sparse.csr_array((np.ones(n * p), places.ravel(), starts), (n, self.size))
+            sparse.csr_array((np.ones(n * p), features.ravel(), starts), (n, self.size))
         )
 
     def split(self, w: Floats) -> Floats:
-        """Return what each column adds to each row's score."""
+        """Return each column's part of each row's score, shape (n_rows, n_features)."""
         return np.ascontiguousarray(w[self._map.first[:, None] + self._codes].T)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return w, and the mean of a column where it misses a value but missed none at fit."""
+        """Return w; for missing values of a column that had none at fit, the mean of its parts."""
         effects = w.copy()
         missing = self._map.first + self._map.n_bins
         absent = ~self._map.has_missing
@@ -320,14 +327,14 @@ class BinnedRows(Rows):
 def fit_binned(
     X: Floats, weight: Floats, n_categories: Ints, max_bins: int
 ) -> tuple[BinnedMap, BinnedRows]:
-    """Cut columns at weighted quantiles in at most `max_bins`, and one for the missing; return the training rows, too."""
+    """Return the map of at most `max_bins` weighted quantile bins per column, and the training rows in it."""
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
-    found = BinnedMap.of(bins, n_categories)
-    return found, BinnedRows(found, codes)
+    feature_map = BinnedMap.of(bins, n_categories)
+    return feature_map, BinnedRows(feature_map, codes)
 
 
 class TrainingRows(NamedTuple):
-    """What a map is learnt from: X is an array or a CSR matrix, the weights are above 0."""
+    """The rows that a map is learnt from; X is an array or a CSR matrix, the weights are above 0."""
 
     X: Any
     positive: npt.NDArray[np.bool_]
@@ -335,16 +342,16 @@ class TrainingRows(NamedTuple):
     coordinates: Coordinates
     seed: int
 
-    def draw(self, most: int) -> Floats:
-        """Draw distinct rows by their values: the same whatever the order of rows and columns, and the weights."""
+    def draw(self, max_rows: int) -> Floats:
+        """Return distinct rows, drawn by seed and values: the same for every order of rows and columns."""
         keys = scramble_keys(row_keys(self.X, self.positive, self.weight), self.seed)
-        _, first = np.unique(scramble_keys(keys, DRAW), return_index=True)
-        taken = first[:most]
+        _, first = np.unique(scramble_keys(keys, DRAW_STREAM), return_index=True)
+        taken = first[:max_rows]
         rows = self.X[taken]
         return lay_dense(rows, slice(0, len(taken)))
 
     def check_size(self, name: str, n_rows: int, n_columns: int) -> None:
-        """Refuse a map that would take much memory."""
+        """Raise InvalidData if a map would store more than `MAX_CELLS` numbers."""
         if n_rows * n_columns > MAX_CELLS:
             raise InvalidData(
                 f"feature_map {name!r} must keep at most {MAX_CELLS:,} numbers, "
@@ -353,32 +360,38 @@ class TrainingRows(NamedTuple):
 
 
 class Points:
-    """Some rows, given as they are in the table, to which others have distances."""
+    """Some rows of the table, whose kernel with other rows is needed."""
 
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
         self._coordinates = coordinates
         gaps, categorical = np.isnan(rows), coordinates.n_categories > 0
         with np.errstate(over="ignore"):  # what is infinite is cut off
-            steps = np.clip(rows - coordinates.center, -FARTHEST, FARTHEST)
-            points = np.clip(np.nan_to_num(steps, nan=0.0) * coordinates.unit, -FAR, FAR)
+            steps = np.clip(rows - coordinates.center, -MAX_DIFFERENCE, MAX_DIFFERENCE)
+            points = np.clip(
+                np.nan_to_num(steps, nan=0.0) * coordinates.unit, -MAX_COORDINATE, MAX_COORDINATE
+            )
         codes = np.where(gaps, -1.0, rows)
         points[:, categorical] = codes[:, categorical]
         self._points = np.ascontiguousarray(points.T)
         self._gaps = np.ascontiguousarray(gaps.T, dtype=np.float64)
 
     def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
-        """Write the Gaussian kernel of each row of X, C-contiguous, and each point; see `fill_squares`."""
+        """Write the Gaussian kernel of each row of X, C-contiguous, with each point to `out`; see `fill_squares`."""
         c = self._coordinates
         counts = c.has_missing.astype(np.float64)
         known = c.center, c.unit, c.n_categories, counts
         fill_squares(X, *known, self._points, self._gaps, float(bandwidth), out)
 
 
-def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> float:
-    """Return the bandwidth h; "auto": the median distance of `SAMPLE` distinct rows, fewer of very many columns, or 1."""
-    if asked != "auto":
-        return float(asked)
-    sample = rows.draw(min(SAMPLE, max(MAX_CELLS // rows.X.shape[1], 2)))
+def choose_bandwidth(rows: TrainingRows, bandwidth: float | Literal["auto"]) -> float:
+    """Return the bandwidth h.
+
+    "auto": the median distance of `MAX_BANDWIDTH_ROWS` distinct rows, or fewer if there are very many columns; 1 if no
+    two rows differ.
+    """
+    if bandwidth != "auto":
+        return float(bandwidth)
+    sample = rows.draw(min(MAX_BANDWIDTH_ROWS, max(MAX_CELLS // rows.X.shape[1], 2)))
     squares = np.empty((len(sample), len(sample)))
     Points(sample, rows.coordinates).kernel(sample, np.inf, squares)
     apart = squares[np.triu_indices(len(sample), 1)]
@@ -386,17 +399,17 @@ def choose_bandwidth(rows: TrainingRows, asked: float | Literal["auto"]) -> floa
     if len(apart) == 0:
         return 1.0
     median = float(np.median(np.sqrt(apart)))
-    return min(max(median, MIN_BANDWIDTH), GREATEST_BANDWIDTH)
+    return min(max(median, MIN_BANDWIDTH), MAX_BANDWIDTH)
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianMap(FeatureMap):
-    """A map for the Gaussian kernel, whose features are numbers of the row as a whole.
+    """A map that approximates the Gaussian kernel; its features are of the row as a whole.
 
     Attributes
     ----------
     coordinates : Coordinates
-        Of the columns, on which the kernel stands.
+        Of the columns; the kernel is a function of their distances.
     h : ndarray of shape (1,), float64
         The bandwidth.
     """
@@ -404,7 +417,7 @@ class GaussianMap(FeatureMap):
     name: ClassVar[MapName]
 
     coordinates: Annotated[Coordinates, Nested()]
-    h: Annotated[Floats, Array(1, name="bandwidth"), Ge(MIN_BANDWIDTH), Le(GREATEST_BANDWIDTH)]
+    h: Annotated[Floats, Array(1, name="bandwidth"), Ge(MIN_BANDWIDTH), Le(MAX_BANDWIDTH)]
 
     @property
     def bandwidth(self) -> float:
@@ -412,28 +425,28 @@ class GaussianMap(FeatureMap):
         return float(self.h[0])
 
     def describe(self) -> dict[str, Any]:
-        """Say what the map is."""
+        """Return the map's name, bandwidth and size, ready for JSON."""
         return {"map": self.name, "bandwidth": self.bandwidth, "n_components": self.size}
 
     @abstractmethod
     def fill(self, X: Floats, out: Floats) -> None:
-        """Write the features of rows, C-contiguous, to an array of shape (n, size)."""
+        """Write the features of X, shape (n_rows, n_features), C-contiguous, to `out`, shape (n_rows, size)."""
 
     def features(self, X: Any) -> Floats:
-        """Return the features, (n, size), of the rows of an array or a CSR matrix."""
+        """Return the features of the rows of an array or a CSR matrix, shape (n_rows, size)."""
         out = np.empty((X.shape[0], self.size))
         for rows in self.blocks(X):
             self.fill(lay_dense(X, rows), out[rows])
         return out
 
     def blocks(self, X: Any) -> Iterator[slice]:
-        """Cut rows into blocks, of which neither the columns nor the features take much memory."""
-        step = max(min(MAX_ROWS, MAX_NUMBERS // max(X.shape[1], self.size)), 1)
+        """Yield slices of rows so short that neither their columns nor their features take much memory."""
+        step = max(min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // max(X.shape[1], self.size)), 1)
         for start in range(0, X.shape[0], step):
             yield slice(start, min(start + step, X.shape[0]))
 
     def transform(self, X: Any) -> Rows:
-        """Return rows whose features are made when they are asked for."""
+        """Return the rows of X, whose features are computed when needed."""
         return DenseMapRows(self, X, keep=False)
 
 
@@ -450,10 +463,12 @@ class FourierMap(GaussianMap):
 
     name = "fourier"
 
-    frequencies: Annotated[Floats, Array("n_coordinates", "n_waves"), Ge(-FAR), Le(FAR)]
+    frequencies: Annotated[
+        Floats, Array("n_coordinates", "n_waves"), Ge(-MAX_COORDINATE), Le(MAX_COORDINATE)
+    ]
 
     def check(self) -> None:
-        """Refuse frequencies that are not of the coordinates."""
+        """Raise ArtifactError if the frequencies do not have a row per coordinate."""
         size, n_waves = self.frequencies.shape
         if size != self.coordinates.size or not n_waves:
             raise ArtifactError(
@@ -467,29 +482,30 @@ class FourierMap(GaussianMap):
         return 2 * int(self.frequencies.shape[1])
 
     def fill(self, X: Floats, out: Floats) -> None:
-        """Write the features of rows."""
+        """Write the features of X to `out`."""
         c = self.coordinates
         unit = np.where(c.n_categories > 0, c.n_categories, c.unit)
-        places = c.category_places, c.missing_places
-        fill_waves(X, c.center, unit, *places, self.frequencies, out)
+        fill_waves(X, c.center, unit, c.category_index, c.missing_index, self.frequencies, out)
 
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """List the waves, each amplitude · cos(ω·x - phase), with the columns along which it runs most."""
+        """Return the waves amplitude · cos(ω·x - phase), largest first, with the columns of greatest |ω|."""
         n_waves = self.frequencies.shape[1]
         cosine, sine = w[:n_waves], w[n_waves:]
         amplitude = np.hypot(cosine, sine) / np.sqrt(n_waves)
         terms = []
         for k in np.argsort(-amplitude, kind="stable")[:limit].tolist():
             along = self.coordinates.sums(abs(self.frequencies[:, k]))
-            most = np.argsort(-along, kind="stable")[:WAVE_COLUMNS].tolist()
+            largest = np.argsort(-along, kind="stable")[:MAX_WAVE_COLUMNS].tolist()
             terms.append(
                 {
                     "wave": k,
                     "amplitude": float(amplitude[k]),
                     "phase": float(np.arctan2(sine[k], cosine[k])),
-                    "features": {columns.names[j]: float(along[j]) for j in most if along[j] > 0.0},
+                    "features": {
+                        columns.names[j]: float(along[j]) for j in largest if along[j] > 0.0
+                    },
                 }
             )
         return self.size, terms
@@ -498,10 +514,10 @@ class FourierMap(GaussianMap):
 def fit_fourier(
     rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
 ) -> tuple[FourierMap, Rows]:
-    """Draw the frequencies.
+    """Return the map with random frequencies, and the training rows in it.
 
-    A column's are drawn by Philox from its key, which follows from its values, and the seed: the same whatever the
-    order of rows and columns. There is a feature more than asked for where that number is odd.
+    A column's frequencies are drawn by Philox from its key, which depends on its values alone, and the seed: the same
+    for every order of rows and columns. An odd `n_components` is rounded up.
     """
     c, n_waves = rows.coordinates, -(-n_components // 2)
     rows.check_size("fourier", c.size, n_waves)
@@ -515,22 +531,23 @@ def fit_fourier(
         draw = np.random.Generator(philox).standard_normal
         frequencies[j] = draw(n_waves)
         if c.has_missing[j]:
-            frequencies[c.missing_places[j]] = draw(n_waves)
+            frequencies[c.missing_index[j]] = draw(n_waves)
         if c.n_categories[j]:
-            start = c.category_places[j]
+            start = c.category_index[j]
             frequencies[start : start + c.n_categories[j]] = draw((c.n_categories[j], n_waves))
-    found = FourierMap(c, np.array([h]), np.clip(frequencies / h, -FAR, FAR))
-    return found, DenseMapRows(found, rows.X, keep=True)
+    frequencies = np.clip(frequencies / h, -MAX_COORDINATE, MAX_COORDINATE)
+    feature_map = FourierMap(c, np.array([h]), frequencies)
+    return feature_map, DenseMapRows(feature_map, rows.X, keep=True)
 
 
 @dataclass(frozen=True, eq=False)
 class NystroemMap(GaussianMap):
-    """k(x) = (exp(-‖x - l‖²/2h²)) for each landmark l.
+    """One feature per landmark l: exp(-‖x - l‖²/2h²).
 
     Attributes
     ----------
-    landmarks : ndarray of shape (D, p), float64
-        As in the table: numbers in their units, categories by position, NaN where missing.
+    landmarks : ndarray of shape (n_landmarks, n_features), float64
+        As in the table: numbers in their units, categories as indices, NaN if missing.
     """
 
     name = "nystroem"
@@ -538,7 +555,7 @@ class NystroemMap(GaussianMap):
     landmarks: Annotated[Floats, Array("n_landmarks", "n_features"), NOT_INFINITE]
 
     def check(self) -> None:
-        """Refuse landmarks that are no rows of the table."""
+        """Raise ArtifactError if the landmarks cannot be rows of the table."""
         if not len(self.landmarks):
             raise ArtifactError("landmarks must have some rows, got none")
         n_categories = self.coordinates.n_categories
@@ -557,43 +574,46 @@ class NystroemMap(GaussianMap):
         return len(self.landmarks)
 
     def fill(self, X: Floats, out: Floats) -> None:
-        """Write the kernel of rows and landmarks."""
+        """Write the kernel of each row of X with each landmark to `out`."""
         self._points.kernel(X, self.bandwidth, out)
 
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """List the landmarks, each with its weight and its values."""
+        """Return the landmarks of largest weight, each with its values."""
         terms = []
         for k in np.argsort(-abs(w), kind="stable")[:limit].tolist():
-            values = self.landmarks[k, :LANDMARK_COLUMNS].tolist()
+            values = self.landmarks[k, :MAX_LANDMARK_COLUMNS].tolist()
             near = {columns.names[j]: columns.value(j, x) for j, x in enumerate(values)}
             terms.append({"landmark": k, "weight": float(w[k]), "near": near})
         return self.size, terms
 
 
 class MixedRows(Rows):
-    """Rows whose coordinates are mixtures of a map's features: mix.T (size, n_features) times the features."""
+    """Rows whose coordinates are linear combinations of a map's features: mixᵀ · features.
+
+    `mix` has shape (n_map_features, size), float64.
+    """
 
     def __init__(self, rows: Rows, mix: Floats) -> None:
         self.size, self.n_rows = mix.shape[1], rows.n_rows
         self._rows, self._mix = rows, mix
 
     def scores(self, w: Floats) -> Floats:
-        """Score every row."""
+        """Return the score of every row."""
         return self._rows.scores(self._unfold(w))
 
-    def weighted_sum(self, share: Floats) -> Floats:
-        """Sum the coordinates of the rows, each times its share."""
-        sums = self._rows.weighted_sum(share)
+    def weighted_sum(self, row_weight: Floats) -> Floats:
+        """Return Σ row_weight · x over the rows."""
+        sums = self._rows.weighted_sum(row_weight)
         return np.asarray((self._mix * sums[:, None]).sum(axis=0))
 
     def take(self, rows: Ints) -> StoredRows:
-        """Take some rows, and store them."""
+        """Return a stored copy of the rows with these indices."""
         return store_points(self._rows.take(rows).points @ self._mix)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return the coefficients of the features."""
+        """Return the coefficients of the map's features."""
         return self._unfold(w)
 
     def _unfold(self, w: Floats) -> Floats:
@@ -603,52 +623,86 @@ class MixedRows(Rows):
 def fit_nystroem(
     rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
 ) -> tuple[NystroemMap, Rows]:
-    """Draw the landmarks among the distinct rows, by the rows' values and the seed; all where they are fewer.
+    """Return the map with landmarks drawn from the distinct rows, and the training rows in it; O(n_components³).
 
-    The training rows come in as many coordinates as the landmarks' kernel has eigenvalues that count.
-    O(n_components³).
+    The draw depends on the rows' values and the seed alone. All distinct rows are landmarks if there are not more. The
+    training rows have one coordinate per eigenvalue of the landmarks' kernel that is above rounding.
     """
     from scipy.linalg import eigh
 
     c = rows.coordinates
     rows.check_size("nystroem", rows.X.shape[1], min(n_components, rows.X.shape[0]))
     h = choose_bandwidth(rows, bandwidth)
-    found = NystroemMap(c, np.array([h]), rows.draw(n_components))
-    products = found.features(found.landmarks)
+    feature_map = NystroemMap(c, np.array([h]), rows.draw(n_components))
+    products = feature_map.features(feature_map.landmarks)
     values, vectors = eigh(products)
     kept = values > MIN_EIGENVALUE * values[-1]
     mix = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
-    return found, MixedRows(DenseMapRows(found, rows.X, keep=True), mix)
+    return feature_map, MixedRows(DenseMapRows(feature_map, rows.X, keep=True), mix)
 
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, numba.float64[::1]))
 def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
-    """Add effect[first + code] of each column to each row's score; codes are column by column."""
+    """Add effect[first[j] + codes[j, i]] over the columns j to scores[i].
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_rows), uint8
+    first : ndarray of shape (n_features,), int64
+        Index of the first bin of each column in `effect`.
+    effect : ndarray of shape (n_bins,), float64
+    scores : ndarray of shape (n_rows,), float64
+        Added to.
+    """
     for j in range(len(codes)):
         for i in range(len(scores)):
             scores[i] += effect[first[j] + np.int64(codes[j, i])]
 
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, _INTS, numba.float64[::1]))
-def sum_codes(codes, rows, share, first, sums):  # type: ignore[no-untyped-def]
-    """Add the share of each of some rows to the sum of each of its codes."""
+def sum_codes(codes, rows, row_weight, first, sums):  # type: ignore[no-untyped-def]
+    """Add the weight of each of some rows to the sums of its bins.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_rows), uint8
+    rows : ndarray of shape (n_taken,), int64
+    row_weight : ndarray of shape (n_rows,), float64
+    first : ndarray of shape (n_features,), int64
+        Index of the first bin of each column in `sums`.
+    sums : ndarray of shape (n_bins,), float64
+        Added to.
+    """
     for j in range(len(codes)):
         for i in rows:
-            sums[first[j] + np.int64(codes[j, i])] += share[i]
+            sums[first[j] + np.int64(codes[j, i])] += row_weight[i]
 
 
 @kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
 def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
-    return min(max(min(max(x - center, -FARTHEST), FARTHEST) * unit, -FAR), FAR)
+    return min(
+        max(min(max(x - center, -MAX_DIFFERENCE), MAX_DIFFERENCE) * unit, -MAX_COORDINATE),
+        MAX_COORDINATE,
+    )
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _INTS, _MATRIX, _OUT_2))
-def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[no-untyped-def]
-    """Write the cosine and the sine of each row along each frequency, divided by √K, to `out` of shape (n, 2K).
+def fill_waves(X, center, unit, first, missing, frequencies, out):  # type: ignore[no-untyped-def]
+    """Write the cosine and the sine of each row along each frequency, divided by √K, to `out`.
 
-    The number x is the coordinate (x - center) · unit. Of a column of categories unit is their number: what is none of
-    them counts as missing. `first` and `gap` are the places in `frequencies`, (n_coordinates, K), of a column's
-    categories and of its missing values, -1 for none; numbers have the first p places.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        NaN is missing; a category is its index.
+    center, unit : ndarray of shape (n_features,), float64
+        The number x has the coordinate (x - center) · unit. For a column of categories unit is their number; a value
+        that is none of them counts as missing.
+    first, missing : ndarray of shape (n_features,), int64
+        Rows of `frequencies` of each column's first category and of its missing values; -1 if there are none. Numbers
+        have the first n_features rows.
+    frequencies : ndarray of shape (n_coordinates, K), float64
+    out : ndarray of shape (n_rows, 2K), float64
+        Written: cosines, then sines.
     """
     n_waves = frequencies.shape[1]
     angles = np.empty(n_waves)
@@ -656,16 +710,16 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
     for i in range(len(X)):
         angles[:] = 0.0
         for j in range(X.shape[1]):
-            x, place, times = X[i, j], j, 1.0
+            x, coordinate, times = X[i, j], j, 1.0
             if np.isnan(x) or (first[j] >= 0 and not 0.0 <= x < unit[j]):
-                place = gap[j]
+                coordinate = missing[j]
             elif first[j] >= 0:
-                place = first[j] + np.int64(x)
+                coordinate = first[j] + np.int64(x)
             else:
                 times = _coordinate(x, center[j], unit[j])
-            if place < 0:
+            if coordinate < 0:
                 continue
-            along = frequencies[place]
+            along = frequencies[coordinate]
             for k in range(n_waves):
                 angles[k] += times * along[k]
         for k in range(n_waves):
@@ -677,11 +731,25 @@ def fill_waves(X, center, unit, first, gap, frequencies, out):  # type: ignore[n
     numba.void(_MATRIX, _FLOATS, _FLOATS, _INTS, _FLOATS, _MATRIX, _MATRIX, numba.float64, _OUT_2)
 )
 def fill_squares(X, center, unit, n_categories, counts, points, gaps, bandwidth, out):  # type: ignore[no-untyped-def]
-    """Write exp(-square / 2 bandwidth²) of each row's distance to each of D points; with inf the squares themselves.
+    """Write exp(-d² / 2 bandwidth²) of the distance d of each row to each point; d² itself if the bandwidth is inf.
 
-    The number x is the coordinate (x - center) · unit; what is none of a column's categories counts as missing.
-    `points` (p, D) has a point's coordinate, 0 where it is missing; of a column of categories the category, -1 where it
-    is missing. `gaps` (p, D) is 1 where the point's value is missing, `counts` (p,) where that is a coordinate.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+        NaN is missing; a category is its index. A value that is no category of its column counts as missing.
+    center, unit : ndarray of shape (n_features,), float64
+        The number x has the coordinate (x - center) · unit.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a column of numbers.
+    counts : ndarray of shape (n_features,), float64
+        1 if missing values of the column have a coordinate, else 0.
+    points : ndarray of shape (n_features, n_points), float64
+        A number's coordinate, 0 if missing; a category's index, -1 if missing.
+    gaps : ndarray of shape (n_features, n_points), float64
+        1 if the point's value is missing, else 0.
+    bandwidth : float
+    out : ndarray of shape (n_rows, n_points), float64
+        Written.
     """
     n_points = points.shape[1]
     for i in range(len(X)):

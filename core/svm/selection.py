@@ -1,4 +1,4 @@
-"""Which program is solved: C chosen on rows held out, for the window's own risk or anchored at that of the AUC.
+"""Which program is solved: C chosen on validation rows, for the window's own risk or anchored at that of the AUC.
 
 The paper (arXiv:1605.04337, appendix B.2) chooses C on a part of the training rows by the partial AUC; the anchor is
 ours.
@@ -19,29 +19,30 @@ from core.linear.design import Sample
 from .cutting_planes import Solution
 from .solvers import WHOLE, Solver
 
-# C where none is given and no rows can be held out to choose one.
+# C if "auto" and no rows can be held out to choose it.
 DEFAULT_COST = 1.0
 
-# The C to choose from.
+# Values of C to choose from.
 PATH = tuple(10.0**power for power in range(-5, 5))
 
-# An area counts as higher only if it is so by more than rounding.
+# Increase of a partial AUC, in [0, 1], that is more than rounding.
 MIN_RISE = 1e-9
 
-# Values of C in a row that do worse than the best, after which no more are tried.
+# Once this number of values of C in a row did worse than the best, no greater ones are tried.
 PATIENCE = 3
 
 
 class Fitted(NamedTuple):
-    """What was found: the solution of the last program, its C, and that of the whole-AUC machine it was anchored at."""
+    """The program that was solved on all rows."""
 
     solution: Solution
     C: float
     anchor_cost: float | None
+    """C of the machine for the whole AUC that the program was anchored at; None if it was not anchored."""
 
 
 class Choice(NamedTuple):
-    """The C that did best on rows held out, and the coefficients found with it."""
+    """The C that did best on the validation rows, and the coefficients fitted with it."""
 
     C: float
     w: Floats
@@ -50,9 +51,9 @@ class Choice(NamedTuple):
 def choose(
     costs: Iterable[float], solutions: Iterable[Solution], pauc: Callable[[Floats], float]
 ) -> Choice | None:
-    """Take the solution of greatest partial AUC, of equal ones the first; None where there is none.
+    """Return the C whose solution has the greatest partial AUC, the first among equals; None without a solution.
 
-    Once so many in a row as `PATIENCE` have been worse, greater C are not tried: they take longest.
+    After `PATIENCE` worse values in a row the greater C are not tried: they take longest.
     """
     best, greatest, n_worse = None, -math.inf, 0
     for C, solution in zip(costs, solutions, strict=False):
@@ -67,73 +68,81 @@ def choose(
 
 @dataclass
 class Selection:
-    """Chooses C and the program of a window, and solves it, by solvers that are made of a sample and a window.
+    """Chooses C and the program of a window, and solves it.
 
-    C is None where it is to be chosen from the path, which rises. `hold` draws the rows to hold out, None where there
-    are too few. `solver` is that of the window on all rows, `collapsed` whether w = 0 is the optimum for them whatever
-    C; of a risk that is not convex, whether `run` found nothing better.
+    Attributes
+    ----------
+    solver : Solver
+        Of the window, on all rows.
+    collapsed : bool
+        Whether w = 0 is the optimum on all rows for every C; for a risk that is not convex, whether `run` found nothing
+        better.
     """
 
     sample: Sample
     window: tuple[float, float]
     C: float | None
+    """None: chosen from `path`."""
     anchor: float | Literal["auto"] | None
     path: tuple[float, ...]
+    """Ascending."""
     make: Callable[[Sample, tuple[float, float]], Solver]
-    hold: Callable[[], npt.NDArray[np.bool_] | None]
+    """Returns a solver for a sample and a window."""
+    draw_validation: Callable[[], npt.NDArray[np.bool_] | None]
+    """Returns the mask of the validation rows; None if there are too few rows."""
 
     def __post_init__(self) -> None:
         self.solver = self.make(self.sample, self.window)
         self.collapsed = self.solver.collapsed
-        self._default_cost = DEFAULT_COST if self.C is None else self.C  # where none can be chosen
+        self._default_cost = DEFAULT_COST if self.C is None else self.C  # if none can be chosen
         self._costs, self._anchored_costs = self.path, self.path
-        if self.C is not None:  # an anchored program is tried with lesser C, too
+        if self.C is not None:  # an anchored program is tried with smaller C, too
             self._costs = (self.C,)
             self._anchored_costs = (*(cost for cost in self.path if cost < self.C), self.C)
 
     @cached_property
-    def _held(self) -> npt.NDArray[np.bool_] | None:
-        return self.hold()
+    def _validation_mask(self) -> npt.NDArray[np.bool_] | None:
+        return self.draw_validation()
 
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
-        assert self._held is not None
-        return self.sample.validation_pauc(self._held, self.window)
+        assert self._validation_mask is not None
+        return self.sample.validation_pauc(self._validation_mask, self.window)
 
     @cached_property
     def _training(self) -> Sample:
-        assert self._held is not None
-        return self.sample.without(self._held)
+        assert self._validation_mask is not None
+        return self.sample.without(self._validation_mask)
 
     @cached_property
     def _auc_solver(self) -> Solver:
         return self.make(self.sample, WHOLE)
 
     def count(self) -> int:
-        """Count the programs that are to be solved, as far as can be told beforehand."""
+        """Return the expected number of programs."""
         if self.collapsed and self.anchor is not None:
             return 2 + len(self._costs) + len(self._anchored_costs)
         return (2 if self.anchor is not None else 1) + len(self._costs)
 
     def run(self) -> Fitted | None:
-        """Solve; None where only w = 0 is left."""
-        found = None
+        """Return the program that was solved; None if only w = 0 is left."""
+        fitted = None
         if not self.collapsed and self.anchor in (None, "auto"):
-            found = self._fit_free()
-        if found is None and self.anchor is not None:
-            found = self._fit_anchored()
-        if found is None and not self.solver.convex:
+            fitted = self._fit_free()
+        if fitted is None and self.anchor is not None:
+            fitted = self._fit_anchored()
+        if fitted is None and not self.solver.convex:
             self.collapsed = True
-        return found
+        return fitted
 
     def _fit_free(self) -> Fitted | None:
         """Minimise ½‖w‖² + C R(w).
 
-        None where nothing but w = 0 comes of it, or where, as rows held out say, the machine for the whole AUC does
-        better and there may be an anchor.
+        None if the solution is w = 0, or if an anchor is allowed and the machine for the whole AUC does better on the
+        validation rows.
         """
         cost, start = self._default_cost, None
-        if self.C is None and self._held is not None:
+        if self.C is None and self._validation_mask is not None:
             part = self.make(self._training, self.window)
             chosen = None
             if not part.collapsed:
@@ -153,7 +162,10 @@ class Selection:
         return Fitted(solution, cost, None)
 
     def _is_worse_than_auc(self, chosen: Choice | None) -> bool:
-        """Whether the machine for the whole AUC does better on rows held out; None: constant scores, whatever C."""
+        """Return True if the machine for the whole AUC does better on the validation rows.
+
+        `chosen` None stands for constant scores, the optimum for every C.
+        """
         if self.anchor is None or self.window == WHOLE:
             return False
         auc = self.make(self._training, WHOLE)
@@ -166,31 +178,31 @@ class Selection:
         return is_worse and not self._auc_solver.collapsed
 
     def _fit_anchored(self) -> Fitted | None:
-        """Minimise ½‖w - κ v‖² + C R(w), v the solution for the whole AUC; None where nothing but w = 0 comes of it."""
+        """Minimise ½‖w - κ v‖² + C R(w), v the solution for the whole AUC; None if the solution is w = 0."""
         auc = self._auc_solver
         if auc.collapsed:
             return None
         kappa = 1.0 if self.anchor == "auto" else float(self.anchor or 0.0)
         cost, start = self._default_cost, None
-        pull = self.path[0] if self.anchor == "auto" else cost
+        window_C = self.path[0] if self.anchor == "auto" else cost
         if self.anchor == "auto" or self.C is None:
             chosen = self._choose_anchored(kappa)
             if chosen is not None:
-                (cost, start), pull = chosen
+                (cost, start), window_C = chosen
         of_auc = next(auc.free((cost,), start))
         anchor = of_auc.point.w
-        while pull >= 0.5 * self.path[0]:
-            for solution in self.solver.anchored((pull,), kappa * anchor):
-                return Fitted(solution, pull, cost)
+        while window_C >= 0.5 * self.path[0]:
+            for solution in self.solver.anchored((window_C,), kappa * anchor):
+                return Fitted(solution, window_C, cost)
             if self.anchor != "auto":
                 return None
-            pull /= 10.0
-        # So short a v that any pull ends at 0: without one, v itself, which ranks whatever its length.
+            window_C /= 10.0
+        # v is so short that every C of the window ends at w = 0: take v itself, which ranks whatever its length.
         return Fitted(of_auc._replace(objective=0.0, gap=0.0), 0.0, cost)
 
     def _choose_anchored(self, kappa: float) -> tuple[Choice, float] | None:
-        """Choose C of the anchor, then that of the program anchored at it."""
-        if self._held is None:
+        """Return the choice for the anchor, and C of the program anchored at it; None if neither can be chosen."""
+        if self._validation_mask is None:
             return None
         auc = self.make(self._training, WHOLE)
         if auc.collapsed:

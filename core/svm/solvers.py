@@ -1,16 +1,16 @@
-"""The solvers of one window's objective ½‖w - center‖² + C R(w), and how far each has come.
+"""The solvers of one window's objective ½‖w - center‖² + C R(w), and their progress.
 
-`ConvexSolver` minimises it with a convex surrogate, by cutting planes. The other two lower one that is not convex, from
-the machine for the whole AUC on, to a local minimum: `DifferenceSolver` the hinge loss of a window, `SigmoidSolver` the
-area with smooth steps, by L-BFGS.
+`ConvexSolver` minimises it for a convex surrogate, by cutting planes. The other two find a local minimum of a risk that
+is not convex, from the machine for the whole AUC: `DifferenceSolver` of the hinge loss of a window, `SigmoidSolver` of
+the area with smooth steps, by L-BFGS.
 
 The hinge surrogate of a window is a difference of convex functions (CCCP),
 
     R(w) = (j_β R_β(w) - j_α R_α(w)) / (j_β - j_α),
 
-R_β and R_α the hinge surrogates of [0, β] and [0, α], both convex. A step puts in the place of -R_α the plane that
-touches it, and minimises the convex rest. The plane is linear in w, so it only moves the center of the program:
-½‖w - c‖² - C k g·w is ½‖w - (c + C k g)‖² but for a constant, and the solver and its planes serve every step.
+R_β and R_α the hinge surrogates of [0, β] and [0, α], both convex. A step replaces -R_α by its tangent plane, and
+minimises the convex rest. The plane is linear in w, so it only moves the center of the program: ½‖w - c‖² - C k g·w is
+½‖w - (c + C k g)‖² plus a constant. So one solver and its planes serve every step.
 
 The paper's Algorithm 4 prints other constants, with which the objective may rise: its line 8 lacks j_α/(j_β - j_α) and
 the reference ordering, line 10 lacks C, line 11 the regulariser and the sign of the difference.
@@ -44,25 +44,31 @@ from .surrogates import Problem, SigmoidSurrogate, Window, problem_of, window_of
 
 WHOLE = (0.0, 1.0)
 
-# Of what can be gained over w = 0, the share that a solution must be proven to gain.
-SURE = 0.9
+# Fraction of the greatest possible gain over w = 0 that a solution must be proven to have: less may be noise.
+MIN_PROVEN_GAIN = 0.9
 
-# Directions to try at one mass, in the search for the least that would not collapse.
-CRITICAL_DIRECTIONS = 50
+# Directions of descent tried for one window in the search for the least fpr_max that does not collapse.
+MAX_CRITICAL_DIRECTIONS = 50
 
-# Of a difference: a step that lowers the objective by no more of C than so many times the tolerance of each program is
-# the last; the most steps; and of what a step has lowered its program by, what it may leave to the next.
-MIN_FALL, MAX_STEPS, SLACK = 10.0, 100, 0.1
+# A difference of convex functions ends with the step that decreases the objective by at most this multiple of the
+# tolerance of its convex programs: less is within their error.
+MIN_DECREASE = 10.0
 
-# Of the sigmoid's tolerance, the fall of the objective in a step, over C, that is the last.
-LAST_FALL = 0.1
+# Steps of a difference of convex functions.
+MAX_STEPS = 100
 
-# Steps that are told of a program.
-STEPS = 100
+# A step may leave this fraction of its own decrease to the next one.
+STEP_SLACK = 0.1
+
+# L-BFGS ends with the step that decreases the objective by at most this fraction of tol · C.
+LAST_DECREASE = 0.1
+
+# Steps that are reported of each program.
+REPORTED_STEPS = 100
 
 
 class Progress:
-    """Tells a callback how far a fit has come: the gap's way to its goal, program by program."""
+    """Reports the progress of a fit: by the logarithm of each program's gap, on its way to the goal."""
 
     def __init__(self, callback: Callback) -> None:
         self._callback = callback
@@ -71,55 +77,55 @@ class Progress:
         self._first_gap = math.nan
 
     def plan(self, n_programs: int) -> None:
-        """Say how many programs are to be solved."""
+        """Set the number of programs to be solved."""
         self._n_programs = n_programs
 
     def start(self, goal: float) -> Report:
-        """Return what the solver of the next program, which ends at a gap of `goal`, reports to."""
+        """Return the report for the next program, which ends at a gap of `goal`."""
         self._first_gap = math.nan
 
         def report(n_iter: int, objective: float, gap: float) -> None:
             if math.isnan(self._first_gap):
                 self._first_gap = max(gap, goal)
-            way = math.log(self._first_gap / goal)
-            come = math.log(self._first_gap / max(gap, goal)) / way if way > 0.0 else 1.0
-            at = STEPS * self._done + int((STEPS - 1) * min(max(come, 0.0), 1.0))
-            self._tell(at, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
+            whole = math.log(self._first_gap / goal)
+            done = math.log(self._first_gap / max(gap, goal)) / whole if whole > 0.0 else 1.0
+            step = REPORTED_STEPS * self._done + int(
+                (REPORTED_STEPS - 1) * min(max(done, 0.0), 1.0)
+            )
+            self._report(step, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
 
         return report
 
     def end(self) -> None:
-        """Note that a program is solved."""
+        """Count a program as solved."""
         self._done += 1
 
-    def _tell(self, at: int, info: Mapping[str, float]) -> None:
-        of = STEPS * self._n_programs
-        self._step = min(max(self._step, at, 1), of)
+    def _report(self, step: int, info: Mapping[str, float]) -> None:
+        of = REPORTED_STEPS * self._n_programs
+        self._step = min(max(self._step, step, 1), of)
         self._callback(self._step, of, info)
 
     def finish(self, objective: float, gap: float, n_iter: int) -> None:
-        """Tell that all is done."""
-        of = STEPS * self._n_programs
-        self._tell(of, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
+        """Report the last step."""
+        of = REPORTED_STEPS * self._n_programs
+        self._report(of, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
 
 
 class Limits(NamedTuple):
-    """When a program ends: within tol · C of its minimum, or after max_iter iterations."""
+    """A program ends within tol · C of its minimum, or after max_iter iterations."""
 
     tol: float
     max_iter: int
 
 
 class Solver(ABC):
-    """Solves a sample's programs for one window.
-
-    Where R is convex a solution's gap is its distance from the minimum, and a collapse is proven: w = 0 is the optimum
-    for every C. Of a risk that is not, `collapsed` is that of the machine for the whole AUC, where the solver starts.
-    """
+    """Solves a sample's programs for one window."""
 
     convex: ClassVar[bool] = False
+    """Whether R is convex: a solution's gap then bounds its distance from the minimum."""
 
     collapsed: bool
+    """Whether w = 0 is the optimum for every C; if R is not convex, for the machine for the whole AUC, the start."""
 
     def __init__(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
@@ -130,18 +136,18 @@ class Solver(ABC):
 
     @abstractmethod
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
-        """Minimise ½‖w‖² + C R(w) for each C, one after the other; not where it has collapsed."""
+        """Yield the solution of ½‖w‖² + C R(w) for each C, given that it has not collapsed."""
 
     @abstractmethod
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Lower ½‖w - center‖² + C R(w) from a start on."""
+        """Return a solution of ½‖w - center‖² + C R(w), no worse than the start."""
 
     @abstractmethod
     def point(self, w: Floats) -> Point:
-        """Evaluate R and its gradient."""
+        """Return R and its gradient at w."""
 
     def anchored(self, costs: Iterable[float], center: Floats) -> Iterator[Solution]:
-        """Minimise ½‖w - center‖² + C R(w) for each C; ends where w = 0 would do as well."""
+        """Yield the solution of ½‖w - center‖² + C R(w) for each C; end at the first C for which w = 0 is as good."""
         point = self.point(center)
         for C in costs:
             solution = self.descend(C, center, point)
@@ -152,16 +158,16 @@ class Solver(ABC):
             yield solution
 
     def critical_fpr(self) -> float | None:
-        """Find an upper end of the window, the least but for 2 %, with which it would not collapse.
+        """Return the least upper end of the window with which it would not collapse, to 2 %.
 
-        None where the whole AUC collapses, too: the classes' means are the same. And where R is not convex: then no
-        window is proven to collapse.
+        None if the whole AUC collapses, too (the classes have the same mean), or if R is not convex, so that a collapse
+        cannot be proven.
         """
         return None
 
 
 class ConvexSolver(Solver):
-    """By cutting planes, for the tight surrogate or the naive one."""
+    """Solves the programs of the tight or the naive surrogate by cutting planes."""
 
     convex = True
 
@@ -181,9 +187,10 @@ class ConvexSolver(Solver):
         self.collapsed = self._descent is None
 
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
-        """Minimise ½‖w‖² + C R(w) for each C; see `Solver.free`.
+        """Yield the solution of ½‖w‖² + C R(w) for each C; see `Solver.free`.
 
-        Stops only where nine tenths of what can be gained over w = 0 are, however small C: no noise.
+        A program also goes on until it has 90 % of the possible gain over w = 0: for a small C the tolerance alone
+        would accept noise.
         """
         assert self._descent is not None
         point = None if start is None else self.point(start)
@@ -197,18 +204,19 @@ class ConvexSolver(Solver):
             before = C
 
             def is_sure(objective: float, gap: float, C: float = C) -> bool:
-                return gap <= self._limits.tol * C and gap <= (1.0 / SURE - 1.0) * (C - objective)
+                most = (1.0 / MIN_PROVEN_GAIN - 1.0) * (C - objective)
+                return gap <= self._limits.tol * C and gap <= most
 
             solution = self._solve(C, center, point, is_sure)
             point = solution.point
             yield solution
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Minimise ½‖w - center‖² + C R(w)."""
+        """Return the solution of ½‖w - center‖² + C R(w)."""
         return self._solve(C, center, start, lambda _, gap: gap <= self._limits.tol * C)
 
     def point(self, w: Floats) -> Point:
-        """Evaluate R, and lay down the plane there."""
+        """Return R and its gradient at w; add the plane there."""
         return self._planes.point(w)
 
     def _solve(
@@ -223,13 +231,13 @@ class ConvexSolver(Solver):
         return solution
 
     def critical_fpr(self) -> float | None:
-        """Find the least upper end of the window with which it would not collapse; see `Solver.critical_fpr`."""
+        """Return the least upper end of the window with which it would not collapse; see `Solver.critical_fpr`."""
         low, high, total = self._window
 
         def collapses(mass: float) -> bool:
             window = Window(low, mass, total)
             planes = CuttingPlanes(problem_of(self.sample, window, naive=self._naive))
-            return find_descent_direction(planes, CRITICAL_DIRECTIONS) is None
+            return find_descent_direction(planes, MAX_CRITICAL_DIRECTIONS) is None
 
         if high >= total or collapses(total):
             return None
@@ -244,7 +252,7 @@ class ConvexSolver(Solver):
 
 
 class LocalSolver(Solver):
-    """Of a risk that is not convex: it starts from the machine for the whole AUC with the same C."""
+    """Finds a local minimum of a risk that is not convex, from the machine for the whole AUC with the same C."""
 
     def __init__(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
@@ -254,7 +262,7 @@ class LocalSolver(Solver):
         self.collapsed = self._auc.collapsed
 
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
-        """Lower ½‖w‖² + C R(w) for each C, from a start or else from the machine for the whole AUC with that C."""
+        """Yield a solution of ½‖w‖² + C R(w) for each C, from `start` or the machine for the whole AUC with that C."""
         of_auc: Floats | None = None
         for C in costs:
             begin = start
@@ -264,14 +272,16 @@ class LocalSolver(Solver):
 
 
 class Weights(NamedTuple):
-    """j_β/(j_β - j_α) and j_α/(j_β - j_α), of the two convex risks of a difference."""
+    """Weights of the two convex risks: R = upper · R_β - lower · R_α."""
 
     upper: float
+    """j_β/(j_β - j_α)."""
     lower: float
+    """j_α/(j_β - j_α)."""
 
 
 class DifferenceSolver(LocalSolver):
-    """Of the hinge loss of a window, step by step; a solution's gap is that of its last convex program."""
+    """Solves programs of the hinge loss of a window; a solution's gap is that of its last convex program."""
 
     def __init__(
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
@@ -283,11 +293,11 @@ class DifferenceSolver(LocalSolver):
         self._lower = problem_of(sample, Window(0.0, low, total)) if low > 0.0 else None
 
     def point(self, w: Floats) -> Point:
-        """Evaluate R_β, and lay down the plane there."""
+        """Return R_β and its gradient at w; add the plane there."""
         return self._planes.point(w)
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Take steps from a start until one hardly lowers ½‖w - center‖² + C R(w); keep the best point."""
+        """Return the best point of steps from a start; the last one decreases ½‖w - center‖² + C R(w) too little."""
         tol, max_iter = self._limits
         point, value = start, self.value(C, center, start)
         gap, converged, n_steps = 0.0, False, 0
@@ -307,9 +317,9 @@ class DifferenceSolver(LocalSolver):
             reached = self.value(C, center, solution.point)
             if reached < value:
                 point, value = solution.point, reached
-            converged = gap <= goal and before - reached <= MIN_FALL * goal
+            converged = gap <= goal and before - reached <= MIN_DECREASE * goal
             converged |= gap <= goal and self._lower is None
-            if solution.n_iter >= max_iter:  # no step further would get more
+            if solution.n_iter >= max_iter:  # no further step would get more
                 break
         self._progress.end()
         return Solution(point, value, gap, n_steps, converged)
@@ -329,20 +339,20 @@ class DifferenceSolver(LocalSolver):
 
 
 def _enough(goal: float) -> Callable[[float, float], bool]:
-    """Say that a step may end: at its minimum, or where most of what there is to fall has fallen."""
+    """Return the test that ends a step: at its minimum, or when the gap is small beside the step's decrease."""
     first: list[float] = []
 
     def good_enough(objective: float, gap: float) -> bool:
         first.append(objective)
-        return gap <= max(goal, SLACK * (first[0] - objective))
+        return gap <= max(goal, STEP_SLACK * (first[0] - objective))
 
     return good_enough
 
 
 class SigmoidSolver(LocalSolver):
-    """Of the area with smooth steps, by L-BFGS.
+    """Solves programs of the area with smooth steps by L-BFGS.
 
-    Its progress is told the last step's fall of the objective for the gap, of which nothing is known.
+    The gap is not known; the last step's decrease of the objective is reported in its place.
     """
 
     def __init__(
@@ -354,13 +364,13 @@ class SigmoidSolver(LocalSolver):
         self.problem = Problem(sample.rows, sample.positives, sample.negatives, surrogate)
 
     def point(self, w: Floats) -> Point:
-        """Evaluate R and its gradient."""
+        """Return R and its gradient at w."""
         scores = self.problem.scores(w)
         violations = self.problem.at(scores)
         return Point(w.copy(), scores, violations.value, self.problem.plane(violations).gradient)
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Lower ½‖w - center‖² + C R(w) by L-BFGS; return the best point seen, its `gap` tol · C: less is no gain."""
+        """Return the best point that L-BFGS sees; its `gap` is tol · C, below which a gain does not count."""
         from scipy.optimize import minimize
 
         tol, max_iter = self._limits
@@ -369,16 +379,16 @@ class SigmoidSolver(LocalSolver):
         def objective(w: Floats) -> tuple[float, Floats]:
             nonlocal best, value
             here = self.point(w)
-            there = half_square(w - center) + C * here.risk
-            if there < value:
-                best, value = here, there
-            return there / C, (w - center) / C + here.gradient
+            here_value = half_square(w - center) + C * here.risk
+            if here_value < value:
+                best, value = here, here_value
+            return here_value / C, (w - center) / C + here.gradient
 
-        goal = LAST_FALL * tol
+        goal = LAST_DECREASE * tol
         report = self._progress.start(goal * C)
         lowest, n_iter = value / C, 0
 
-        def tell(intermediate_result: Any) -> None:
+        def report_step(intermediate_result: Any) -> None:
             nonlocal lowest, n_iter
             n_iter += 1
             reached = float(intermediate_result.fun)
@@ -390,7 +400,7 @@ class SigmoidSolver(LocalSolver):
             start.w,
             jac=True,
             method="L-BFGS-B",
-            callback=tell,
+            callback=report_step,
             options={"maxiter": max_iter, "ftol": goal, "gtol": 1e-2 * goal},
         )
         self._progress.end()

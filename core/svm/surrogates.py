@@ -1,16 +1,16 @@
-"""The surrogates of the partial AUC risk, of scores and as functions of w, and the planes that touch them.
+"""The surrogates of the partial AUC risk, as functions of the scores and of w, and their tangent planes.
 
 The convex ones are `Surrogate`. `SigmoidSurrogate` is 1 - pAUC itself with its steps smoothed:
 
     R(w) = (2/m) Σ_i (1/B) Σ_b σ(θ_b - s_i),    σ(t) = 1 / (1 + e^-t)
 
-The negatives between the ranks j_α and j_β are cut, in the order of their scores, into B blocks of equal mass, and θ_b
-is the mean score of block b: the thresholds against which positives are held. With no more than MAX_BLOCKS negatives
-in the window a block is one of them, and R the mean of 2σ(z_j - s_i) over the pairs of eq. 9, where the hinge loss
-stands in the paper. 2σ(t) >= 1[t >= 0], so R is above 1 - pAUC of the thresholds, and R(0) = 1, as with the convex
-surrogates. Unlike theirs its loss levels off: a positive that is far behind pulls no more than others, and the mean of
-the positives does not decide whether w = 0 is the optimum. The price is that R is not convex. How steep the steps are
-is up to ‖w‖, and so to C: there is no scale beside it.
+The negatives between the ranks j_α and j_β are divided, in the order of their scores, into B blocks of equal mass. The
+threshold θ_b, which positives are compared with, is the mean score of block b. With at most MAX_BLOCKS negatives in the
+window each block is one negative, and R is the mean of 2σ(z_j - s_i) over the pairs of eq. 9, in which the paper has
+the hinge loss. 2σ(t) >= 1[t >= 0], so R is above 1 - pAUC of the thresholds, and R(0) = 1, as for the convex
+surrogates. Unlike theirs its loss levels off: a positive that scores far too low has no more influence than others, and
+the mean of the positives does not decide whether w = 0 is the optimum. The price is that R is not convex. ‖w‖, and so
+C, controls how steep the steps are: there is no other scale.
 
 References
 ----------
@@ -33,65 +33,71 @@ from core.kernels import kernel
 from core.linear.design import Ints, Rows, Sample
 from core.metrics.window import window_counts
 
-# Blocks of negatives that the sigmoid holds positives against.
+# Blocks of negatives that the sigmoid surrogate compares positives with.
 MAX_BLOCKS = 100
 
 _F = numba.float64
 _OUT = numba.float64[::1]
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
-# Of the distance between the classes' mean scores.
+# Least deviation of the scores, as a fraction of the distance between the classes' mean scores.
 MIN_DEVIATION = 0.03
 
-# Doubles count by ones up to here.
-_WHOLE = 2.0**53
+# Below this every whole number is a double.
+MAX_WHOLE = 2.0**53
 
-# Bounds that all lie closer together are told apart by halves alone.
+# Score ranges below this are searched by bisection alone: the guide table's scale would overflow.
 MIN_SPAN = 1e-200
 
 
 class Window(NamedTuple):
-    """The window of false positive rates as masses of negatives from the top: j_α, j_β, and that of all."""
+    """A window of false positive rates as masses of negatives, counted from the highest score."""
 
     low: float
+    """j_α."""
     high: float
+    """j_β."""
     total: float
+    """Of all negatives."""
 
 
 def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
-    """Turn a window of rates into one of masses of negatives, of which `weight` are the weights.
+    """Return the window of false positive rates as masses of the negatives, whose weights are `weight`.
 
-    ⌊nα⌋ and ⌈nβ⌉ (eq. 2) in exact decimals where all weights are whole: a row of weight k is k rows. Elsewhere nα and
-    nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
+    The masses are ⌊nα⌋ and ⌈nβ⌉ (eq. 2), in exact decimals, if all weights are whole: a row of weight k is k rows. Else
+    they are nα and nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
     """
     total = float(weight.sum())
-    if total < _WHOLE and (weight == np.floor(weight)).all():
+    if total < MAX_WHOLE and (weight == np.floor(weight)).all():
         low, high = window_counts(int(total), fpr_min, fpr_max)
         return Window(float(low), float(high), total)
     return Window(total * fpr_min, min(total * fpr_max, total), total)
 
 
 class Violations(NamedTuple):
-    """The surrogate R at given scores, and the plane loss + g·w that touches it there.
+    """The surrogate R at given scores, and its tangent plane loss + g·w there.
 
-    `rows` lists the negatives in its gradient, None for all; `of_negatives` and `of_positives` are the shares of rows
-    in g. Those of the positives are not above 0, and all shares together are 0.
+    The gradient is g = Σ weight · x over the rows; the weights of all rows sum to 0.
     """
 
     value: float
+    """R."""
     loss: float
     rows: npt.NDArray[np.intp] | None
+    """Negatives with a weight in g; None for all of them."""
     of_negatives: Floats
+    """Weights of these negatives in g."""
     of_positives: Floats
+    """Weights of the positives in g, at most 0."""
 
     def slope(self, s: Floats, z: Floats) -> float:
-        """Return g·w, of the w under which the positives have the scores s and the negatives z."""
+        """Return g·w, given the scores s of the positives and z of the negatives for w."""
         crossed = z if self.rows is None else z[self.rows]
         return _dot(self.of_positives, s) + _dot(self.of_negatives, crossed)
 
 
 class Surrogate:
-    """R(w) of the rows' scores: an upper bound of 1 - pAUC, convex in w.
+    """R as a function of the rows' scores: an upper bound of 1 - pAUC, convex in w.
 
     Parameters
     ----------
@@ -99,14 +105,14 @@ class Surrogate:
     negative_weight : ndarray of shape (n,), float64
     window : Window
     naive : bool
-        Whether to hold positives against negatives below the window, too, with margin 0 (eq. 11); else the tight
-        surrogate (eq. 14 where low is 0, eq. 18).
+        Whether positives are also compared with the negatives below the window, with margin 0 (eq. 11); else the tight
+        surrogate (eq. 14 if low is 0, eq. 18).
 
     Notes
     -----
-    Everything is divided by m (j_β - j_α), also the naive surrogate's feature map, for which the paper prints mn: only
-    so tight <= naive. Negatives that are tied share alike, so that R's plane does not depend on the order of rows. At
-    w = 0, R = 1.
+    Everything is divided by m (j_β - j_α), including the feature map of the naive surrogate, for which the paper prints
+    mn: only then tight <= naive. Tied negatives have weights in proportion to their own, so that the plane does not
+    depend on the order of rows. At w = 0, R = 1.
 
     References
     ----------
@@ -133,7 +139,7 @@ class Surrogate:
         self._is_whole = window.low == 0.0 and window.high == window.total
 
     def at(self, s: Floats, z: Floats) -> Violations:
-        """Evaluate R.
+        """Return R and its tangent plane.
 
         Parameters
         ----------
@@ -144,8 +150,8 @@ class Surrogate:
 
         Notes
         -----
-        O((m + j_β) log j_β + n), tight and unweighted; O((m + n) log n), naive or weighted; O((m + n) log m) for the
-        whole curve, where the positives are fewer.
+        O((m + j_β) log j_β + n) if tight and unweighted; O((m + n) log n) if naive or weighted; O((m + n) log m) for
+        the whole curve with fewer positives than negatives.
         """
         if self._is_whole and len(s) < len(z):
             return self._at_whole(s, z)
@@ -165,7 +171,7 @@ class Surrogate:
         return Violations(value, loss, None, of_row, runs)
 
     def _at_whole(self, s: Floats, z: Floats) -> Violations:
-        """Evaluate R by the order of the positives."""
+        """Return R over the whole curve, and its tangent plane, from the order of the positives."""
         order = np.argsort(s)
         of_order, crossed = np.empty(len(s)), np.empty(len(z))
         value, loss = find_pair_violations(s[order], self._p[order], z, self._q, of_order, crossed)
@@ -177,7 +183,7 @@ class Surrogate:
         return Violations(value / self._unit, loss / self._unit, None, crossed, runs)
 
     def _highest(self, z: Floats) -> npt.NDArray[np.intp]:
-        """List the negatives that may count by falling score: those of mass `top`, and ties of the last."""
+        """Return the indices of the highest negatives, by falling score: of mass `top`, and all ties of the last."""
         n = len(z)
         if self._unweighted and self._top < n:
             last = n - int(np.ceil(self._top))
@@ -195,21 +201,21 @@ class Surrogate:
 
 
 def _dot(a: Floats, b: Floats) -> float:
-    """Return a · b, not by BLAS, whose sums depend on its threads."""
+    """Return a · b without BLAS, whose sums depend on the number of its threads."""
     return float(np.einsum("i,i->", a, b))
 
 
 class SigmoidSurrogate(Surrogate):
-    """R(w) of the rows' scores, and its gradient; takes the place of a convex one.
+    """The area with smooth steps as a function of the rows' scores; not convex.
 
-    Negatives that are tied share their blocks alike, so that nothing depends on the order of rows. Weighted rows stand
-    for their mass: blocks may cut through them.
+    Tied negatives share their blocks in proportion to their weights, so that nothing depends on the order of rows. A
+    block may end within a weighted row.
     """
 
     def at(self, s: Floats, z: Floats) -> Violations:
-        """Evaluate R; see `Surrogate.at`. The tangent stands in the place of a plane below R.
+        """Return R and its tangent plane, which is not below R here; see `Surrogate.at`.
 
-        O(m B + n + j_β log j_β).
+        O(m B + n + j_β log j_β) for B blocks.
         """
         low, high, _ = self.window
         rows = self._highest(z)
@@ -219,35 +225,35 @@ class SigmoidSurrogate(Surrogate):
         ends[-1] = max(ends[-1], high)
         whole = bool((self._q == np.floor(self._q)).all())
         n_blocks = int(min(MAX_BLOCKS, self._unit)) if whole else MAX_BLOCKS
-        cuts = low + self._unit * (np.arange(n_blocks + 1) / n_blocks)
+        bounds = low + self._unit * (np.arange(n_blocks + 1) / n_blocks)
         inside = ends[(ends > low) & (ends < high)]
-        edges = np.unique(np.concatenate([cuts, inside]))
-        # pieces: of one run of ties and one block
+        edges = np.unique(np.concatenate([bounds, inside]))
+        # a piece is the part of a run of ties that lies in one block
         piece = np.diff(edges) * (n_blocks / self._unit)
         run = np.searchsorted(ends, edges[:-1], side="right")
-        block = np.minimum(np.searchsorted(cuts, edges[:-1], side="right") - 1, n_blocks - 1)
+        block = np.minimum(np.searchsorted(bounds, edges[:-1], side="right") - 1, n_blocks - 1)
         thresholds = np.bincount(block, piece * z[rows][first][run], n_blocks)
-        pushed, pulled = np.empty(len(s)), np.zeros(n_blocks)
-        value = sum_sigmoids(s, self._p, thresholds, pushed, pulled)
-        of_run = np.bincount(run, piece * pulled[block], len(first)) / mass
+        s_slope, threshold_slope = np.empty(len(s)), np.zeros(n_blocks)
+        value = sum_sigmoids(s, self._p, thresholds, s_slope, threshold_slope)
+        of_run = np.bincount(run, piece * threshold_slope[block], len(first)) / mass
         lengths = np.diff(np.append(first, len(rows)))
         crossed = np.repeat(of_run, lengths) * self._q[rows]
-        slope = float((pushed * s).sum()) + float((crossed * z[rows]).sum())
-        return Violations(value, value - slope, rows, crossed, pushed)
+        slope = float((s_slope * s).sum()) + float((crossed * z[rows]).sum())
+        return Violations(value, value - slope, rows, crossed, s_slope)
 
 
 class Scores(NamedTuple):
-    """Scores of the positives and of the negatives; linear in w."""
+    """The scores of the positives and of the negatives for some w; linear in w."""
 
     positive: Floats
     negative: Floats
 
     def scaled(self, factor: float) -> "Scores":
-        """Return the scores of factor · w."""
+        """Return the scores for factor · w."""
         return Scores(factor * self.positive, factor * self.negative)
 
     def toward(self, other: "Scores", t: float) -> "Scores":
-        """Return the scores at t on the way to others, which are at 1."""
+        """Return (1 - t) · self + t · other."""
         moved = Scores(np.empty_like(self.positive), np.empty_like(self.negative))
         for start, end, part in zip(self, other, moved, strict=True):
             np.subtract(end, start, out=part)
@@ -256,13 +262,13 @@ class Scores(NamedTuple):
         return moved
 
     def range(self) -> float:
-        """Return the distance from the lowest to the highest score."""
+        """Return the highest score minus the lowest."""
         parts = (self.positive, self.negative)
         return float(max(part.max() for part in parts) - min(part.min() for part in parts))
 
 
 class Plane(NamedTuple):
-    """R(w) >= loss + gradient · w."""
+    """A lower bound of R: loss + gradient·w."""
 
     loss: float
     gradient: Floats
@@ -270,7 +276,7 @@ class Plane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The risk R of some rows of each class as a function of w; the surrogate knows their weights."""
+    """The risk R as a function of w, for the rows `positives` and `negatives`; the surrogate has their weights."""
 
     rows: Rows
     positives: Ints
@@ -283,9 +289,10 @@ class Problem:
         return self.rows.size
 
     def deviation(self, scores: Scores) -> float:
-        """Return the standard deviation of the negatives' scores, or a share of the classes' distance where that is more.
+        """Return the standard deviation of the negatives' scores.
 
-        Where the classes can be parted perfectly all negatives may score alike.
+        At least `MIN_DEVIATION` times the distance between the classes' means: if the classes can be separated, all
+        negatives may score alike.
         """
         weight = self.surrogate.weights[1] / self.surrogate.window.total
         mean = float((weight * scores.negative).sum())
@@ -294,56 +301,72 @@ class Problem:
         return max(own, MIN_DEVIATION * abs(above))
 
     def zero_scores(self) -> Scores:
-        """Return the scores of w = 0."""
+        """Return the scores for w = 0."""
         return Scores(np.zeros(len(self.positives)), np.zeros(len(self.negatives)))
 
     def scores(self, w: Floats) -> Scores:
-        """Score the rows; the one product with the table in an iteration."""
+        """Return the scores of the rows for w: the only product with the table in an iteration."""
         scores = self.rows.scores(w)
         return Scores(scores[self.positives], scores[self.negatives])
 
     def at(self, scores: Scores) -> Violations:
-        """Evaluate R at the scores of some w."""
+        """Return R at the scores of some w, with its tangent plane in terms of the rows."""
         return self.surrogate.at(*scores)
 
     def plane(self, violations: Violations) -> Plane:
-        """Lay down the plane that touches R where it was evaluated."""
-        share = np.zeros(self.rows.n_rows)
-        share[self.positives] = violations.of_positives
+        """Return the tangent plane in terms of the coordinates."""
+        row_weight = np.zeros(self.rows.n_rows)
+        row_weight[self.positives] = violations.of_positives
         crossed = self.negatives if violations.rows is None else self.negatives[violations.rows]
-        share[crossed] = violations.of_negatives
-        return Plane(violations.loss, self.rows.weighted_sum(share))
+        row_weight[crossed] = violations.of_negatives
+        return Plane(violations.loss, self.rows.weighted_sum(row_weight))
 
 
 def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Problem:
-    """Return the risk of a sample's rows on a window, by a convex surrogate."""
+    """Return the risk of a sample's rows on a window, with a convex surrogate."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)
     surrogate = Surrogate(*weights, window, naive=naive)
     return Problem(sample.rows, sample.positives, sample.negatives, surrogate)
 
 
 @kernel(numba.float64(_FLOATS, _FLOATS, _FLOATS, _OUT, _OUT))
-def sum_sigmoids(s, p, thresholds, pushed, pulled):  # type: ignore[no-untyped-def]
-    """Return Σ_i p_i (2/B) Σ_b σ(θ_b - s_i), its slopes in the s_i written to `pushed` and in the θ_b to `pulled`."""
+def sum_sigmoids(s, p, thresholds, s_slope, threshold_slope):  # type: ignore[no-untyped-def]
+    """Return Σ_i p_i (2/B) Σ_b σ(θ_b - s_i).
+
+    Parameters
+    ----------
+    s, p : ndarray of shape (m,), float64
+        Scores and weights of the positives.
+    thresholds : ndarray of shape (B,), float64
+        θ_b.
+    s_slope : ndarray of shape (m,), float64
+        Receives the derivative by each s_i.
+    threshold_slope : ndarray of shape (B,), float64
+        The derivative by each θ_b is added.
+
+    Returns
+    -------
+    float
+    """
     scale = 2.0 / len(thresholds)
     value = 0.0
     for i in range(len(s)):
         own = slope = 0.0
         for b in range(len(thresholds)):
             small = math.exp(-abs(thresholds[b] - s[i]))
-            share = 1.0 / (1.0 + small)
-            step = small * share * share
-            own += share if thresholds[b] >= s[i] else small * share
+            sigmoid = 1.0 / (1.0 + small)
+            step = small * sigmoid * sigmoid
+            own += sigmoid if thresholds[b] >= s[i] else small * sigmoid
             slope += step
-            pulled[b] += scale * p[i] * step
+            threshold_slope[b] += scale * p[i] * step
         value += scale * p[i] * own
-        pushed[i] = -scale * p[i] * slope
+        s_slope[i] = -scale * p[i] * slope
     return value
 
 
 @kernel(numba.int64(_OUT, _F), inner=True)
 def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
-    """Count the leading values of a falling array that are not below a bound."""
+    """Return the number of values of `z` that are at least `bound`; `z`, shape (n,), float64, falls."""
     first, last = 0, len(z)
     while first < last:
         middle = (first + last) >> 1
@@ -356,7 +379,7 @@ def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
 
 @kernel(numba.types.Tuple((_F, _F))(_OUT, _OUT, _OUT, _OUT, _F, _F, _F, _OUT, _OUT))
 def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[no-untyped-def]
-    """Find the run of negatives that each positive pays most for.
+    """Find for each positive the run of highest negatives that maximises its loss H.
 
     Parameters
     ----------
@@ -369,8 +392,8 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
     runs : ndarray of shape (m,), float64
         Receives the mass of each positive's run.
     crossed : ndarray of shape (k,), float64
-        Receives Σ p over the positives whose run holds the negative, times its mass; shared out evenly among
-        negatives of equal score, so that their order does not matter.
+        Receives Σ p over the positives whose run holds the negative, times its mass; divided in proportion to their
+        weights among negatives of equal score, so that their order does not matter.
 
     Returns
     -------
@@ -435,9 +458,7 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
             + stop_high * min(max(high - above[j], 0.0), mass)
         )
     first = 0
-    while (
-        first < k
-    ):  # negatives of one score share what they have got, in proportion to their weights
+    while first < k:  # divide among negatives of one score
         last = first + 1
         together, weight = crossed[first], q[first]
         while last < k and z[last] == z[first]:
@@ -453,12 +474,10 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
 
 @kernel(numba.types.Tuple((_F, _F))(_OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
 def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-def]
-    """Do what `find_violations` does where the window is the whole curve, by the order of the positives alone.
+    """Do the same as `find_violations` for the whole curve, from the order of the positives alone.
 
-    Where they are the fewer, sorting them takes less than sorting the negatives.
-
-    Its parameters and what it returns are those of `find_violations`, but that the scores `s` rise and `z` are all
-    negatives, in any order.
+    If there are fewer positives than negatives, sorting them is quicker. Parameters and returns as `find_violations`,
+    but the scores `s` rise, and `z` are all negatives, in any order.
 
     Notes
     -----
@@ -471,7 +490,7 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
         bound[i] = s[i] - 1.0
         below[i + 1] = below[i] + p[i]
     mass, sums = np.zeros(m + 1), np.zeros(m + 1)
-    # as many stretches of equal length as there are bounds: in its own a score has few left to be told from
+    # a guide table: m stretches of equal length, each with the index of its first bound
     span = bound[m - 1] - bound[0]
     scale = m / span if span > MIN_SPAN else 0.0
     first, last = np.zeros(m + 1, np.int64), 0
@@ -485,8 +504,8 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
         first[last] = m
     for j in range(len(z)):
         x = z[j]
-        place = (x - bound[0]) * scale
-        stretch = 0 if place <= 0.0 else (m - 1 if place >= m - 1 else int(place))
+        position = (x - bound[0]) * scale
+        stretch = 0 if position <= 0.0 else (m - 1 if position >= m - 1 else int(position))
         count, end = first[stretch], first[stretch + 1]
         while count < end:
             middle = (count + end) >> 1
@@ -496,9 +515,7 @@ def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-
                 end = middle
         crossed[j] = below[count] * q[j]
         mass[count] += q[j]
-        if (
-            count > 0
-        ):  # by differences: sums of the scores themselves would cancel where they are huge
+        if count > 0:  # by differences: sums of huge scores would cancel
             sums[count] += q[j] * (x - s[count - 1])
     value = loss = run = excess = 0.0
     for i in range(m - 1, -1, -1):

@@ -157,7 +157,7 @@ def test_scores_and_sums_are_transposes(name: str) -> None:
 @pytest.mark.parametrize("name", ["fourier", "nystroem"])
 def test_features_kept_or_made_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, positive, weight = mixed_table(300)
-    monkeypatch.setattr(feature_maps, "MAX_NUMBERS", 40 * 50)  # 50 rows at a time
+    monkeypatch.setattr(feature_maps, "MAX_BLOCK_CELLS", 40 * 50)  # 50 rows at a time
     w, share = np.random.default_rng(0).normal(size=(2, 300))
     share[:70] = 0.0  # a block that is not read
     found = []

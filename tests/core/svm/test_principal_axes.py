@@ -94,7 +94,7 @@ def test_programs_on_words_take_few_iterations(
     table, y = words()
     found = ranker.fit(table, y)
     n_iter, objective, gap = found.n_iter_, found.objective_, found.gap_
-    monkeypatch.setattr(cutting_planes, "LATE", np.inf)
+    monkeypatch.setattr(cutting_planes, "VARIANCE_METRIC_FROM", np.inf)
     plain = ranker.fit(table, y)
     assert n_iter < most < plain.n_iter_
     assert objective - gap <= plain.objective_

@@ -81,7 +81,7 @@ def test_coordinates_are_those_written_out(kind: str, order: str) -> None:
     given = sparse.csr_array(X) if kind == "sparse" else X
     with pytest.MonkeyPatch.context() as patch:
         if kind == "huge":  # as if a number's square could overflow
-            patch.setattr(design, "GREATEST_COORDINATE", 0.1)
+            patch.setattr(design, "MAX_COORDINATE", 0.1)
         rows = fit_design(given, weight, n_categories, standardize=True)
     assert isinstance(rows, DenseRows) == (kind in {"numbers", "huge"})
     columns = []
@@ -289,7 +289,7 @@ def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all() -> None:
     X, y = near_collapse(4)
     free = PAUCSVM(C=1000.0, anchor=None, fpr_max=0.3).fit(X, y)
     assert free.objective_ + free.gap_ < 1000.0  # so that w = 0 is not the optimum whatever C
-    with pytest.warns(SupportWarning, match="did not rank the rows held out better"):
+    with pytest.warns(SupportWarning, match="did not rank the validation rows better"):
         ranker = PAUCSVM(fpr_max=0.3).fit(X, y)
     assert not ranker.collapsed_
     assert ranker.critical_fpr_ is None
