@@ -38,8 +38,8 @@ MAX_LISTED = 5
 """Entries of a list in a member's structure that are shown."""
 
 Result = TypeVar("Result")
-Tell = Callable[[int, int, int, Mapping[str, float]], None]
-"""Told (number of the fit, step, of, info)."""
+Report = Callable[[int, int, int, Mapping[str, float]], None]
+"""A callback of several fits: it is called with (index of the fit, step, of, info)."""
 
 MAX_CELLS = 100_000_000
 """Rows times features up to which fits run at once, each with a thread of its own; more would take too much memory."""
@@ -278,13 +278,13 @@ class RankAverage(Ranker):
         cut_short: dict[int, Ranker] = {}
 
         def fit(k: int) -> Callable[[Callback], None]:
-            def run(tell: Callback) -> None:
+            def run(report: Callback) -> None:
                 fitted = whole
 
                 def watched(step: int, of: int, info: Mapping[str, float]) -> None:
                     nonlocal fitted
                     try:
-                        tell(step, of, info)
+                        report(step, of, info)
                     except StopFit:
                         fitted = whole if step >= of else cut_short
                         raise
@@ -423,7 +423,7 @@ def count_at_once(n_rows: int, n_features: int) -> int:
 
 
 def fit_together(
-    fits: Sequence[Callable[[Callback], Result]], tell: Tell, at_once: int
+    fits: Sequence[Callable[[Callback], Result]], report: Report, at_once: int
 ) -> list[Result]:
     """Make several fits, some of them at once.
 
@@ -433,11 +433,11 @@ def fit_together(
     ----------
     fits : sequence of callable (callback) -> Result
         Each passes the callback on to a ranker's fit.
-    tell : callable (number, step, of, info) -> None
-        Told of every step of every fit, by one thread at a time. What it raises stops all fits, each at its
-        next step, and reaches the caller, be it `StopFit`.
+    report : callable (index, step, of, info) -> None
+        Called at every step of every fit, by one thread at a time. What it raises, `StopFit` too, stops all fits, each
+        at its next step, and reaches the caller.
     """
-    shared = _Shared(tell)
+    shared = _Shared(report)
     if at_once == 1 or len(fits) == 1:
         results = []
         for k, fit in enumerate(fits):
@@ -458,8 +458,8 @@ def fit_together(
 class _Shared:
     """One callback for several fits."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, report: Report) -> None:
+        self._report = report
         self._lock = Lock()
         self.raised: BaseException | None = None
 
@@ -471,7 +471,7 @@ class _Shared:
                 if self.raised is not None:
                     raise self.raised
                 try:
-                    self._tell(k, done, of, info)
+                    self._report(k, done, of, info)
                 except BaseException as error:
                     self.raised = error
                     raise

@@ -421,38 +421,61 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-class FollowingFit(Ranker):
-    """A ranker of which a fit keeps a copy at every value that it was told to follow.
+class PathEstimator(Ranker):
+    """A ranker of which one fit can make a copy for each of several values of a parameter, such as C of an SVM.
 
-    `_fit` asks `_followed` for the values, and calls `_keep_on_path` when it is the ranker of one.
+    `_fit` asks `_start_path` for the values, and calls `_add_to_path` when it is the ranker of one of them.
     """
 
     path_parameter: ClassVar[str | None]
-    """The parameter along which one fit makes the ranker of every value; see `core.selection`."""
+    """The parameter whose values `fit_path` takes; see `core.selection`."""
 
     _path: list[Any]
 
-    def follow(self, values: Sequence[float]) -> None:
-        """Have the next fit make the ranker of every one of these values; it ends as the last.
+    def fit_path(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        values: Sequence[float],
+        groups: Any = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Fit for each of several values of `path_parameter`; this ranker ends as that of the last one.
+
+        `path_rankers` returns them all. One fit that passes the values in turn costs less than a fit for each. Raises
+        what `fit` does.
 
         Parameters
         ----------
+        X, y, sample_weight, groups, callback
+            As for `fit`. A fit that a callback stops has the rankers of the first values only.
         values : sequence of float
-            Of `path_parameter`, rising.
+            Ascending.
         """
-        self._values_to_follow = tuple(float(value) for value in values)
+        self._path_values = tuple(float(value) for value in values)
+        try:
+            return self.fit(X, y, sample_weight, groups=groups, callback=callback)
+        finally:
+            self.__dict__.pop("_path_values", None)
 
     def path_rankers(self) -> list[Self]:
-        """Give the rankers of the values that the last fit followed, in their order."""
+        """Return the rankers that the last `fit_path` made, in the order of its values; none after `fit`."""
         return list(self._path)
 
-    def _followed(self) -> tuple[float, ...]:
-        """Take the values that are to be followed; none, unless `follow` was called since the last fit."""
+    def follow(self, values: Sequence[float]) -> None:
+        """Have the next `fit` be a `fit_path` of these values; deprecated."""
+        warnings.warn("follow is now fit_path", DeprecationWarning, stacklevel=2)
+        self._path_values = tuple(float(value) for value in values)
+
+    def _start_path(self) -> tuple[float, ...]:
+        """Return the values of `fit_path`, none for `fit`, and forget the rankers of the path before."""
         self._path = []
-        values: tuple[float, ...] = self.__dict__.pop("_values_to_follow", ())
+        values: tuple[float, ...] = self.__dict__.pop("_path_values", ())
         return values
 
-    def _keep_on_path(self) -> None:
+    def _add_to_path(self) -> None:
         ranker = copy(self)
         ranker._path = []
         self._path.append(ranker)

@@ -84,17 +84,17 @@ ARRAY_TYPES = {
 MAX_COUNTED = 1 << 31  # of one count: sums of counts stay integers
 
 
-class Rule(NamedTuple):
-    """What each value of a field must be: in words, and as a function of an array that gives booleans."""
+class Constraint(NamedTuple):
+    """What each value of a field must be: in words, and as a function from an array to an array of booleans."""
 
     says: str
     holds: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]
 
 
-FINITE = Rule("finite", np.isfinite)
-NOT_NAN = Rule("a number", lambda values: ~np.isnan(values))
-NOT_INFINITE = Rule("finite or NaN", lambda values: ~np.isinf(values))
-SIGN = Rule("1 or -1", lambda values: np.asarray(abs(values) == 1))
+FINITE = Constraint("finite", np.isfinite)
+NOT_NAN = Constraint("a number", lambda values: ~np.isnan(values))
+NOT_INFINITE = Constraint("finite or NaN", lambda values: ~np.isinf(values))
+SIGN = Constraint("1 or -1", lambda values: np.asarray(abs(values) == 1))
 
 
 class Index(NamedTuple):
@@ -182,7 +182,7 @@ class _Reader:
             case Totals():
                 counts = rule.counts(values)
                 return (counts >= 0) & (counts <= MAX_COUNTED)
-        assert isinstance(rule, Rule), f"{rule!r} is no rule"
+        assert isinstance(rule, Constraint), f"{rule!r} is no rule"
         return rule.holds(values)
 
     def _says(self, rule: Any) -> str:

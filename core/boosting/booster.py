@@ -59,7 +59,7 @@ LOSSES_ENCODED = (
     "not those of the ranker's own scores"
 )
 
-SHARE_OR_NAN = state.Rule("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (v > 1.0)))
+SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (v > 1.0)))
 
 
 class Booster(Ranker):

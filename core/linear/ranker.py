@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from core.base.ranker import Callback, Floats, FollowingFit, Groups
+from core.base.ranker import Callback, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -25,7 +25,7 @@ NonNegative = Annotated[float, Value(), Ge(0.0), FINITE]
 """A number that a fit finds and an artifact stores."""
 
 
-class LinearRanker(FollowingFit):
+class LinearRanker(PathEstimator):
     """A ranker whose score is linear in coordinates: those of the columns, or those of a feature map.
 
     Attributes

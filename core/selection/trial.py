@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.base.ranker import Callback, Floats, FollowingFit, Ranker, StopFit, ignore
+from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
 from core.errors import CoreError
 from core.registry import ALGORITHMS
@@ -199,7 +199,7 @@ def walk_path(
     Parameters
     ----------
     ranker : Ranker
-        Fitted with the greatest of the values. A `FollowingFit` was told to follow them; any other has a
+        Fitted with the greatest of the values; a `PathEstimator` by `fit_path` with all of them. Any other has a
         `staged_decision_function`, whose scores after k steps are those of a ranker of k steps.
     X : array or table of shape (n_samples, n_features)
         Rows that it has not learnt from.
@@ -209,7 +209,7 @@ def walk_path(
         Called with the scores of those rows, once for each ranker; higher is better.
     """
     wanted = sorted(values)
-    if isinstance(ranker, FollowingFit):
+    if isinstance(ranker, PathEstimator):
         # a fit that was stopped has followed the first of the values alone
         return [
             metric(one.decision_function(X))
@@ -261,7 +261,7 @@ def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[
 
 def _fit_and_evaluate(
     trial: Trial,
-    fit: Callable[[Ranker, Callback], object],
+    fit: Callable[[Any, Callback], object],
     held_out: Any,
     metric: Callable[[Floats], float],
     callback: Callback,
@@ -270,9 +270,10 @@ def _fit_and_evaluate(
     along = path_parameter(algorithm) if trial.path else None
     longest = {} if along is None else {along: max(trial.path)}
     ranker: Any = algorithm(**{**trial.parameters, **longest})
-    if along is not None and isinstance(ranker, FollowingFit):
-        ranker.follow(trial.path)
-    fit(ranker, callback)
+    if along is not None and isinstance(ranker, PathEstimator):
+        fit(SimpleNamespace(fit=partial(ranker.fit_path, values=trial.path)), callback)
+    else:
+        fit(ranker, callback)
     if along is None:
         return (metric(ranker.decision_function(held_out)),)
     return tuple(walk_path(ranker, held_out, trial.path, metric))

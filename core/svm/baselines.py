@@ -110,7 +110,7 @@ class Logistic(LogisticParameters, LinearClassifier):
         group: Groups | None,
         callback: Callback,
     ) -> None:
-        score, values = None, self._followed()
+        score, values = None, self._start_path()
         costs = values or (float(self.C),)
         report = _count_steps(callback, len(costs))
         for k, C in enumerate(costs):
@@ -121,7 +121,7 @@ class Logistic(LogisticParameters, LinearClassifier):
             self.objective_, self.n_iter_ = minimum.objective, minimum.n_iter
             self._take_fit(sample, *score)
             if values:
-                self._keep_on_path()
+                self._add_to_path()
             if minimum.stopped:
                 warn_stopped(k, len(costs), f"minima, at step {self.n_iter_} of the next")
                 return

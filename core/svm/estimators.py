@@ -208,7 +208,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     ) -> None:
         progress = Progress(callback)
         given = None if self.C == "auto" else float(self.C)
-        values = self._followed()
+        values = self._start_path()
         draw_validation = partial(
             hold_out,
             X,
@@ -244,7 +244,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             del selection  # it holds vectors of n_rows
             self._take_fitted(fitted, C, sample, is_proven)
             if values:
-                self._keep_on_path()
+                self._add_to_path()
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
     def _take_fitted(

@@ -18,7 +18,7 @@ from annotated_types import Ge, Le
 
 from core.base.ranker import Floats, Groups
 from core.base.splits import draw_folds, draw_part, number_inseparable
-from core.base.state import Array, Rule, read_state
+from core.base.state import Array, Constraint, read_state
 from core.classifiers import count_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.kernels import kernel
@@ -32,7 +32,7 @@ def _along(name: str) -> Array:
     return Array("n_subtrees", name=f"pruning_{name}")
 
 
-_RATE = Rule("a rate, or NaN", lambda values: ~((values < -1.0) | (values > 2.0)))
+_RATE = Constraint("a rate, or NaN", lambda values: ~((values < -1.0) | (values > 2.0)))
 
 
 class PruningPath(NamedTuple):

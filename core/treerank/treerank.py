@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from core.base.ranker import Callback, Floats, FollowingFit, Groups, StopFit, warn_stopped
+from core.base.ranker import Callback, Floats, Groups, PathEstimator, StopFit, warn_stopped
 from core.base.state import Nested, Value
 from core.base.target import check_labels, check_weights
 from core.classifiers import STACKS
@@ -51,7 +51,7 @@ class TreeRankParameters:
     random_state: options.RandomState = 0
 
 
-class TreeRank(TreeRankParameters, FollowingFit):
+class TreeRank(TreeRankParameters, PathEstimator):
     """Grow a ranking tree along the ROC curve: each split adds the most area under it.
 
     A node's cell C is split into C' at the top and the rest at the bottom so that
@@ -359,12 +359,12 @@ class TreeRank(TreeRankParameters, FollowingFit):
                 choices.append(_unpruned(whole[0]))
         # Of equal AUC over the folds the first, with the least leaves in a node.
         chosen = max(choices, key=pruning.validation_auc)
-        followed = self._followed()
+        followed = self._start_path()
         for penalty in followed or (self.leaf_penalty,):
             tree = pruning.keep_best(chosen.tree, penalty)
             self._take(tree, chosen.path, self._order(chosen))
             if followed:
-                self._keep_on_path()
+                self._add_to_path()
 
     def _choose(self, sample: Sample, group: Groups | None, grow: pruning.Grow) -> Chosen:
         if self.pruning == "cv":

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from core import Logistic, save
 from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -46,8 +47,7 @@ def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name: str, spread: floa
         return auc(y[held], scores)
 
     ranker = algorithm(C=max(COSTS))
-    ranker.follow(sorted(COSTS))
-    ranker.fit(X[learnt], y[learnt])
+    ranker.fit_path(X[learnt], y[learnt], values=sorted(COSTS))
     found = walk_path(ranker, X[held], COSTS[::-1], judge)
     on_path = ranker.path_rankers()
     for C, value, one in zip(COSTS, found, on_path, strict=True):
@@ -64,6 +64,15 @@ def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name: str, spread: floa
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
 
 
+def test_follow_is_deprecated_and_makes_the_next_fit_one_of_a_path() -> None:
+    X, y = noisy_table("binary")
+    ranker = Logistic().fit_path(X, y, values=COSTS)
+    expected = [save(one) for one in ranker.path_rankers()]
+    with pytest.warns(DeprecationWarning, match="follow is now fit_path"):
+        ranker.follow(COSTS)
+    assert [save(one) for one in ranker.fit(X, y).path_rankers()] == expected
+
+
 @pytest.mark.parametrize("splitter", ["leafrank", "axis"])
 def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter: str) -> None:
     X, y = noisy_table("binary", n=600)
@@ -72,23 +81,27 @@ def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter: str) -> None:
     def judge(scores: Any) -> Any:
         return auc(y[held], scores)
 
-    def fit(ranker: Any) -> Any:
+    def fit(fit: Any, **values: Any) -> Any:
         steps = []
-        ranker.fit(X[learnt], y[learnt], callback=lambda step, of, info: steps.append((step, of)))
+        fit(
+            X[learnt],
+            y[learnt],
+            callback=lambda step, of, info: steps.append((step, of)),
+            **values,
+        )
         return steps
 
     plain = ALGORITHMS["treerank"](splitter=splitter, min_samples_leaf=5.0)
     ranker = clone(plain).set_params(leaf_penalty=0.02)
-    ranker.follow([0.0, 0.002, 0.02])
-    grown = fit(ranker)
+    penalties = [0.0, 0.002, 0.02]
+    grown = fit(ranker.fit_path, values=penalties)
     found = walk_path(ranker, X[held], [0.02, 0.0, 0.002], judge)
     sizes = [one.tree_.n_leaves for one in ranker.path_rankers()]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 3
-    penalties = [0.0, 0.002, 0.02]
     for penalty, value, one in zip(penalties, found, ranker.path_rankers(), strict=True):
         alone = clone(plain).set_params(leaf_penalty=penalty)
-        assert fit(alone) == grown  # so many splits, whatever the number of penalties
+        assert fit(alone.fit) == grown  # so many splits, whatever the number of penalties
         assert (one.decision_function(X) == alone.decision_function(X)).all()
         assert value == judge(alone.decision_function(X[held]))
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []

@@ -142,12 +142,10 @@ def test_a_path_that_is_stopped_has_the_values_it_came_to() -> None:
     X, y, _ = make_rows()
     costs = [1e-3, 1e-2, 1e-1]
     ranker, seen = Logistic(), []
-    ranker.follow(costs)
-    ranker.fit(X, y, callback=lambda step, of, info: seen.append(step))
+    ranker.fit_path(X, y, values=costs, callback=lambda step, of, info: seen.append(step))
     first, _, _ = ranker.path_rankers()
-    ranker.follow(costs)
     with pytest.warns(UserWarning, match="stopped after 1 of 3 minima, at step 1 of the next"):
-        ranker.fit(X, y, callback=stop_at(first.n_iter_ + 1))
+        ranker.fit_path(X, y, values=costs, callback=stop_at(first.n_iter_ + 1))
     same, cut = ranker.path_rankers()
     assert (same._w == first._w).all()
     assert cut.n_iter_ == 1
