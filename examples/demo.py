@@ -25,8 +25,9 @@ from urllib.parse import urlencode
 from rich.console import Console
 
 from app.cli.api_client import ApiClient
-from app.cli.report_text import curve_of, terminal_plot
+from app.cli.report_text import curve_of
 from app.cli.train import wait_for_job
+from app.roc_plot import to_terminal
 
 OUTPUT = Path("demo-output")
 WAIT_SECONDS = 5.0  # between two words on what is waited for
@@ -111,8 +112,8 @@ def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
     console.print(f"  {model['id']} = {model['name']}:{model['version']}, after {waited:.2f} s")
 
     step("The ROC curve on the held-out rows")
-    roc = curve_of(client, model, client.model(model["id"], "metrics"))
-    console.print(terminal_plot(roc), markup=False)
+    plot = curve_of(client, model, client.model(model["id"], "metrics"))
+    console.print(to_terminal(plot), markup=False)
     svg = OUTPUT / "roc.svg"
     svg.write_text(client.model_text(model["id"], "plot"), encoding="utf-8")
     console.print(f"  also drawn as {svg}")

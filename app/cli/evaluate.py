@@ -14,8 +14,9 @@ import typer
 from app.cli.api_client import ApiClient
 from app.cli.client import err, out, send_table, service
 from app.cli.options import AsJson, Group, Item, Key, Label, PairsFile, Positive, Url, Weight, given
-from app.cli.report_text import CURVE_POINTS, Roc, shown_interval, shown_window, terminal_plot
+from app.cli.report_text import CURVE_POINTS, plot_of, shown_interval, shown_window
 from app.cli.train import wait_for_job
+from app.roc_plot import RocPlot, to_terminal
 
 Json = dict[str, Any]
 
@@ -141,7 +142,7 @@ def _evaluation(client: ApiClient, found: Json) -> str:
     metrics = found["metrics"]
     match found["kind"]:
         case "bipartite":
-            shown = terminal_plot(_roc(client, found, title))
+            shown = to_terminal(_roc(client, found, title))
         case "preferences":
             counts = f"({metrics['pairs']:,} pairs of {metrics['items']:,} items)"
             shown = f"{title} {counts}\n  in order  {shown_interval(metrics['pair_order'])}"
@@ -155,7 +156,7 @@ def _evaluation(client: ApiClient, found: Json) -> str:
     return "\n".join([shown, "", drift["summary"], *lines])
 
 
-def _roc(client: ApiClient, found: Json, title: str) -> Roc:
+def _roc(client: ApiClient, found: Json, title: str) -> RocPlot:
     metrics, path = found["metrics"], f"/v1/evaluations/{quote(found['id'])}/roc"
     points = client.request("GET", path, params={"max_points": CURVE_POINTS})["points"]
     legend = [f"AUC  {shown_interval(metrics['auc'])}"]
@@ -165,12 +166,7 @@ def _roc(client: ApiClient, found: Json, title: str) -> Roc:
             f"its threshold {cut['threshold']:.6g}: TPR {shown_interval(cut['tpr'])} "
             f"at FPR {shown_interval(cut['fpr'])}"
         )
-    return Roc(
-        fpr=[point["fpr"] for point in points],
-        tpr=[point["tpr"] for point in points],
-        title=f"ROC of {title} {_counts(metrics)}",
-        legend=legend,
-    )
+    return plot_of(points, f"ROC of {title} {_counts(metrics)}", legend)
 
 
 def _labels(metrics: Json) -> list[str]:

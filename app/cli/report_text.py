@@ -2,67 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from app.cli.api_client import ApiClient
-
-_BRAILLE = 0x2800
-# The bit of each dot in a braille cell of 4 rows × 2 columns (Unicode 16, §21.1).
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-
-
-@dataclass(frozen=True)
-class Roc:
-    """A curve to draw: its points from (0, 0) to (1, 1), a title and a legend."""
-
-    fpr: Sequence[float]
-    tpr: Sequence[float]
-    title: str
-    legend: Sequence[str]
-
-
-def terminal_plot(roc: Roc, *, width: int = 48, height: int = 16) -> str:
-    """Draw the curve and the chance diagonal in `height` lines of braille, with axes."""
-    columns, rows = width * 2, height * 4
-    dots = [[False] * columns for _ in range(rows)]
-    # The diagonal is dotted, so that the two lines differ without colour.
-    for i in range(0, columns, 6):
-        dots[round((1.0 - i / (columns - 1)) * (rows - 1))][i] = True
-    for fpr, tpr in _along(roc, 4 * (rows + columns)):
-        dots[round((1.0 - tpr) * (rows - 1))][round(fpr * (columns - 1))] = True
-
-    lines = [roc.title, *(f"  {note}" for note in roc.legend)]
-    for row in range(height):
-        cells = (chr(_BRAILLE + _cell(dots, row * 4, column * 2)) for column in range(width))
-        label = {0: "1.0", height // 2: "0.5", height - 1: "0.0"}.get(row, "")
-        lines.append(f"{label:>5} ┤{''.join(cells)}")
-    lines.append(f"{'':>5} └{'─' * width}")
-    lines.append(f"{'TPR':>5}  0.0{'0.5':^{width - 6}}1.0  FPR")
-    return "\n".join(lines)
-
-
-def _along(roc: Roc, n: int) -> Iterator[tuple[float, float]]:
-    """Yield points of the curve in `n` equal steps of FPR + TPR, which grows on a vertical rise, too."""
-    way = [fpr + tpr for fpr, tpr in zip(roc.fpr, roc.tpr, strict=True)]
-    for step in range(n):
-        at = 2.0 * step / (n - 1)
-        k = bisect_right(way, at)
-        if k == len(way):
-            yield roc.fpr[-1], roc.tpr[-1]
-            continue
-        share = (at - way[k - 1]) / (way[k] - way[k - 1])
-        yield (
-            roc.fpr[k - 1] + share * (roc.fpr[k] - roc.fpr[k - 1]),
-            roc.tpr[k - 1] + share * (roc.tpr[k] - roc.tpr[k - 1]),
-        )
-
-
-def _cell(dots: Sequence[Sequence[bool]], top: int, left: int) -> int:
-    return sum(_DOTS[r][c] for r in range(4) for c in range(2) if dots[top + r][left + c])
-
+from app.roc_plot import Line, RocPlot, to_terminal
 
 CURVE_POINTS = 1000
 
@@ -79,10 +22,10 @@ def has_curve(model: Json) -> bool:
     return bool(model["kind"] == "bipartite" and evaluated_on(model) == "validation")
 
 
-def report(model: Json, metrics: Json, roc: Roc | None) -> str:
+def report(model: Json, metrics: Json, plot: RocPlot | None) -> str:
     """The text on a model: its metrics, and what a search for parameters found."""
-    if roc is not None:
-        shown = terminal_plot(roc)
+    if plot is not None:
+        shown = to_terminal(plot)
     elif model["kind"] == "preferences":
         shown = _pairs(model, metrics)
     elif model["kind"] == "multilabel":
@@ -115,15 +58,16 @@ def provenance(model: Json) -> str:
     return "\n".join(lines) or f"trained on {model['dataset_id']}"
 
 
-def curve_of(client: ApiClient, model: Json, metrics: Json) -> Roc:
-    """Fetch a model's validation curve; AUC and partial AUCs are its legend."""
+def curve_of(client: ApiClient, model: Json, metrics: Json) -> RocPlot:
+    """Fetch a model's validation curve; AUC and partial AUCs are its notes."""
     points = client.model(model["id"], "roc", max_points=CURVE_POINTS)["points"]
-    return Roc(
-        fpr=[point["fpr"] for point in points],
-        tpr=[point["tpr"] for point in points],
-        title=f"ROC of {_title(model, metrics)}",
-        legend=_legend(metrics),
-    )
+    return plot_of(points, f"ROC of {_title(model, metrics)}", _legend(metrics))
+
+
+def plot_of(points: list[Json], title: str, notes: list[str]) -> RocPlot:
+    """Describe the plot of the points that the service returns."""
+    curve = [(point["fpr"], point["tpr"]) for point in points]
+    return RocPlot(title, [Line(title, curve)], notes)
 
 
 def _title(model: Json, metrics: Json) -> str:

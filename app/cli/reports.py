@@ -11,7 +11,8 @@ import typer
 from app.cli.api_client import ClientError
 from app.cli.client import new_table, out, service
 from app.cli.options import AsJson, Key, Url, given
-from app.cli.report_text import curve_of, evaluated_on, has_curve, terminal_plot
+from app.cli.report_text import curve_of, evaluated_on, has_curve
+from app.roc_plot import to_terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -151,7 +152,7 @@ def plot(
     ] = "pointwise",
     width: Annotated[int, typer.Option(help="Of a PNG, in pixels.")] = 1280,
     format: Annotated[
-        str | None, typer.Option(help="svg, png, or json: a Vega-Lite specification.")
+        str | None, typer.Option(help="svg, png, or json: a Vega-Lite specification (deprecated).")
     ] = None,
     output: Output = None,
     url: Url = None,
@@ -164,7 +165,7 @@ def plot(
             if not has_curve(found):
                 raise ClientError(f"{found['name']} has no ROC curve")
             metrics = client.model(found["id"], "metrics", on=evaluated_on(found))
-            out.print(terminal_plot(curve_of(client, found, metrics)), markup=False)
+            out.print(to_terminal(curve_of(client, found, metrics)), markup=False)
             return
         asked = {"kind": kind, "on": on, "band": band, "width": width}
         chosen = _format(format, output, PICTURES, "svg")

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from app.roc_plot import RocPlot, Style, draw, ticks
+
 CHARACTER = 7.2
 """How wide a character of an axis' text is, about, in the units of a chart."""
 
@@ -37,17 +39,8 @@ class Scale:
         return self.start + (self.end - self.start) * min(max(share, 0.0), 1.0)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Round values within the scale, at most about so many."""
-        span = self.high - self.low
-        if not span > 0:
-            return [self.low]
-        step = 10 ** math.floor(math.log10(span / most))
-        step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= most)
-        first = math.ceil(self.low / step - 1e-9)
-        return [
-            round(index * step, 12)
-            for index in range(first, math.floor(self.high / step + 1e-9) + 1)
-        ]
+        """Return round values within the scale, about `most` or fewer."""
+        return ticks(self.low, self.high, most)
 
 
 def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
@@ -163,26 +156,6 @@ def over_time(
     return picture(width, height, title, *parts)
 
 
-def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> Markup:
-    """ROC curves over each other, each as its name and its points (FPR, TPR). Eight have a colour of their own."""
-    size, left, top = 440.0, 46.0, 10.0
-    right, bottom = size - 10, size - 40
-    x, y = Scale(0, 1, left, right), Scale(0, 1, bottom, top)
-    parts = [line(x(0), y(0), x(1), y(1), "chance")]
-    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
-        parts += [
-            line(left, y(tick), right, y(tick), "grid-line"),
-            line(x(tick), top, x(tick), bottom, "grid-line"),
-            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
-            text(x(tick), bottom + 18, f"{tick:g}", "middle"),
-        ]
-    parts.append(text((left + right) / 2, bottom + 36, "false positive rate", "middle"))
-    for index, (name, points) in enumerate(series):
-        drawn = path([(x(fpr), y(tpr)) for fpr, tpr in points], "line")
-        parts.append(element("g", element("title", name), drawn, class_=f"series-{index % 8}"))
-    return picture(size, size, title, *parts)
-
-
 def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
     x = scale(tick)
     return line(x, top, x, bottom, "grid-line") + text(x, bottom + 18, f"{tick:g}", "middle")
@@ -215,77 +188,39 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
     )
 
 
-def roc(
-    points: Sequence[tuple[float, float]],
-    band: Sequence[tuple[float, float, float]],
-    title: str,
-    *,
-    window: tuple[float, float] | None = None,
-    log: bool = False,
-    cut: tuple[float, float] | None = None,
-) -> Markup:
-    """A ROC curve with its band (FPR, low, high), the objective's window and a cut.
+_CLASSES = {
+    "tick": "",
+    "label": "",
+    "grid": 'class="grid-line"',
+    "window": 'class="window"',
+    "edge": 'class="objective"',
+    "band": 'class="band"',
+    "chance": 'class="chance"',
+    "line": 'class="line"',
+    "mark": 'class="dot"',
+}
 
-    With `log` the FPR's axis is logarithmic, and what is left of its first power of ten stands at the edge. The data
-    attributes tell a script where a cut's mark is to go.
-    """
-    size, left, top = 520.0, 50.0, 12.0
-    right, bottom = size - 12, size - 50
-    decades = min(-1, math.floor(math.log10(min((fpr for fpr, _ in points if fpr > 0)))))
-    across = Scale(decades if log else 0.0, 0.0 if log else 1.0, left, right)
-    y = Scale(0, 1, bottom, top)
 
-    def x(fpr: float) -> float:
-        return across(math.log10(max(fpr, 10.0**decades)) if log else fpr)
-
-    ticks = [10.0**power for power in range(decades, 1)] if log else [0.2 * n for n in range(6)]
-    parts = []
-    if window is not None:
-        low, high = map(x, window)
-        tall = {"y": top, "height": bottom - top}
-        parts.append(
-            element("rect", x=low, width=high - low, class_="window", **tall)
-            if high > low
-            else line(low, top, low, bottom, "objective")
-        )
-    for tick in ticks:
-        parts += [
-            line(x(tick), top, x(tick), bottom, "grid-line"),
-            text(x(tick), bottom + 18, f"{tick:.6g}", "middle"),
-        ]
-    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
-        parts += [
-            line(left, y(tick), right, y(tick), "grid-line"),
-            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
-        ]
-    rates = [10.0 ** (decades * n / 40) for n in range(40, -1, -1)] if log else [0.0, 1.0]
-    parts.append(path([(x(rate), y(rate)) for rate in rates], "chance"))
-    around = [(x(fpr), y(high)) for fpr, _, high in band]
-    around += [(x(fpr), y(low)) for fpr, low, _ in reversed(band)]
-    if around:
-        parts.append(path(around, "band"))
-    parts += [
-        path([(x(fpr), y(tpr)) for fpr, tpr in points], "line"),
-        text((left + right) / 2, bottom + 40, "false positive rate (FPR)", "middle"),
-        element(
-            "text",
-            "true positive rate (TPR)",
-            x=14,
-            y=(top + bottom) / 2,
-            text_anchor="middle",
-            transform=f"rotate(-90 14 {(top + bottom) / 2:g})",
-        ),
-    ]
-    if cut is not None:
-        at_x, at_y = x(cut[0]), y(cut[1])
-        parts += [
-            line(at_x, at_y, at_x, bottom, "cross down"),
-            line(left, at_y, at_x, at_y, "cross across"),
-            element("circle", cx=at_x, cy=at_y, r=7, class_="cut"),
-        ]
-    edges = {"data-left": left, "data-right": right, "data-top": top, "data-bottom": bottom}
-    hint = {name: f"{value:g}" for name, value in edges.items()}
-    return picture(size, size, title, *parts, **hint, **({"data-decades": decades} if log else {}))
+def roc(plot: RocPlot, size: float = 520.0) -> Markup:
+    """Draw ROC curves. The data attributes say where the axes lie, for the script that moves the cursor."""
+    style = Style(
+        left=50,
+        top=12,
+        side=size - 62,
+        tick_below=18,
+        tick_rise=4,
+        label_below=40,
+        label_left=14,
+        labels=("false positive rate (FPR)", "true positive rate (TPR)"),
+        ticks=5,
+        attributes=_CLASSES,
+    )
+    edges = {"left": style.left, "right": style.right, "top": style.top, "bottom": style.bottom}
+    hints = {f"data-{name}": f"{value:g}" for name, value in edges.items()}
+    if plot.x.log:
+        hints["data-decades"] = f"{math.log10(plot.x.low):.0f}"
+    # `draw` has escaped what others have named.
+    return picture(size, size, plot.title, Markup("".join(draw(plot, style))), **hints)  # noqa: S704
 
 
 def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:

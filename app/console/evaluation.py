@@ -15,6 +15,7 @@ from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields
+from app.roc_plot import Line, RocPlot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -103,10 +104,12 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         found=found,
         names=names,
         windows=windows,
-        curves=charts.curves(drawn, "ROC curves of the models, each on its own held-out rows")
+        curves=charts.roc(
+            RocPlot("ROC curves of the models, each on its own held-out rows", drawn), 440
+        )
         if drawn
         else None,
-        drawn=[name for name, _ in drawn],
+        drawn=[line.name for line in drawn],
     )
 
 
@@ -148,7 +151,7 @@ def _title(window: dict[str, Any]) -> str:
     return f"Partial AUC, FPR {window['fpr_min']:g} to {window['fpr_max']:g}"
 
 
-async def _curves(page: Page, names: dict[str, str]) -> list[tuple[str, list[tuple[float, float]]]]:
+async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
     """The curve of each model on the rows held out from its training; one that is gone or has none is left out."""
     drawn = []
     for model_id, name in list(names.items())[:8]:
@@ -156,7 +159,8 @@ async def _curves(page: Page, names: dict[str, str]) -> list[tuple[str, list[tup
             roc = await page.api.get(at("/v1/models", model_id, "roc"), max_points=CURVE_POINTS)
         except ApiError:
             continue
-        drawn.append((name, [(point["fpr"], point["tpr"]) for point in roc["points"]]))
+        points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
+        drawn.append(Line(name, points))
     return drawn
 
 
@@ -266,7 +270,9 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
             at("/v1/evaluations", evaluation_id, "roc"), max_points=CURVE_POINTS
         )
         points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
-        drawn = charts.curves([(found["dataset_name"], points)], "ROC curve on this dataset")
+        drawn = charts.roc(
+            RocPlot("ROC curve on this dataset", [Line(found["dataset_name"], points)]), 440
+        )
     return page.show(
         "evaluation.html",
         found=found,

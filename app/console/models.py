@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields
 from app.http.static import POLICY
+from app.roc_plot import Axis, Band, Line, RocPlot, Window
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -203,20 +205,23 @@ def _counts(cut: Json, metrics: Json) -> Json:
 
 
 def _drawn(shape: Json, objective: Json, cut: Json, *, log: bool) -> Markup:
-    points = shape["points"]
+    points = [(point["fpr"], point["tpr"]) for point in shape["points"]]
     window = None
     if objective["metric"] == "pauc":
-        window = objective["fpr_min"], objective["fpr_max"]
+        window = Window("partial AUC", objective["fpr_min"], objective["fpr_max"])
     elif objective["metric"] == "tpr":
-        window = objective["fpr"], objective["fpr"]
-    return charts.roc(
-        [(point["fpr"], point["tpr"]) for point in points],
-        [(point["fpr"], point["low"], point["high"]) for point in points],
+        window = Window("FPR of the objective", objective["fpr"], objective["fpr"])
+    # The axis begins at the power of ten below the first FPR that is not zero.
+    decade = min(-1, math.floor(math.log10(min(fpr for fpr, _ in points if fpr > 0))))
+    plot = RocPlot(
         "ROC curve" + (", FPR on a logarithmic scale" if log else ""),
+        [Line("", points)],
+        x=Axis(10.0**decade, 1.0, log=True) if log else Axis(),
         window=window,
-        log=log,
-        cut=(cut["fpr"]["value"], cut["tpr"]["value"]),
+        band=Band("", [(point["fpr"], point["low"], point["high"]) for point in shape["points"]]),
+        cursor=(cut["fpr"]["value"], cut["tpr"]["value"]),
     )
+    return charts.roc(plot)
 
 
 @router.get("/{ref}/cuts")

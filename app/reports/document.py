@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from app.reports.plots import CurvePlot
+from app.roc_plot import RocPlot
 from app.training.progress import most_important_first
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Table:
 class Pictures:
     """Curves side by side."""
 
-    plots: Sequence[CurvePlot]
+    plots: Sequence[RocPlot]
 
 
 Block = Paragraph | Items | Tiles | Table | Pictures

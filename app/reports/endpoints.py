@@ -20,6 +20,7 @@ from app.reports.schemas import Report, report_of
 from app.reports.sections import describe_columns, document_of
 from app.reports.service import gather, read_curve
 from app.reports.writers import POLICY, to_html, to_markdown
+from app.roc_plot import to_vega
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
 
 Format = Literal["json", "markdown", "html"]
@@ -62,6 +63,9 @@ def answer_page(document: Document, format: Format) -> Response:
     )
 
 
+VEGA_HEADERS = {"Deprecation": "@1795305600", "Sunset": "Sat, 22 May 2027 00:00:00 GMT"}
+"""RFC 9745 and RFC 8594: deprecated since 22 November 2026, to be removed after half a year."""
+
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 _PICTURES: dict[int | str, dict[str, Any]] = {
@@ -98,7 +102,10 @@ def read_plot(
         ),
     ] = "pointwise",
     format: Annotated[
-        Literal["svg", "png", "vega"], Query(description="`vega` is a Vega-Lite specification.")
+        Literal["svg", "png", "vega"],
+        Query(
+            description="`vega`, a Vega-Lite specification, is deprecated: read the points from `/roc` instead."
+        ),
     ] = "svg",
     width: Annotated[int, Query(ge=200, le=4000, description="Of a PNG, in pixels.")] = 1280,
 ) -> Response:
@@ -109,7 +116,7 @@ def read_plot(
     with context.computation():
         plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
         if format == "vega":
-            return JSONResponse(plots.to_vega(plot))
+            return JSONResponse(to_vega(plot), headers=VEGA_HEADERS)
         drawn = plots.to_svg(plot)
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)

@@ -26,7 +26,8 @@ from app.platform.tables import (
     ModelLeaderboard,
     ModelOutOfFold,
 )
-from app.reports.plots import CurvePlot, plot_of
+from app.reports.plots import plot_of
+from app.roc_plot import RocPlot
 
 if TYPE_CHECKING:
     from core.metrics import OperatingPoint
@@ -69,7 +70,7 @@ class Facts:
     out_of_fold: ModelOutOfFold | None
     written_at: float
 
-    def plots(self) -> Iterator[CurvePlot]:
+    def plots(self) -> Iterator[RocPlot]:
         """The pictures of the curve: the whole, and the window if it is not the whole."""
         if self.curve_part is None:
             return

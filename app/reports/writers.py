@@ -20,7 +20,7 @@ from app.reports.document import (
     Table,
     Tiles,
 )
-from app.reports.plots import CurvePlot, to_png, to_svg
+from app.reports.plots import to_png, to_svg
 from core.explain.svg import escape
 
 _STYLE = """
@@ -108,7 +108,7 @@ def _block(block: Block) -> str:
         case Table():
             return _table(block)
         case Pictures(plots):
-            return '<div class="pictures">\n' + "\n".join(map(_picture, plots)) + "\n</div>"
+            return '<div class="pictures">\n' + "\n".join(map(to_svg, plots)) + "\n</div>"
 
 
 def _table(table: Table) -> str:
@@ -152,10 +152,6 @@ def _drawn(cell: Bar | Bars) -> str:
     )
 
 
-def _picture(plot: CurvePlot) -> str:
-    return to_svg(plot)
-
-
 _PICTURE_WIDTH = 1000
 _BAR = 20
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -196,7 +192,7 @@ def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
                 drawn = base64.b64encode(to_png(to_svg(plot), _PICTURE_WIDTH)).decode()
                 name = f"picture-{len(pictures) + 1}"
                 pictures.append(f"[{name}]: data:image/png;base64,{drawn}")
-                yield f"![{_plain(f'{plot.title}, {plot.note}')}][{name}]"
+                yield f"![{_plain(', '.join((plot.title, *plot.notes)))}][{name}]"
 
 
 def _markdown_table(table: Table) -> Iterator[str]:

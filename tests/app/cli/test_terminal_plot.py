@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from app.cli.report_text import Roc, terminal_plot
+from app.roc_plot import Line, RocPlot, to_terminal
 
 
-def roc(fpr: list[float], tpr: list[float]) -> Roc:
-    return Roc(fpr=fpr, tpr=tpr, title="a < b & c", legend=["AUC 0.9"])
+def roc(fpr: list[float], tpr: list[float]) -> RocPlot:
+    points = list(zip(fpr, tpr, strict=True))
+    return RocPlot("a < b & c", [Line("AUC 0.9", points)], ["AUC 0.9"])
 
 
 def canvas(text: str) -> list[str]:
@@ -22,23 +23,23 @@ def dot(text: str, fpr: float, tpr: float) -> bool:
 
 
 def test_perfect_ranker_hugs_the_corner() -> None:
-    text = terminal_plot(roc([0, 0, 1], [0, 1, 1]))
+    text = to_terminal(roc([0, 0, 1], [0, 1, 1]))
     assert all(dot(text, 0.0, tpr / 20) for tpr in range(21))
     assert all(dot(text, fpr / 20, 1.0) for fpr in range(21))
     assert not dot(text, 0.21, 0.79)
 
 
 def test_a_step_is_drawn_as_a_step_and_a_tie_as_a_slope() -> None:
-    step = terminal_plot(roc([0, 0.5, 0.5, 1], [0, 0, 1, 1]))
+    step = to_terminal(roc([0, 0.5, 0.5, 1], [0, 0, 1, 1]))
     assert dot(step, 0.5, 0.5)
     assert dot(step, 0.31, 0.0)
     assert not dot(step, 0.31, 0.62)
-    slope = terminal_plot(roc([0, 0.5, 1], [0, 1, 1]))
+    slope = to_terminal(roc([0, 0.5, 1], [0, 1, 1]))
     assert dot(slope, 0.25, 0.5)
 
 
 def test_terminal_plot_names_axes_title_and_legend() -> None:
-    text = terminal_plot(roc([0, 1], [0, 1]))
+    text = to_terminal(roc([0, 1], [0, 1]))
     assert text.startswith("a < b & c\n")
     assert "AUC 0.9" in text
     assert text.splitlines()[-1].split() == ["TPR", "0.0", "0.5", "1.0", "FPR"]

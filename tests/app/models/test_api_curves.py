@@ -109,7 +109,10 @@ def test_bands(reader: httpx.Client, address: str) -> None:
 def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) -> None:
     metrics = reader.get(f"{address}/metrics").json()
     ask = {"kind": kind, "band": "simultaneous"}
-    spec = reader.get(f"{address}/plot", params=ask | {"format": "vega"}).json()
+    deprecated = reader.get(f"{address}/plot", params=ask | {"format": "vega"})
+    assert deprecated.headers["Deprecation"].startswith("@")
+    assert "Sunset" in deprecated.headers
+    spec = deprecated.json()
     x = spec["layer"][-2]["encoding"]["x"]
     assert (x["field"], x["scale"]["domain"]) == ("fpr", [0, 1 if kind == "roc" else 0.08])
     line = [(point["fpr"], point["tpr"]) for point in spec["layer"][-2]["data"]["values"]]

@@ -14,7 +14,8 @@ import pytest
 
 from app.models.service import VALIDATION, PartCurve
 from app.platform.tables import Model
-from app.reports.plots import CurvePlot, plot_of, to_svg, to_vega
+from app.reports.plots import plot_of, to_svg
+from app.roc_plot import RocPlot, to_vega
 from core.metrics import summarise
 
 WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]
@@ -66,17 +67,18 @@ def test_every_curve_can_be_drawn(window: tuple[float, float]) -> None:
         for kind, band in asked:
             plot = plot_of(*judged(y, scores, window), kind, band)
             check(plot)
-            low, high = plot.view
+            low, high = plot.x.low, plot.x.high
             assert (low, high) == (0.0, 1.0) if kind == "roc" else low <= window[0]
             assert (plot.window.fpr_min, plot.window.fpr_max) == window
 
 
-def check(plot: CurvePlot) -> None:
+def check(plot: RocPlot) -> None:
     json.dumps(to_vega(plot), allow_nan=False)
-    assert plot.fpr.size < 1000
-    assert (plot.fpr[0], plot.fpr[-1]) == plot.view
-    assert np.all(np.diff(plot.fpr) >= 0.0)
-    assert np.all(np.diff(plot.tpr) >= 0.0)
+    fpr, tpr = np.transpose(plot.lines[0].points)
+    assert fpr.size < 1000
+    assert (fpr[0], fpr[-1]) == (plot.x.low, plot.x.high)
+    assert np.all(np.diff(fpr) >= 0.0)
+    assert np.all(np.diff(tpr) >= 0.0)
     drawn = to_svg(plot)
     root = ET.fromstring(drawn)
     width, height = (float(side) for side in root.attrib["viewBox"].split()[2:])
@@ -94,8 +96,8 @@ def test_a_thinned_line_keeps_to_the_curve() -> None:
     found, metrics = judged(y, rng.normal(size=50_000) + y, (0.0, 0.1))
     for kind in ("roc", "pauc"):
         plot = plot_of(found, metrics, kind, None)
-        grid = np.linspace(*plot.view, 500)
-        shown = np.interp(grid, plot.fpr, plot.tpr)
+        grid = np.linspace(plot.x.low, plot.x.high, 500)
+        shown = np.interp(grid, *np.transpose(plot.lines[0].points))
         np.testing.assert_allclose(shown, found.curve.tpr_at(grid), atol=0.005)
 
 
@@ -104,9 +106,9 @@ def test_the_cut_of_the_objective_is_marked_alone() -> None:
     scores = np.random.default_rng(2).normal(size=300) + y
     found, metrics = judged(y, scores, (0.1, 0.2), "tpr")
     plot = plot_of(found, metrics, "pauc", "pointwise")
-    assert [mark.rate for mark in plot.marks] == [0.2]
+    assert [mark.name for mark in plot.marks] == ["FPR ≤ 0.2"]
     assert (plot.window.fpr_min, plot.window.fpr_max) == (0.1, 0.2)
     assert "best cut with FPR ≤ 0.2<" in to_svg(plot)
     plain = plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)
-    assert [mark.rate for mark in plain.marks] == [0.01, 0.05, 0.1]
+    assert [mark.name for mark in plain.marks] == [f"FPR ≤ {fpr}" for fpr in (0.01, 0.05, 0.1)]
     assert "FPR ≤ 0.01, 0.05 and 0.1<" in to_svg(plain)

@@ -1,0 +1,357 @@
+"""A ROC plot: described once, and written as SVG, in characters for a terminal, and as a Vega-Lite specification.
+
+Reports, the console and the command line draw their curves from this description. It needs the standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.explain.svg import escape
+
+FPR, TPR = "False positive rate", "True positive rate"
+
+Points = Sequence[tuple[float, float]]
+"""Points (FPR, TPR) of a curve, neither of which ever falls."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The range of rates that is shown. On a logarithmic axis, rates below `low` are drawn at `low`."""
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+
+    def fraction(self, rate: float) -> float:
+        """Return the position of a rate: 0.0 at `low`, 1.0 at `high`."""
+        if self.log:
+            low, high = math.log10(self.low), math.log10(self.high)
+            return (math.log10(max(rate, self.low)) - low) / (high - low)
+        return (rate - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int) -> list[float]:
+        """Return round rates, or powers of ten on a logarithmic axis."""
+        if self.log:
+            powers = range(round(math.log10(self.low)), round(math.log10(self.high)) + 1)
+            return [10.0**power for power in powers]
+        return ticks(self.low, self.high, most)
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of 1, 2 or 5 times a power of ten from `low` to `high`: about `most` or fewer."""
+    if not high > low:
+        return [low]
+    unit = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = unit * next(factor for factor in (1, 2, 5, 10) if factor * unit * most >= high - low)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(index * step, 12) for index in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve and its name."""
+
+    name: str
+    points: Points
+
+
+@dataclass(frozen=True)
+class Band:
+    """A confidence band: its points are (FPR, lower TPR, upper TPR)."""
+
+    name: str
+    points: Sequence[tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A range of FPRs. The area under the first curve is shaded there; a window without width is a vertical line."""
+
+    name: str
+    fpr_min: float
+    fpr_max: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point that is marked by a dot. `threshold` is its cut; None flags nothing."""
+
+    name: str
+    fpr: float
+    tpr: float
+    threshold: float | None = None
+
+
+@dataclass(frozen=True)
+class RocPlot:
+    """What is drawn: curves over the diagonal of chance, and what is known of the first one.
+
+    `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
+    point that a reader can move.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    notes: Sequence[str] = ()
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    window: Window | None = None
+    band: Band | None = None
+    marks: Sequence[Mark] = ()
+    marks_name: str = ""
+    cursor: tuple[float, float] | None = None
+
+    def legend(self) -> list[tuple[str, str]]:
+        """Return the kind and the name of each thing that is drawn."""
+        found = [("line", line.name) for line in self.lines]
+        found += [("window", self.window.name)] if self.window else []
+        found += [("band", self.band.name)] if self.band else []
+        found += [("mark", self.marks_name)] if self.marks else []
+        return [*found, ("chance", "chance")]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a plot looks as SVG: the square it fills, the distances of its words, and the attributes of each part.
+
+    Lengths are in the units of the picture. `attributes` has those of "grid", "tick", "label", "frame", "window",
+    "edge", "band", "chance", "line" and "mark"; a part without any is left out. `mark_radius` is that of a dot.
+    """
+
+    left: float
+    top: float
+    side: float
+    tick_below: float
+    tick_rise: float
+    label_below: float
+    label_left: float
+    labels: tuple[str, str]
+    ticks: int
+    attributes: Mapping[str, str]
+    mark_radius: float = 5.0
+
+    @property
+    def right(self) -> float:
+        """The right edge of the square."""
+        return self.left + self.side
+
+    @property
+    def bottom(self) -> float:
+        """The lower edge of the square."""
+        return self.top + self.side
+
+
+def draw(plot: RocPlot, style: Style) -> list[str]:
+    """Return the elements of the plot as SVG; whoever asked puts them into a document."""
+    return list(_Drawing(plot, style).elements())
+
+
+class _Drawing:
+    """A plot and its style; what is drawn first lies lowest."""
+
+    def __init__(self, plot: RocPlot, style: Style) -> None:
+        self._plot = plot
+        self._style = style
+
+    def elements(self) -> Iterator[str]:
+        plot, style = self._plot, self._style
+        yield from self._grid()
+        yield from self._window()
+        if plot.band is not None:
+            upper = [(fpr, high) for fpr, _, high in plot.band.points]
+            lower = [(fpr, low) for fpr, low, _ in reversed(plot.band.points)]
+            yield self._path("band", self._through([*upper, *lower]) + "Z", plot.band.name)
+        steps = 40 if plot.x.log else 1
+        low, high = plot.x.low, plot.x.high
+        rates = [
+            low * (high / low) ** (n / steps) if plot.x.log else low + (high - low) * n / steps
+            for n in range(steps + 1)
+        ]
+        yield self._path("chance", self._through([(rate, rate) for rate in rates]))
+        for index, line in enumerate(plot.lines):
+            drawn = self._path("line", self._through(line.points), line.name)
+            yield f'<g class="series-{index % 8}">{drawn}</g>' if len(plot.lines) > 1 else drawn
+        for mark in plot.marks:
+            tip = f"{mark.name}: FPR {mark.fpr:.4g}, TPR {mark.tpr:.4g}"
+            yield self._circle(mark.fpr, mark.tpr, tip)
+        if plot.cursor is not None:
+            yield from self._cursor(*plot.cursor)
+        if frame := style.attributes.get("frame"):
+            yield (
+                f'<rect x="{style.left:g}" y="{style.top:g}" width="{style.side:g}" '
+                f'height="{style.side:g}" {frame}/>'
+            )
+        across, up = style.labels
+        middle_x, middle_y = style.left + style.side / 2, style.top + style.side / 2
+        yield self._text("label", middle_x, style.bottom + style.label_below, across, "middle")
+        turned = f' transform="rotate(-90 {style.label_left:g} {middle_y:g})"'
+        yield self._text("label", style.label_left, middle_y, up, "middle", turned)
+
+    def _x(self, fpr: float) -> float:
+        return self._style.left + self._style.side * self._plot.x.fraction(fpr)
+
+    def _y(self, tpr: float) -> float:
+        return self._style.bottom - self._style.side * self._plot.y.fraction(tpr)
+
+    def _through(self, points: Points) -> str:
+        return "M" + "L".join(f"{self._x(fpr):.2f} {self._y(tpr):.2f}" for fpr, tpr in points)
+
+    def _path(self, part: str, way: str, name: str = "") -> str:
+        tip = f"<title>{escape(name)}</title>" if name else ""
+        return f'<path d="{way}" {self._style.attributes[part]}>{tip}</path>'
+
+    def _text(self, part: str, x: float, y: float, words: str, anchor: str, more: str = "") -> str:
+        attributes = self._style.attributes[part]
+        return (
+            f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" {attributes}{more}>'
+            f"{escape(words)}</text>"
+        )
+
+    def _circle(self, fpr: float, tpr: float, tip: str) -> str:
+        place = f'cx="{self._x(fpr):.2f}" cy="{self._y(tpr):.2f}" r="{self._style.mark_radius:g}"'
+        return f"<circle {place} {self._style.attributes['mark']}><title>{escape(tip)}</title></circle>"
+
+    def _grid(self) -> Iterator[str]:
+        plot, style = self._plot, self._style
+        for tick in plot.x.ticks(style.ticks):
+            x = self._x(tick)
+            yield self._path("grid", f"M{x:.2f} {style.top:g}V{style.bottom:g}")
+            yield self._text("tick", x, style.bottom + style.tick_below, f"{tick:.6g}", "middle")
+        for tick in plot.y.ticks(style.ticks):
+            y = self._y(tick)
+            yield self._path("grid", f"M{style.left:g} {y:.2f}H{style.right:g}")
+            yield self._text("tick", style.left - 7, y + style.tick_rise, f"{tick:g}", "end")
+
+    def _window(self) -> Iterator[str]:
+        plot, window = self._plot, self._plot.window
+        if window is None:
+            return
+        ends = [max(window.fpr_min, plot.x.low), max(window.fpr_max, plot.x.low)]
+        if ends[1] > ends[0]:
+            points = plot.lines[0].points
+            inside = [(fpr, tpr) for fpr, tpr in points if ends[0] < fpr < ends[1]]
+            heights = [_height_at(points, end) for end in ends]
+            area = [(ends[0], 0.0), (ends[0], heights[0]), *inside, (ends[1], heights[1])]
+            way = self._through([*area, (ends[1], 0.0)])
+            yield self._path("window", way + "Z", window.name)
+        for end in dict.fromkeys(ends):
+            if plot.x.low < end < plot.x.high:
+                x, style = self._x(end), self._style
+                yield self._path("edge", f"M{x:.2f} {style.top:g}V{style.bottom:g}")
+
+    def _cursor(self, fpr: float, tpr: float) -> Iterator[str]:
+        x, y, style = self._x(fpr), self._y(tpr), self._style
+        yield f'<line class="cross down" x1="{x:.2f}" y1="{y:.2f}" x2="{x:.2f}" y2="{style.bottom:g}"/>'
+        yield f'<line class="cross across" x1="{style.left:g}" y1="{y:.2f}" x2="{x:.2f}" y2="{y:.2f}"/>'
+        yield f'<circle class="cut" cx="{x:.2f}" cy="{y:.2f}" r="7"/>'
+
+
+def _height_at(points: Points, fpr: float) -> float:
+    """Return the TPR of a curve at an FPR, between two points on the straight line that joins them."""
+    after = bisect_left(points, fpr, key=lambda point: point[0])
+    if after == 0 or after == len(points):
+        return points[min(after, len(points) - 1)][1]
+    (x0, y0), (x1, y1) = points[after - 1], points[after]
+    return y0 + (y1 - y0) * (fpr - x0) / (x1 - x0)
+
+
+_BRAILLE = 0x2800
+# The bit of each dot in a braille cell of 4 rows × 2 columns (Unicode 16, §21.1).
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+def to_terminal(plot: RocPlot, *, width: int = 48, height: int = 16) -> str:
+    """Draw the first curve and the chance diagonal in `height` lines of braille, with axes."""
+    columns, rows = width * 2, height * 4
+    dots = [[False] * columns for _ in range(rows)]
+    # The diagonal is dotted, so that the two lines differ without colour.
+    for i in range(0, columns, 6):
+        dots[round((1.0 - i / (columns - 1)) * (rows - 1))][i] = True
+    for fpr, tpr in _along(plot.lines[0].points, 4 * (rows + columns)):
+        row, column = 1.0 - plot.y.fraction(tpr), plot.x.fraction(fpr)
+        dots[round(row * (rows - 1))][round(column * (columns - 1))] = True
+
+    text = [plot.title, *(f"  {note}" for note in plot.notes)]
+    for row in range(height):
+        cells = (chr(_BRAILLE + _cell(dots, row * 4, column * 2)) for column in range(width))
+        label = {0: "1.0", height // 2: "0.5", height - 1: "0.0"}.get(row, "")
+        text.append(f"{label:>5} ┤{''.join(cells)}")
+    text.append(f"{'':>5} └{'─' * width}")
+    text.append(f"{'TPR':>5}  0.0{'0.5':^{width - 6}}1.0  FPR")
+    return "\n".join(text)
+
+
+def _along(points: Points, n: int) -> Iterator[tuple[float, float]]:
+    """Yield points of a curve in `n` equal steps of FPR + TPR, which grows on a vertical rise, too."""
+    way = [fpr + tpr for fpr, tpr in points]
+    for step in range(n):
+        at = 2.0 * step / (n - 1)
+        k = bisect_right(way, at)
+        if k == len(way):
+            yield points[-1]
+            continue
+        fraction = (at - way[k - 1]) / (way[k] - way[k - 1])
+        (x0, y0), (x1, y1) = points[k - 1], points[k]
+        yield x0 + fraction * (x1 - x0), y0 + fraction * (y1 - y0)
+
+
+def _cell(dots: Sequence[Sequence[bool]], top: int, left: int) -> int:
+    return sum(_DOTS[r][c] for r in range(4) for c in range(2) if dots[top + r][left + c])
+
+
+Json = dict[str, Any]
+VEGA_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+
+def to_vega(plot: RocPlot) -> Json:
+    """Return the plot as a Vega-Lite specification with its data: window, band, chance, curves and marks in layers."""
+    scales = {"x": (FPR, plot.x), "y": (TPR, plot.y)}
+    axes = {
+        channel: {
+            "field": "tpr" if channel == "y" else "fpr",
+            "type": "quantitative",
+            "title": label,
+            "scale": {"domain": [axis.low, axis.high], "nice": False},
+        }
+        for channel, (label, axis) in scales.items()
+    }
+    tip = {"tooltip": {"field": "name", "type": "nominal"}}
+    layers: list[Json] = []
+
+    def add(rows: list[Json], mark: str, encoding: Json, **how: Any) -> None:
+        layers.append(
+            {"data": {"values": rows}, "mark": {"type": mark, **how}, "encoding": encoding}
+        )
+
+    if (window := plot.window) is not None:
+        rows = [{"name": window.name, "fpr": window.fpr_min, "fpr_max": window.fpr_max}]
+        add(rows, "rect", {"x": axes["x"], "x2": {"field": "fpr_max"}, **tip}, opacity=0.3)
+    if plot.band is not None:
+        rows = [{"fpr": fpr, "tpr": low, "high": high} for fpr, low, high in plot.band.points]
+        add(rows, "area", axes | {"y2": {"field": "high"}}, opacity=0.13, clip=True)
+    ends = [{"fpr": end, "tpr": end} for end in (plot.x.low, plot.x.high)]
+    add(ends, "line", axes, clip=True, strokeDash=[5, 5])
+    # Without an order of its own the line is drawn along FPR alone, and vertical steps come out shuffled.
+    order = {"order": {"field": "index", "type": "quantitative"}}
+    for line in plot.lines:
+        rows = [{"index": i, "fpr": fpr, "tpr": tpr} for i, (fpr, tpr) in enumerate(line.points)]
+        add(rows, "line", axes | order, clip=True)
+    if plot.marks:
+        rows = [
+            {"name": mark.name, "fpr": mark.fpr, "tpr": mark.tpr, "threshold": mark.threshold}
+            for mark in plot.marks
+        ]
+        add(rows, "point", axes | tip, filled=True, size=80)
+    subtitle = [*plot.notes, *(line.name for line in plot.lines)]
+    return {
+        "$schema": VEGA_SCHEMA,
+        "title": {"text": plot.title, "subtitle": subtitle},
+        "width": 500,
+        "height": 500,
+        "layer": layers,
+    }
