@@ -15,9 +15,9 @@ from app.roc_plot import FPR, TPR, Axis, Band, Line, Mark, RocPlot, Style, Windo
 from core.explain import svg
 
 if TYPE_CHECKING:
+    from core.base.state import Floats
     from core.metrics import Interval, RocCurve
     from core.metrics.bands import BandKind
-    from core.base.state import Floats
 
 Kind = Literal["roc", "pauc"]
 
