@@ -1,14 +1,15 @@
-"""Boosting: one loop, a rule per algorithm, a weak learner per kind of weak ranker.
+"""Boosting: one loop, an algorithm that says how far to step, a weak learner per kind of weak ranker.
 
 `loop.Boosting` repeats weights -> weak ranker -> step -> update. A `loop.WeakLearner` holds the training rows or
-pairs (`data`) with their weights and finds one kind of weak ranker on them: `scan()` gives the best one under the
-present weights, `update(found, alpha)` lets f grow by alpha h, `collect(path)` sums up what was found as an `Ensemble`
-(scores, contributions, words, arrays). A `loop.Rule` is the algorithm: how far to step, and the loss; a
-`rules.StumpRule` says besides which cut is best (`criterion`) and what weak ranker is made of it (`hypothesis`).
+pairs (`data`) with their weights and finds one kind of weak ranker on them: `scan()` returns the best one under the
+present weights, `update(weak_ranker, alpha)` lets f grow by alpha h, `collect(history)` sums up the weak rankers of a
+run as an `Ensemble` (scores, contributions, words, arrays). A `loop.BoostingAlgorithm` says how far to step, and what
+the loss is; an `algorithms.StumpAlgorithm` also says which cut is best (`criterion`) and which weak ranker is made of it
+(`hypothesis`).
 
 - `booster.Booster`, the estimators' base, turns them into fit, scores, staged scores, contributions
   and artifacts, and stops early on held-out data (`loop.Monitor`); `PairBooster` learns from listed pairs, too.
-- Each algorithm is its parameters (`options` holds the shared ones) and `_rule()`.
+- Each algorithm is its parameters (`options` holds the shared ones) and `_algorithm()`.
 - Weak learners are named in `booster.WEAK_LEARNERS`: `stumps`, `columns` (steps by line search where values are real)
   and `trees`; on listed pairs in `booster.PAIR_LEARNERS`: `pairs` and `columns`. Classifiers serve `aucboost` only,
   stumps with a vote per label `multilabel` only.

@@ -8,6 +8,7 @@ from annotated_doc import Doc
 from core.coding import Criterion
 from core.coding.bins import MaxBins
 
+from .algorithms import Hypothesis, Masses, RowLossAlgorithm, StumpAlgorithm
 from .booster import Booster
 from .options import (
     EarlyStoppingRounds,
@@ -17,7 +18,6 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
-from .rules import Hypothesis, Masses, RowLossRule, StumpRule
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -71,14 +71,14 @@ class AdaBoost(Booster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _rule(self) -> "ClassifyingRule":
-        return ClassifyingRule(
+    def _algorithm(self) -> "ClassifyingAlgorithm":
+        return ClassifyingAlgorithm(
             learning_rate=self.learning_rate, include_constant=self.include_constant
         )
 
 
 @dataclass(kw_only=True)
-class ClassifyingRule(RowLossRule, StumpRule):
+class ClassifyingAlgorithm(RowLossAlgorithm, StumpAlgorithm):
     """Weak rankers in {-1, 1}, judged by the rows that they classify.
 
     The step ½ ln(d+/d-) is ½ ln((1 + r)/(1 - r)), r the edge; the constant classifier is an intercept already.

@@ -23,15 +23,15 @@ from core.classifiers import (
     fit_classifier,
     fit_estimator,
 )
-from core.coding import Criterion, count_rows, two_sided, youden_threshold
+from core.coding import Criterion, effective_counts, two_sided, youden_threshold
 from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 
+from .algorithms import Hypothesis, Masses, StumpAlgorithm
 from .booster import WEAK_LEARNERS, Booster
 from .data import Rows
 from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
-from .rules import Hypothesis, Masses, StumpRule
 
 ROUND = np.dtype(
     [
@@ -170,7 +170,7 @@ class EstimatorLearner(WeakLearner):
     takes_categories = False
     changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
 
-    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
         self._weak_ranker = template = parameters.weak_ranker
         scores = hasattr(template, "decision_function") or hasattr(template, "predict_proba")
         if not (scores or isinstance(template, str)):
@@ -180,7 +180,7 @@ class EstimatorLearner(WeakLearner):
             )
         self._data = data
         self._sign = np.where(data.positive, -1.0, 1.0)
-        self._n_rows = float(count_rows(data.weight).sum())
+        self._n_rows = float(effective_counts(data.weight).sum())
         self._log_weights = np.log(data.weight)  # of the rows, as f grows: none underflows
         self._h = np.empty(len(data.positive))
 
@@ -230,8 +230,8 @@ class ClassifierLearner(EstimatorLearner):
     takes_categories = True
     changing = ("_log_weights", "_round")
 
-    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
-        super().__init__(parameters, rule, data)
+    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
+        super().__init__(parameters, algorithm, data)
         self._seed = parameters.random_state
         self._round = 0
 
@@ -325,11 +325,11 @@ class AUCBoost(Booster):
         n_columns = count_columns(self._n_categories())
         return super()._known() | {"name": name, "stack": STACKS[name], "n_columns": n_columns}
 
-    def _rule(self) -> "BalancedRule":
-        return BalancedRule(learning_rate=self.learning_rate)
+    def _algorithm(self) -> "BalancedAlgorithm":
+        return BalancedAlgorithm(learning_rate=self.learning_rate)
 
 
-class BalancedRule(StumpRule):
+class BalancedAlgorithm(StumpAlgorithm):
     """Cuts made two-sided by Lemma 4, judged with half the weight on each class; the step is ½ ln((1 - ε)/ε)."""
 
     criterion = Criterion.YOUDEN

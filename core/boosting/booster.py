@@ -23,11 +23,11 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees.grower import MAX_LEAVES
 from core.trees.options import MAX_DEPTH
 
+from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, ListedPairs, Rows
-from .loop import Boosting, Ensemble, Monitor, Path, Rule, StopReason, WeakLearner
+from .loop import Boosting, BoostingAlgorithm, Ensemble, Monitor, Path, StopReason, WeakLearner
 from .pairs import PairStumpLearner, PairTreeLearner
-from .rules import RankingRule, losses_of
 from .stumps import StumpLearner
 from .trees import TreeLearner
 
@@ -65,7 +65,7 @@ SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (
 class Booster(Ranker):
     """A sum of weak rankers, learnt round by round on the present weights of rows or pairs.
 
-    A subclass is an algorithm: its parameters, and `_rule`, which says which cut is best, what weak
+    A subclass is an algorithm: its parameters, and `_algorithm`, which says which cut is best, what weak
     ranker is made of it and how far to step. The parameter `weak_ranker` names a weak learner.
 
     Attributes
@@ -117,7 +117,7 @@ class Booster(Ranker):
     _log_f_minus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     _ensemble: Annotated[Ensemble, Nested(n_rounds="n_rounds")]
     _log_f: Floats
-    _rule_intercept: float
+    _algorithm_intercept: float
 
     @property
     def offset_(self) -> Any:
@@ -206,7 +206,7 @@ class Booster(Ranker):
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        return self._ensemble.score(X, self._rule_intercept)
+        return self._ensemble.score(X, self._algorithm_intercept)
 
     def contributions(self, X: Any) -> Floats:
         """Say how each row differs from the average training row, feature by feature.
@@ -236,9 +236,9 @@ class Booster(Ranker):
             rounding.
         """
         rows = self._checked_rows(X)
-        rule = self._rule()
+        algorithm = self._algorithm()
         for log_f, scores in zip(self._log_f[1:], self._ensemble.staged(rows), strict=True):
-            yield scores + rule.intercept(log_f)
+            yield scores + algorithm.intercept(log_f)
 
     def check_path_parameters(self) -> None:
         """Raise InvalidParameter for parameters under which a fit holds no path of rounds."""
@@ -257,13 +257,13 @@ class Booster(Ranker):
         weights = self._ensemble.binary_weights()
         if weights is None or (weights < 0).any():
             return None
-        if not isinstance(self._rule(), RankingRule):
+        if not isinstance(self._algorithm(), RankingAlgorithm):
             return Combination(weights, None, None)
         return Combination(weights, self.rounds_["d_plus"].copy(), self.rounds_["d_minus"].copy())
 
     def structure(self) -> dict[str, Any]:
         """Describe the sum: its rules in words, its intercept, and the losses it ends with."""
-        losses = losses_of(self._log_f[-1:], np.array([self._rule_intercept]))
+        losses = losses_of(self._log_f[-1:], np.array([self._algorithm_intercept]))
         return {
             "type": self._ensemble.type,
             "intercept": np.asarray(self.intercept_).tolist(),
@@ -287,7 +287,7 @@ class Booster(Ranker):
         return limit is not None and bool((self._n_categories() > limit).any())
 
     @abstractmethod
-    def _rule(self) -> Rule:
+    def _algorithm(self) -> BoostingAlgorithm:
         """Give the rule of this algorithm, at f = 0."""
 
     def _weak_learner(self) -> type[WeakLearner]:
@@ -407,23 +407,23 @@ class Booster(Ranker):
     ) -> Floats:
         """Take the rounds, and keep the best; give the validation metric of each that was tried."""
         self._before_rounds(data)
-        rule = self._rule()
+        algorithm = self._algorithm()
         on_pairs = isinstance(data, ListedPairs)
         start = PAIR_LEARNERS[self.weak_ranker] if on_pairs else self._weak_learner()
-        learner = start(self, rule, data)
+        learner = start(self, algorithm, data)
         n_rounds = USUAL_ROUNDS if self.n_rounds is None else self.n_rounds
         path = Path.start(n_rounds, learner.log_f)
         monitor = Monitor(
             path,
             callback,
-            partial(rule.loss, start=np.array(learner.log_f)),
+            partial(algorithm.loss, start=np.array(learner.log_f)),
             data.sample,
             learner.collect,
             validation,
             patience or n_rounds,
             every,
         )
-        run = Boosting(learner, rule, path, monitor, self._known())
+        run = Boosting(learner, algorithm, path, monitor, self._known())
 
         def identify() -> bytes:
             """Hash what determines the fit but for a metric, which is code."""
@@ -467,13 +467,15 @@ class Booster(Ranker):
 
     def _derive(self) -> None:
         """Derive what the rounds and losses imply, after a fit or from an artifact."""
-        rule = self._rule()
+        algorithm = self._algorithm()
         self._log_f = log_f = np.column_stack([self._log_f_plus, self._log_f_minus])
-        self._rule_intercept = rule.intercept(log_f[-1])
+        self._algorithm_intercept = algorithm.intercept(log_f[-1])
         self.rounds_ = self._ensemble.rounds
-        self.intercept_ = self._rule_intercept + self._ensemble.constant
-        self.loss_ = np.array([rule.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64)
-        intercepts = np.array([rule.intercept(row) for row in log_f[1:]], dtype=np.float64)
+        self.intercept_ = self._algorithm_intercept + self._ensemble.constant
+        self.loss_ = np.array(
+            [algorithm.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64
+        )
+        intercepts = np.array([algorithm.intercept(row) for row in log_f[1:]], dtype=np.float64)
         self.f_, self.f_skew_, self.f_tilde_ = losses_of(log_f[1:], intercepts)
 
 

@@ -224,14 +224,14 @@ class ColumnSearch(WeakLearner):
     ensemble = ColumnSum
     takes_categories = False
 
-    def _lay_out(self, rule: Any, columns: Floats, weight: Floats) -> None:
+    def _lay_out(self, algorithm: Any, columns: Floats, weight: Floats) -> None:
         """Note what is known of the columns, h of the rows or items, and their mean by weight."""
         greatest = float(np.abs(columns).max())
         if greatest > GREATEST_VALUE:
             raise InvalidData(
                 f"weak_ranker 'column' takes values up to {GREATEST_VALUE:g}, got {greatest:g}"
             )
-        self._criterion = rule.criterion
+        self._criterion = algorithm.criterion
         self._is_binary: Bools = np.asarray(np.isin(columns, (0.0, 1.0)).all(axis=0))
         self._is_constant: Bools = columns.max(axis=0) == columns.min(axis=0)
         self._mean = np.einsum("i,ij->j", weight / weight.sum(), columns)
@@ -297,9 +297,9 @@ class ColumnLearner(ColumnSearch):
 
     changing = ("_f", "_weights")
 
-    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
         columns, classes = known(data.X), (data.positive, ~data.positive)
-        self._lay_out(rule, columns, data.weight)
+        self._lay_out(algorithm, columns, data.weight)
         totals = [data.weight[rows].sum() for rows in classes]
         self._classes = [columns[rows] for rows in classes]
         self._shares = [
@@ -368,11 +368,11 @@ class PairColumnLearner(ColumnSearch):
 
     changing = ("_f", "_weights", "_log_loss")
 
-    def __init__(self, parameters: Any, rule: Any, data: ListedPairs) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: ListedPairs) -> None:
         self._listed = data
         self._items = known(data.X[data.rows])
         wins, losses = data.by_item(data.weight)
-        self._lay_out(rule, self._items, wins + losses)
+        self._lay_out(algorithm, self._items, wins + losses)
         total = float(data.weight.sum())
         self._shares = data.weight / total
         self._weights = self._shares.copy()

@@ -24,7 +24,7 @@ from core.trees.options import (
 
 from .booster import Booster
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
-from .trees import LogisticRule
+from .trees import LogisticAlgorithm
 
 LEARNING_RATE = 0.1
 
@@ -101,6 +101,6 @@ class LogitBoost(Booster):
     def _check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
 
-    def _rule(self) -> LogisticRule:
+    def _algorithm(self) -> LogisticAlgorithm:
         rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
-        return LogisticRule(learning_rate=rate, smoothing=self.smoothing)
+        return LogisticAlgorithm(learning_rate=rate, smoothing=self.smoothing)

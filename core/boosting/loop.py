@@ -156,7 +156,7 @@ class LoopState(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Rule(ABC):
+class BoostingAlgorithm(ABC):
     """What tells one booster from another, whatever its weak rankers: its step and its loss.
 
     Parameters
@@ -200,7 +200,7 @@ class WeakLearner(Resumable, ABC):
     ----------
     parameters : object
         A booster, of which it reads the parameters that it knows.
-    rule : rules.Rule
+    algorithm : loop.BoostingAlgorithm
         The algorithm's, of the type that the weak learner needs.
     data : data.Rows or data.ListedPairs
         Laid out at f = 0.
@@ -213,7 +213,7 @@ class WeakLearner(Resumable, ABC):
     """Whether it can do with categorical features."""
 
     @abstractmethod
-    def __init__(self, parameters: Any, rule: Any, data: Any) -> None: ...
+    def __init__(self, parameters: Any, algorithm: Any, data: Any) -> None: ...
 
     @property
     @abstractmethod
@@ -270,7 +270,7 @@ class Boosting(Resumable):
     ----------
     learner : WeakLearner
         At f = 0; changed in place.
-    rule : Rule
+    algorithm : BoostingAlgorithm
     path : Path
         Without rounds; filled in place.
     monitor : Monitor
@@ -282,10 +282,15 @@ class Boosting(Resumable):
     changing = ("learner", "_monitor")
 
     def __init__(
-        self, learner: WeakLearner, rule: Rule, path: Path, monitor: "Monitor", known: Known
+        self,
+        learner: WeakLearner,
+        algorithm: BoostingAlgorithm,
+        path: Path,
+        monitor: "Monitor",
+        known: Known,
     ) -> None:
         self.learner = learner
-        self._rule = rule
+        self._algorithm = algorithm
         self._monitor = monitor
         self._known = known
         self._path = path
@@ -305,7 +310,7 @@ class Boosting(Resumable):
             found = learner.scan()
             if found is None:
                 return path.ended("no_edge")
-            alpha = self._rule.step(found, LoopState(log_f_plus, log_f_minus, norm))
+            alpha = self._algorithm.step(found, LoopState(log_f_plus, log_f_minus, norm))
             learner.update(found, alpha)
             norm += alpha
             path.found.append(found)

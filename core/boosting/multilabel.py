@@ -16,7 +16,7 @@ from core.base.checkpoint import Resumable
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records, Signs
 from core.base.table import Categories
-from core.coding import count_rows, find_best_label_split, fit_bins
+from core.coding import effective_counts, find_best_label_split, fit_bins
 from core.coding.best_split import categories_above
 from core.coding.bins import MaxBins
 from core.coding.categories import Words
@@ -24,10 +24,11 @@ from core.errors import ArtifactError, InvalidData
 from core.trees.category_sets import Integers, is_above, members_of
 
 from . import stumps
+from .algorithms import PairLossAlgorithm, RowLossAlgorithm
 from .booster import Booster
 from .columns import dot
 from .data import Bools, Rows
-from .loop import MIN_EDGE, Ensemble, Path, Rule, WeakLearner, fields_of
+from .loop import MIN_EDGE, BoostingAlgorithm, Ensemble, Path, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -37,7 +38,6 @@ from .options import (
     StumpOnly,
     ValidationFraction,
 )
-from .rules import PairLossRule, RowLossRule
 
 MAX_LABELS = 10_000
 
@@ -204,7 +204,7 @@ class ExampleWeights(LabelWeights):
         return self._c / max(dot(self._c, products), 1e-300)
 
 
-class LabelRule(Rule):
+class LabelAlgorithm(BoostingAlgorithm):
     """What tells one multilabel booster from another.
 
     Attributes
@@ -349,7 +349,7 @@ def _stump_rounds(
 class LabelLearner(WeakLearner):
     """The training rows, the weights of their labels, and the scan for the best cut and its votes.
 
-    Its rule is a `LabelRule`.
+    Its algorithm is a `LabelAlgorithm`.
 
     Notes
     -----
@@ -359,16 +359,16 @@ class LabelLearner(WeakLearner):
     ensemble = LabelSum
     changing = ("_weights",)
 
-    def __init__(self, parameters: Any, rule: LabelRule, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: LabelAlgorithm, data: Rows) -> None:
         X, has, weight, n_categories, _ = data
         rows = np.arange(len(X))
         self._bins, self._codes = fit_bins(X, rows, weight, parameters.max_bins, n_categories)
         self._n_categories = n_categories
         is_categorical = self._bins.is_categorical
-        self._counts = count_rows(weight) if is_categorical.any() else None
-        self._rule = rule
+        self._counts = effective_counts(weight) if is_categorical.any() else None
+        self._algorithm = algorithm
         self._share = weight / weight.sum()
-        self._weights = rule.start(has, weight)
+        self._weights = algorithm.start(has, weight)
         self._n_labels = has.shape[1]
         self._sorts = Sorts(np.empty((0, 0), dtype=np.uint8), np.empty(0))  # of the last stump
 
@@ -379,8 +379,8 @@ class LabelLearner(WeakLearner):
 
     def scan(self) -> LabelStump | None:
         """Find the cut with the greatest edge, and its votes."""
-        bins, rule = self._bins, self._rule
-        signed = rule.signed(self._weights)
+        bins, algorithm = self._bins, self._algorithm
+        signed = algorithm.signed(self._weights)
         split = find_best_label_split(
             self._codes,
             signed,
@@ -398,7 +398,7 @@ class LabelLearner(WeakLearner):
         edges = np.einsum("i,ij->j", np.where(rows_above, 1.0, -1.0), signed)
         votes = np.where(edges >= 0, 1, -1).astype(np.int8)
         self._sorts = self._weights.sort(rows_above, votes)
-        d_plus, d_minus = rule.weigh(self._weights, self._sorts)
+        d_plus, d_minus = algorithm.weigh(self._weights, self._sorts)
         if d_plus - d_minus < MIN_EDGE:
             return None
         return LabelStump(
@@ -407,8 +407,8 @@ class LabelLearner(WeakLearner):
             split.missing_above,
             d_plus,
             d_minus,
-            rule.high,
-            rule.low,
+            algorithm.high,
+            algorithm.low,
             above=float(self._share[rows_above].sum()),
             votes=votes,
             members=categories_above(bins, split) if split.feature >= 0 else None,
@@ -531,8 +531,8 @@ class AdaBoostMH(MultilabelBooster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _rule(self) -> "HammingRule":
-        return HammingRule(learning_rate=self.learning_rate)
+    def _algorithm(self) -> "HammingAlgorithm":
+        return HammingAlgorithm(learning_rate=self.learning_rate)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -594,12 +594,12 @@ class AdaBoostMR(MultilabelBooster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _rule(self) -> "GlobalRankingRule":
-        rule = ExampleRankingRule if self.pairs == "example" else GlobalRankingRule
-        return rule(learning_rate=self.learning_rate, smoothing=self.smoothing)
+    def _algorithm(self) -> "GlobalRankingAlgorithm":
+        algorithm = ExampleRankingAlgorithm if self.pairs == "example" else GlobalRankingAlgorithm
+        return algorithm(learning_rate=self.learning_rate, smoothing=self.smoothing)
 
 
-class HammingRule(RowLossRule, LabelRule):
+class HammingAlgorithm(RowLossAlgorithm, LabelAlgorithm):
     """Weak classifiers in {-1, 1}, judged by the (row, label) pairs that they get right.
 
     Votes that are the same everywhere are intercepts already.
@@ -619,7 +619,7 @@ class HammingRule(RowLossRule, LabelRule):
         return share_p * had_high + share_n * other_low, share_p * had_low + share_n * other_high
 
 
-class GlobalRankingRule(PairLossRule, LabelRule):
+class GlobalRankingAlgorithm(PairLossAlgorithm, LabelAlgorithm):
     """Weak rankers in {0, 1}, judged by all pairs of a (row, label) that is had and one that is not."""
 
     high, low = 1.0, 0.0
@@ -634,7 +634,7 @@ class GlobalRankingRule(PairLossRule, LabelRule):
         return had_high * other_low, other_high * had_low
 
 
-class ExampleRankingRule(GlobalRankingRule):
+class ExampleRankingAlgorithm(GlobalRankingAlgorithm):
     """The same, judged by the pairs of labels of one row."""
 
     def start(self, has: Bools, weight: Floats) -> ExampleWeights:

@@ -47,11 +47,11 @@ from core.coding.threads import shared_pool, take
 from core.kernels import kernel
 from core.trees.grower import Grower
 
+from .algorithms import RankingAlgorithm
 from .data import Bools, Integers, ListedPairs, Rows
 from .loop import MIN_EDGE, Path, WeakLearner
-from .rules import RankingRule
 from .stumps import Stump, StumpMaker, StumpSum, divide
-from .trees import PairLoss, RankingTreeRule, TreeLearner
+from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
 
 # What is left of a mass after subtraction may be so much where nothing is.
 ROUNDING = 1e-15
@@ -112,14 +112,14 @@ class CategoryOrder:
             return
         wins, losses = pairs.by_item(weights)
         net = wins - losses
-        spread = [float((np.maximum(side, 0.0) ** 2).sum()) for side in (net, -net)]
+        inverse_ess = [float((np.maximum(side, 0.0) ** 2).sum()) for side in (net, -net)]
         for j in self.features:
             n_bins = int(self._n_given[j])
             slots = np.minimum(self._given[j], self._n_slots - 1)
             sums = [np.bincount(slots, w, self._n_slots) for w in (wins, losses)]
             masses = np.vstack(sums).astype(np.float64, copy=False)
             order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
-            n = order_bins(masses, n_bins, *spread, order, mixed)
+            n = order_bins(masses, n_bins, *inverse_ess, order, mixed)
             self.bins[j] = order = order[:n]
             self._masses[j] = masses[:, order], mixed[:, :n], masses[:, -1]
             missing = missing_code(self.codes.dtype)
@@ -171,12 +171,12 @@ class PairStumpLearner(WeakLearner):
     ensemble = StumpSum
     changing = ("_weights", "_log_loss")
 
-    def __init__(self, parameters: Any, rule: RankingRule, data: ListedPairs) -> None:
+    def __init__(self, parameters: Any, algorithm: RankingAlgorithm, data: ListedPairs) -> None:
         n_items = len(data.rows)
         bins, codes = fit_bins(
             data.X, data.rows, np.ones(n_items), parameters.max_bins, data.n_categories
         )
-        self._rule, self._pairs = rule, data
+        self._algorithm, self._pairs = algorithm, data
         self._bins, self._codes = bins, codes
         self._order = CategoryOrder(codes, bins)
         self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
@@ -218,7 +218,7 @@ class PairStumpLearner(WeakLearner):
         if not self._bins.has_missing[split.feature]:
             # Missing values that may come later go to the side that holds more of the pairs' items.
             split = split._replace(missing_above=inside > outside)
-        hypothesis = self._rule.pair_hypothesis(self._cut.right, self._cut.wrong)
+        hypothesis = self._algorithm.pair_hypothesis(self._cut.right, self._cut.wrong)
         if hypothesis.d_plus - hypothesis.d_minus < MIN_EDGE:
             return None
         return self._maker.make(split, None, hypothesis)
@@ -248,7 +248,7 @@ class PairStumpLearner(WeakLearner):
             masses[:, :, 1],
             order.n_bins,
             self._bins.has_missing,
-            self._rule.criterion,
+            self._algorithm.criterion,
         )
         bins_above = None
         if feature in order.features:
@@ -278,7 +278,7 @@ class ListedPairLoss(PairLoss):
     pairs : ListedPairs
     items : ndarray of shape (n_rows,), int64
         The item of each of these rows.
-    rule : RankingTreeRule
+    algorithm : RankingTreeAlgorithm
 
     Its weights are B of the better items, then W of the worse ones; log_f_plus and log_f_minus half ln F̃ each.
 
@@ -290,14 +290,18 @@ class ListedPairLoss(PairLoss):
     changing = (*PairLoss.changing, "_d")
 
     def __init__(
-        self, grower: Grower, pairs: ListedPairs, items: Integers, rule: RankingTreeRule
+        self, grower: Grower, pairs: ListedPairs, items: Integers, algorithm: RankingTreeAlgorithm
     ) -> None:
         total = float(pairs.weight.sum())
         self._pairs, self._items = pairs, items
         self._d = pairs.weight / total
         self._n_better = grower.table.n_positives
         super().__init__(
-            grower, self._masses_of_roles(), leaf=rule.leaf, smoothing=rule.smoothing, push=1.0
+            grower,
+            self._masses_of_roles(),
+            leaf=algorithm.leaf,
+            smoothing=algorithm.smoothing,
+            push=1.0,
         )
         self.log_f_plus = self.log_f_minus = 0.5 * math.log(total)
 
@@ -329,15 +333,17 @@ class PairTreeLearner(TreeLearner):
 
     encodes_targets = False
 
-    def __init__(self, parameters: Any, rule: RankingTreeRule, data: ListedPairs) -> None:
+    def __init__(self, parameters: Any, algorithm: RankingTreeAlgorithm, data: ListedPairs) -> None:
         better, worse = np.unique(data.better), np.unique(data.worse)
         self._pairs, self._items = data, np.concatenate([better, worse]).astype(np.int64)
         n_items = len(self._items)
         X, is_better = data.X[data.rows[self._items]], np.arange(n_items) < len(better)
-        super().__init__(parameters, rule, Rows(X, is_better, np.ones(n_items), data.n_categories))
+        super().__init__(
+            parameters, algorithm, Rows(X, is_better, np.ones(n_items), data.n_categories)
+        )
 
-    def _make_loss(self, rule: RankingTreeRule, weight: Floats) -> ListedPairLoss:
-        return ListedPairLoss(self._grower, self._pairs, self._items, rule)
+    def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> ListedPairLoss:
+        return ListedPairLoss(self._grower, self._pairs, self._items, algorithm)
 
 
 # Codes of the width that a call has no use for.

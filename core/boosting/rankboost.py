@@ -26,8 +26,9 @@ from core.trees.options import (
     check_shape,
 )
 
+from .algorithms import RankingAlgorithm
 from .booster import PairBooster
-from .loop import Rule
+from .loop import BoostingAlgorithm
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -38,8 +39,7 @@ from .options import (
     StumpOrColumn,
     ValidationFraction,
 )
-from .rules import RankingRule
-from .trees import RankingTreeRule
+from .trees import RankingTreeAlgorithm
 
 # What learning_rate and smoothing are where they are None, by the kind of weak ranker.
 LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
@@ -150,17 +150,17 @@ class RankBoost(PairBooster):
                 f"smoothing must be at most 1 unless weak_ranker is 'tree', got {self.smoothing}"
             )
 
-    def _rule(self) -> Rule:
+    def _algorithm(self) -> BoostingAlgorithm:
         learning_rate, smoothing = self.learning_rate, self.smoothing
         if learning_rate is None:
             learning_rate = LEARNING_RATE[self.weak_ranker]
         if smoothing is None:
             smoothing = SMOOTHING[self.weak_ranker]
         if self.weak_ranker == "tree":
-            return RankingTreeRule(
+            return RankingTreeAlgorithm(
                 learning_rate=learning_rate, smoothing=smoothing, leaf=self.leaf, push=self.push
             )
-        return RankingRule(
+        return RankingAlgorithm(
             criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing
         )
 
@@ -209,7 +209,7 @@ class CoordinateRankBoost(PairBooster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _rule(self) -> RankingRule:
-        return RankingRule(
+    def _algorithm(self) -> RankingAlgorithm:
+        return RankingAlgorithm(
             criterion=Criterion.YOUDEN, learning_rate=self.learning_rate, smoothing=self.smoothing
         )

@@ -14,12 +14,12 @@ from core.coding import Criterion
 from core.coding.bins import MaxBins
 from core.metrics.margins import most_tied_mass
 
+from .algorithms import RankingAlgorithm
 from .booster import PairBooster
 from .columns import Column
 from .data import ListedPairs, Rows
 from .loop import LoopState, Path, WeakRanker, log_ratio
 from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
-from .rules import RankingRule
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,8 +84,8 @@ class SmoothMarginRank(PairBooster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _rule(self) -> "SmoothMarginRule":
-        return SmoothMarginRule(criterion=Criterion.YOUDEN, log_least=self._log_least)
+    def _algorithm(self) -> "SmoothMarginAlgorithm":
+        return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
         self._log_least = data.log_least_weight
@@ -111,7 +111,7 @@ class SmoothMarginRank(PairBooster):
 
 
 @dataclass(kw_only=True)
-class SmoothMarginRule(RankingRule):
+class SmoothMarginAlgorithm(RankingAlgorithm):
     """Eq. 3's choice and eq. 12's step.
 
     Parameters

@@ -15,15 +15,15 @@ from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
 from core.coding import (
-    NO_SPREAD,
+    INFINITE_ESS,
     Bins,
     Codes,
     Split,
     change_histograms,
-    count_rows,
+    effective_counts,
     fill_histograms,
     find_best_split,
-    measure_spread,
+    measure_inverse_ess,
     missing_code,
 )
 from core.coding.best_split import categories_above
@@ -35,9 +35,9 @@ from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_word
 from core.kernels import kernel
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
+from .algorithms import Hypothesis, Masses, StumpAlgorithm
 from .data import Rows
 from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
-from .rules import Hypothesis, Masses, StumpRule
 
 # From this many cells on, listing the rows of the smaller side of a cut pays.
 LISTED_CELLS = 1_000_000
@@ -167,7 +167,7 @@ ROUND = np.dtype(
 )
 """One round: h(x) = `high` where x > threshold and `low` elsewhere if sign is 1, the reverse if -1.
 
-The score grows by alpha h(x). A ranking rule's h is 1 or 0; a classifying one's is 1 or -1. A
+The score grows by alpha h(x). A ranking algorithm's h is 1 or 0; a classifying one's is 1 or -1. A
 missing x counts as above the threshold where missing_above, else as below it. The threshold -inf
 sets the missing apart from all values. A categorical feature has a set instead, which holds the
 categories that are above: `set` is the place of its first word in the sets' array (`cuts`), -1 for
@@ -465,7 +465,7 @@ class StumpLearner(WeakLearner):
     added to the histograms. Totals are brought back to 1 before they leave their range, so that no
     class underflows, however far the scores have gone.
 
-    Its rule is a `rules.StumpRule`.
+    Its algorithm is a `algorithms.StumpAlgorithm`.
 
     Notes
     -----
@@ -475,14 +475,14 @@ class StumpLearner(WeakLearner):
     ensemble = StumpSum
     changing = ("_weights", "_histograms", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
-    def __init__(self, parameters: Any, rule: StumpRule, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: Rows) -> None:
         rows, m = positives_first(data.positive)
         max_bins, n_categories = parameters.max_bins, data.n_categories
-        self._rule = rule
+        self._algorithm = algorithm
         self._bins = bins = learn_bins(data.X, np.sort(rows), data.weight, max_bins, n_categories)
         self._codes = code_columns(data.X, rows, bins)
         weight = take_weights(data.weight, rows)
-        self._counts = count_rows(weight) if bins.is_categorical.any() else None
+        self._counts = effective_counts(weight) if bins.is_categorical.any() else None
         self._n_positives = m
         totals = float(weight[:m].sum()), float(weight[m:].sum())
         self._log_f_plus, self._log_f_minus = map(math.log, totals)
@@ -512,24 +512,24 @@ class StumpLearner(WeakLearner):
 
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
-        rule, share_p = self._rule, self._share_p
-        spread = NO_SPREAD
+        algorithm, share_p = self._algorithm, self._share_p
+        inverse_ess = INFINITE_ESS
         if self._counts is not None:
-            spread = measure_spread(self._weights, self._counts, self._n_positives)
+            inverse_ess = measure_inverse_ess(self._weights, self._counts, self._n_positives)
         split = find_best_split(
             self._histograms,
             self._bins.n_bins,
             self._bins.has_missing,
-            rule.criterion,
+            algorithm.criterion,
             share_p,
             self._bins.is_categorical,
-            spread,
+            inverse_ess,
         )
         best = None
         if split.feature >= 0:
             masses = self._sum_masses(split)
-            best = self._maker.make(split, masses, rule.hypothesis(masses, share_p))
-        constant = rule.constant_hypothesis(share_p)
+            best = self._maker.make(split, masses, algorithm.hypothesis(masses, share_p))
+        constant = algorithm.constant_hypothesis(share_p)
         if constant is not None and (best is None or constant.d_plus > best.d_plus):
             best = Stump(-1, -math.inf, False, *constant, coverage=1.0)
         if best is None or best.d_plus - best.d_minus < MIN_EDGE:

@@ -26,13 +26,12 @@ from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Grower, Splits, count_leaves
 from core.trees.options import LeafForm
 from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
-from core.trees.splitting import BY_SUBSET, Objective
-from core.trees.splitting import Rule as SplitRule
+from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from core.trees.target_encoding import encode
 
+from .algorithms import RowLossAlgorithm
 from .data import Rows
-from .loop import NEVER_WRONG, Ensemble, LoopState, Path, Rule, WeakLearner, WeakRanker
-from .rules import RowLossRule
+from .loop import NEVER_WRONG, BoostingAlgorithm, Ensemble, LoopState, Path, WeakLearner, WeakRanker
 
 SPLITS = np.dtype(
     [
@@ -342,7 +341,7 @@ class TreeLoss(Resumable, ABC):
         grower.leaves.fill(0)
 
     @abstractmethod
-    def rule(self, min_samples_leaf: float | None, category_penalty: float) -> SplitRule:
+    def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
         """By what to choose cuts under the present weights."""
 
     @abstractmethod
@@ -353,14 +352,14 @@ class TreeLoss(Resumable, ABC):
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
 
-    def _split_rule(
+    def _split_criterion(
         self,
         objective: Objective,
         push: float,
         min_samples_leaf: float | None,
         total: float,
         penalty: float,
-    ) -> SplitRule:
+    ) -> SplitCriterion:
         """Put together by what to choose cuts, where all rows have the mass `total`."""
         unit = self._unit
         least = min(USUAL_ROWS * unit, GREATEST_SHARE * total)
@@ -369,7 +368,7 @@ class TreeLoss(Resumable, ABC):
         least *= 1.0 - A_TRIFLE
         category_mass = min(CATEGORY_ROWS * unit * (1.0 - A_TRIFLE), least)
         smoothing, category_smoothing = self._smoothing * unit, CATEGORY_SMOOTHING * unit
-        return SplitRule(
+        return SplitCriterion(
             int(objective), push, smoothing, least, penalty, category_mass, category_smoothing
         )
 
@@ -417,7 +416,7 @@ class PairLoss(TreeLoss):
         self._weights[:, 0] = weight
         self._rescale(1.0 / totals[:, None])
 
-    def rule(self, min_samples_leaf: float | None, category_penalty: float) -> SplitRule:
+    def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
         """By what to choose cuts under the present weights."""
         if self._leaf == "newton":
             objective = Objective.NEWTON
@@ -429,7 +428,7 @@ class PairLoss(TreeLoss):
         if self._leaf == "closed":
             noise *= 0.5 * self._push / (1.0 + self._push)
         penalty = category_penalty * OF_SORTED_NOISE * noise
-        return self._split_rule(objective, self._push, min_samples_leaf, 2.0, penalty)
+        return self._split_criterion(objective, self._push, min_samples_leaf, 2.0, penalty)
 
     def best_step(self, splits: Splits) -> Leaves:
         """Find the best step of each leaf."""
@@ -486,11 +485,13 @@ class LogisticLoss(TreeLoss):
         self._scores[:] = self.start
         self.update(np.zeros(1))
 
-    def rule(self, min_samples_leaf: float | None, category_penalty: float) -> SplitRule:
+    def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
         """By what to choose cuts under the present weights."""
         # Of a category that means nothing G²/H is 1 on average, the labels' variance being H.
         penalty = category_penalty * OF_SORTED_NOISE
-        return self._split_rule(Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty)
+        return self._split_criterion(
+            Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty
+        )
 
     def best_step(self, splits: Splits) -> Leaves:
         """Find the best step of each leaf."""
@@ -508,7 +509,7 @@ class LogisticLoss(TreeLoss):
         self._unit = sum(squares) / self._curvature if self._curvature > 0.0 else 0.0
 
 
-class TreeRule(Rule):
+class TreeAlgorithm(BoostingAlgorithm):
     """A rule whose loss trees descend: each leaf goes its best step, and the score the learning rate's share of it.
 
     Attributes
@@ -529,7 +530,7 @@ class TreeRule(Rule):
 
 
 @dataclass(kw_only=True)
-class RankingTreeRule(TreeRule):
+class RankingTreeAlgorithm(TreeAlgorithm):
     """RankBoost on trees; for the parameters see `PairLoss`."""
 
     n_weights = 1
@@ -551,7 +552,7 @@ class RankingTreeRule(TreeRule):
         return float(log_f[0] - log_f[1]) / (1.0 + self.push)
 
 
-class LogisticRule(TreeRule, RowLossRule):
+class LogisticAlgorithm(TreeAlgorithm, RowLossAlgorithm):
     """LogitBoost on trees: the classes' parts of the logistic loss stand where F₊ and F₋ do; scores are log odds."""
 
     n_weights = 2
@@ -564,7 +565,7 @@ class LogisticRule(TreeRule, RowLossRule):
 class TreeLearner(WeakLearner):
     """The training rows, their weights, and the growth of the next tree.
 
-    Its parameters are those of `core.trees.options`, its rule is a `TreeRule`.
+    Its parameters are those of `core.trees.options`, its algorithm is a `TreeAlgorithm`.
 
     Notes
     -----
@@ -577,7 +578,7 @@ class TreeLearner(WeakLearner):
     encodes_targets: ClassVar[bool] = True
     """Whether the parameter `target_encoding` has a meaning."""
 
-    def __init__(self, parameters: Any, rule: Any, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
         X, positive, weight, self._n_categories, group = data
         self._parameters = given = parameters
         rows, n_positives = positives_first(positive)
@@ -603,13 +604,13 @@ class TreeLearner(WeakLearner):
         self._grower = Grower(
             table,
             weight,
-            rule.n_weights,
+            algorithm.n_weights,
             given.max_depth,
             max_leaves,
             rows,
             given.subsample,
         )
-        self._loss = self._make_loss(rule, weight)
+        self._loss = self._make_loss(algorithm, weight)
         self._round = 0
 
     @property
@@ -624,8 +625,8 @@ class TreeLearner(WeakLearner):
         self._round += 1
         features = self._draw_features(draw)
         key = int(draw.integers(2**63))
-        rule = loss.rule(given.min_samples_leaf, given.category_penalty)
-        splits = self._grower.grow(rule, features, given.subsample, key)
+        criterion = loss.criterion(given.min_samples_leaf, given.category_penalty)
+        splits = self._grower.grow(criterion, features, given.subsample, key)
         if not len(splits.leaf):
             return None
         leaves = loss.best_step(splits)
@@ -639,8 +640,8 @@ class TreeLearner(WeakLearner):
         """Sum up the trees of a run of the loop."""
         return TreeSum.of(path.found, path.alpha, self._loss.start, self._n_categories)
 
-    def _make_loss(self, rule: Any, weight: Floats) -> TreeLoss:
-        loss: TreeLoss = rule.make_loss(self._grower, weight)
+    def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
+        loss: TreeLoss = algorithm.make_loss(self._grower, weight)
         return loss
 
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:

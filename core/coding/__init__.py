@@ -60,33 +60,33 @@ RankBoost", JMLR 10, 2009.
 
 from .best_split import Criterion, Split, find_best_split
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
-from .categories import NO_SPREAD, Spread, count_rows, measure_spread, order_bins
+from .categories import INFINITE_ESS, InverseESS, effective_counts, measure_inverse_ess, order_bins
 from .histogram import WIDTHS, change_histograms, fill_histograms, slot
 from .labels import find_best_label_split
 from .threads import ThreadPool
 from .two_sided import Threshold, TwoSided, two_sided, youden_threshold
 
 __all__ = [
+    "INFINITE_ESS",
     "MAX_BINS",
     "MISSING",
-    "NO_SPREAD",
     "N_CODES",
     "WIDTHS",
     "Bins",
     "Codes",
     "Criterion",
+    "InverseESS",
     "Split",
-    "Spread",
     "ThreadPool",
     "Threshold",
     "TwoSided",
     "change_histograms",
-    "count_rows",
+    "effective_counts",
     "fill_histograms",
     "find_best_label_split",
     "find_best_split",
     "fit_bins",
-    "measure_spread",
+    "measure_inverse_ess",
     "missing_code",
     "order_bins",
     "slot",

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from core.kernels import kernel
 
 from .bins import Bins
-from .categories import NO_SPREAD, SAME_SHARE, Spread, order_bins
+from .categories import INFINITE_ESS, SAME_SHARE, InverseESS, order_bins
 
 
 class Criterion(IntEnum):
@@ -66,7 +66,7 @@ def find_best_split(
     criterion: Criterion,
     share_p: float = 0.5,
     is_categorical: npt.NDArray[np.bool_] | None = None,
-    spread: Spread = NO_SPREAD,
+    inverse_ess: InverseESS = INFINITE_ESS,
 ) -> Split:
     """Find the best cut of all features.
 
@@ -83,7 +83,7 @@ def find_best_split(
         The positives' share of all weight, for `Criterion.EDGE`.
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
-    spread : Spread
+    inverse_ess : InverseESS
         Of the weights: how far the shares of categories are shrunk.
 
     Notes
@@ -97,7 +97,14 @@ def find_best_split(
         is_categorical = np.zeros(len(n_bins), dtype=np.bool_)
     order = np.empty(histograms.shape[2], dtype=np.int64)
     feature, cut, missing_above, gain, n_ordered = _find_best_split(
-        histograms, n_bins, has_missing, is_categorical, int(criterion), share_p, *spread, order
+        histograms,
+        n_bins,
+        has_missing,
+        is_categorical,
+        int(criterion),
+        share_p,
+        *inverse_ess,
+        order,
     )
     if feature < 0 or not is_categorical[feature]:
         return Split(feature, cut, missing_above, gain)
@@ -221,7 +228,7 @@ def _greatest(values):  # type: ignore[no-untyped-def]
     ),
     inner=True,
 )
-def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # type: ignore[no-untyped-def]
+def _order_feature(histogram, n_bins, inverse_ess_p, inverse_ess_n, order, ordered):  # type: ignore[no-untyped-def]
     """Write a categorical feature's bins in order, and their histogram; returns how many have mass.
 
     Less than 0 where they are all alike: the histogram then has one bin, of all.
@@ -235,7 +242,7 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
         for code in range(n_bins):
             masses[k, code] = max(histogram[k, code], 0.0) / total
         ordered[k, last] = max(histogram[k, last], 0.0) / total
-    n = order_bins(masses, n_bins, spread_p, spread_n, order, ordered)
+    n = order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, ordered)
     if n >= 2:
         first = ordered[0, 0] / (ordered[0, 0] + ordered[1, 0])
         if ordered[0, n - 1] / (ordered[0, n - 1] + ordered[1, n - 1]) - first > SAME_SHARE:
@@ -260,7 +267,15 @@ def _order_feature(histogram, n_bins, spread_p, spread_n, order, ordered):  # ty
     )
 )
 def _find_best_split(  # type: ignore[no-untyped-def]
-    histograms, n_bins, has_missing, is_categorical, criterion, share_p, spread_p, spread_n, order
+    histograms,
+    n_bins,
+    has_missing,
+    is_categorical,
+    criterion,
+    share_p,
+    inverse_ess_p,
+    inverse_ess_n,
+    order,
 ):
     """Find the best cut: feature, cut, missing above?, gain, and the length of a category's order."""
     n_features = len(n_bins)
@@ -274,7 +289,9 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         best[j] = 0.0
         histogram, n = histograms[j], n_bins[j]
         if is_categorical[j]:
-            n = _order_feature(histograms[j], n_bins[j], spread_p, spread_n, order, ordered)
+            n = _order_feature(
+                histograms[j], n_bins[j], inverse_ess_p, inverse_ess_n, order, ordered
+            )
             n = 1 if n < 0 else n
             histogram = ordered
         if n == 0:
@@ -292,7 +309,9 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         feature += 1
     histogram, n, n_ordered = histograms[feature], n_bins[feature], 0
     if is_categorical[feature]:
-        n = _order_feature(histograms[feature], n_bins[feature], spread_p, spread_n, order, ordered)
+        n = _order_feature(
+            histograms[feature], n_bins[feature], inverse_ess_p, inverse_ess_n, order, ordered
+        )
         n_ordered = abs(n)
         n = 1 if n < 0 else n
         histogram = ordered

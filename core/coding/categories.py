@@ -56,18 +56,18 @@ ROUNDING = 1e-9
 SAME_SHARE = 1e-12
 
 
-class Spread(NamedTuple):
+class InverseESS(NamedTuple):
     """How finely each class's mass is divided: Σ v²/(Σ v)² over its rows, one over their number."""
 
     positive: float
     negative: float
 
 
-NO_SPREAD = Spread(0.0, 0.0)
+INFINITE_ESS = InverseESS(0.0, 0.0)
 """Of infinitely many rows: no share is shrunk."""
 
 
-def count_rows(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Say for how many rows each row stands: a weight k counts as k rows.
 
     Returns ndarray of shape (n_rows,), float64: the weights; where their mean is below 1, and they cannot be meant as
@@ -81,9 +81,9 @@ def count_rows(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(weight / min(float(weight.mean()), 1.0))
 
 
-def measure_spread(
+def measure_inverse_ess(
     weights: npt.NDArray[np.float64], rows: npt.NDArray[np.float64] | None, n_positives: int
-) -> Spread:
+) -> InverseESS:
     """Measure how finely each class's mass is divided.
 
     Parameters
@@ -97,7 +97,7 @@ def measure_spread(
     if rows is not None:
         squares /= rows
     m = n_positives
-    return Spread(
+    return InverseESS(
         float(squares[:m].sum() / weights[:m].sum() ** 2),
         float(squares[m:].sum() / weights[m:].sum() ** 2),
     )
@@ -155,7 +155,7 @@ def sort_stably(keys, order):  # type: ignore[no-untyped-def]
     ),
     error_model="numpy",
 )
-def order_bins(masses, n_bins, spread_p, spread_n, order, mixed):  # type: ignore[no-untyped-def]
+def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # type: ignore[no-untyped-def]
     """Put the bins of a categorical feature in the order of their shrunken share of positives.
 
     masses: [0, k] positive and [1, k] negative mass of bin k, not negative; of all rows each class
@@ -174,7 +174,7 @@ def order_bins(masses, n_bins, spread_p, spread_n, order, mixed):  # type: ignor
             total_n += masses[1, k]
     share = total_p / (total_p + total_n) if n > 0 else 0.0
     # Of a unit of mass, the variance that chance gives to (1 - s) P - s N.
-    chance = share * (1.0 - share) * ((1.0 - share) * spread_p + share * spread_n)
+    chance = share * (1.0 - share) * ((1.0 - share) * inverse_ess_p + share * inverse_ess_n)
     scatter = 0.0
     bin_masses = np.empty(n)
     for r in range(n):

@@ -68,7 +68,7 @@ def find_best_label_split(
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
     rows : ndarray of shape (n_rows,), float64, optional
-        For how many rows each stands (`categories.count_rows`); None: the shares of
+        For how many rows each stands (`categories.effective_counts`); None: the shares of
         categories are not shrunk.
 
     Returns

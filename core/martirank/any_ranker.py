@@ -13,7 +13,7 @@ from core.base.ranker import Floats
 from core.base.state import Array, Index, Nested, Records, State, Totals
 from core.base.table import Categories
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
-from core.coding import count_rows, youden_threshold
+from core.coding import effective_counts, youden_threshold
 from core.coding.rows import positives_first
 from core.errors import ArtifactError
 
@@ -230,7 +230,7 @@ def grow(
     Weak rankers take a row of weight k for k rows, and one that is at a node in part for a part of a row. In each fit
     both classes weigh the same if they are to be balanced, else their mass at the node, as in the paper (§5).
     """
-    weight = count_rows(weight)
+    weight = effective_counts(weight)
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
     number = np.full(len(nodes), -1, dtype=np.int64)
     program = AnyProgram(n_layers, nodes, number, rankers)

@@ -22,10 +22,10 @@ from core.coding import (
     Bins,
     Codes,
     Criterion,
+    InverseESS,
     Split,
-    Spread,
     ThreadPool,
-    count_rows,
+    effective_counts,
     find_best_split,
     fit_bins,
 )
@@ -183,7 +183,7 @@ def code_rows(
     rows, n_positives = positives_first(positive)
     own = weight[rows]
     bins, codes = fit_bins(X, rows, own, max_bins, n_categories)
-    return CodedRows(bins, codes, own / weight.sum(), n_positives, count_rows(own))
+    return CodedRows(bins, codes, own / weight.sum(), n_positives, effective_counts(own))
 
 
 Draw = Callable[[int], tuple[Integers, int]]
@@ -356,7 +356,7 @@ class Growth:
             bins.has_missing,
             Criterion.YOUDEN,
             is_categorical=bins.is_categorical,
-            spread=Spread(*(squares / np.square(labelled))),
+            inverse_ess=InverseESS(*(squares / np.square(labelled))),
         )
         if split.feature < 0 or split.gain < MIN_EDGE:
             return uniform_node(0.5, share), np.full(N_CODES, 0.5)

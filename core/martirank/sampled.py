@@ -17,7 +17,7 @@ from core.base.ranker import Callback, Floats, Groups
 from core.base.splits import hold_out, row_keys
 from core.base.state import Value
 from core.base.target import check_weights
-from core.coding import Bins, count_rows, fit_bins
+from core.coding import Bins, effective_counts, fit_bins
 from core.coding.bins import code_columns
 from core.coding.rows import positives_first
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -142,7 +142,7 @@ class Stream:
             growth = growing[self.turn % len(growing)]
             self.turn += 1
             codes, own = code_columns(X[part], rows, self.bins), weight[part][rows]
-            self._show(growth, CodedRows(self.bins, codes, own, n_positives, count_rows(own)))
+            self._show(growth, CodedRows(self.bins, codes, own, n_positives, effective_counts(own)))
 
     def _show(self, growth: Growth, rows: CodedRows) -> None:
         masses = growth.start(rows.weight)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 from core.base.ranker import Floats
 from core.base.state import Nested, Value
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
-from core.coding.categories import count_rows
+from core.coding.categories import effective_counts
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 
 from .growth import Cell, Sample, Split, Splitter
@@ -62,7 +62,7 @@ class ClassifierSplitter(Splitter):
     def __init__(self, name: ClassifierName, sample: Sample, seed: int) -> None:
         super().__init__(sample)
         self._name: ClassifierName = name
-        self._count = count_rows(sample.weight)
+        self._count = effective_counts(sample.weight)
         self._seed = seed
 
     def split(self, cell: Cell) -> Split | None:
@@ -158,7 +158,7 @@ class EstimatorSplitter(Splitter):
             raise InvalidData(f"the splitter {name} takes numeric columns only")
         super().__init__(sample)
         self._template = template
-        self._count = count_rows(sample.weight)
+        self._count = effective_counts(sample.weight)
 
     def split(self, cell: Cell) -> Split | None:
         """Fit a clone to the cell; its rule is the fitted one."""

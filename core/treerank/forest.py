@@ -21,7 +21,7 @@ from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, ignore, 
 from core.base.state import Array, Indices, Nested, State, Totals, Value, pieces
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
-from core.coding.categories import count_rows
+from core.coding.categories import effective_counts
 from core.coding.threads import PARALLEL_CELLS
 from core.errors import ArtifactError, InvalidParameter
 from core.metrics import auc
@@ -66,7 +66,7 @@ class BaggedGrower:
     ) -> Generator[Grown, None, None]:
         """Grow the trees of these numbers, in threads where that pays, and give them in order."""
         weight = self._weight[self._rows]  # as the coded table has them
-        count = count_rows(weight)
+        count = effective_counts(weight)
         n_features = table.table.n_features
 
         def grow_one(number: int) -> Grown:

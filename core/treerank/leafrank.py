@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from core.base.ranker import Callback, Floats
 from core.coding import Bins
-from core.coding.categories import NO_SPREAD, count_rows, measure_spread, pack
+from core.coding.categories import INFINITE_ESS, effective_counts, measure_inverse_ess, pack
 from core.kernels import kernel
 from core.trees import grower
 from core.trees.coding import Table, code_table
 from core.trees.grower import find_first
-from core.trees.splitting import SPLIT, Objective, Rule
+from core.trees.splitting import SPLIT, Objective, SplitCriterion
 
 from .cuts import CutRules
 from .growth import TIE, Cell, Divided, Limits, Sample, grow
@@ -359,10 +359,10 @@ class LeafRank:
         masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
         self.root = Cell((0, len(rows)), *masses)
         self._has_categories = bool(coded.bins.is_categorical.any())
-        spread = NO_SPREAD  # of categories alone
+        inverse_ess = INFINITE_ESS  # of categories alone
         if self._has_categories:
-            spread = measure_spread(weight[rows], count[rows], middle)
-        self._rule = Rule(
+            inverse_ess = measure_inverse_ess(weight[rows], count[rows], middle)
+        self._rule = SplitCriterion(
             int(Objective.YOUDEN),
             push=0.0,
             smoothing=0.0,
@@ -372,8 +372,8 @@ class LeafRank:
             category_smoothing=0.0,
             class_positive=masses[0],
             class_negative=masses[1],
-            spread_positive=spread.positive,
-            spread_negative=spread.negative,
+            inverse_ess_positive=inverse_ess.positive,
+            inverse_ess_negative=inverse_ess.negative,
         )
         most_leaves = min(2**shape.max_depth, shape.max_leaves)
         self._most_leaves = most_leaves
@@ -458,7 +458,7 @@ class CutGrower:
         """Code a sample."""
         coded = code(sample, max_bins)
         weight = sample.weight[coded.order]
-        return cls(coded, weight, count_rows(weight), shape)
+        return cls(coded, weight, effective_counts(weight), shape)
 
     def with_leaves(self, most: int) -> Self:
         """Give a grower on the same table whose cut trees have no more leaves."""

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from core.base import state
 from core.base.ranker import Floats
-from core.coding import Bins, ThreadPool, count_rows
+from core.coding import Bins, ThreadPool, effective_counts
 from core.coding.bins import MAX_NARROW, RUN_ROWS, learn_bins
 from core.coding.threads import take
 from core.kernels import kernel
@@ -176,7 +176,7 @@ def code_table(
     O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then 8 bytes per row and group of eight
     columns, 16 where a column has more than 256 codes.
     """
-    least = CATEGORY_ROWS * float(weight[0] / count_rows(weight)[0])
+    least = CATEGORY_ROWS * float(weight[0] / effective_counts(weight)[0])
     bins = learn_bins(X, np.sort(rows), weight, most[0], n_categories, most[1], least)
     bundles, on = _find_bundles(X, bins)
     table = _lay_out(bins, bundles, on, len(X), n_positives)

@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 
 from core.base.checkpoint import Resumable
 from core.base.ranker import Floats
-from core.coding import count_rows
+from core.coding import effective_counts
 from core.coding.threads import (
     REGION_TYPE,
     SPINS,
@@ -55,7 +55,7 @@ from .splitting import (
     SPLIT,
     TIE,
     YOUDEN,
-    Rule,
+    SplitCriterion,
     find_split,
     make_scratch,
     mark_codes,
@@ -158,8 +158,8 @@ TASK = np.dtype(
         ("category_smoothing", np.float64),
         ("class_positive", np.float64),
         ("class_negative", np.float64),
-        ("spread_positive", np.float64),
-        ("spread_negative", np.float64),
+        ("inverse_ess_positive", np.float64),
+        ("inverse_ess_negative", np.float64),
         ("n_cells", np.int64),  # from whose rows trees are grown; 0: one tree from all rows
         ("n_leaves", np.int64),
         ("n_nodes", np.int64),
@@ -477,8 +477,8 @@ def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _rule_of(task):  # type: ignore[no-untyped-def]
-    return Rule(
+def _criterion_of(task):  # type: ignore[no-untyped-def]
+    return SplitCriterion(
         task.objective,
         task.push,
         task.smoothing,
@@ -488,8 +488,8 @@ def _rule_of(task):  # type: ignore[no-untyped-def]
         task.category_smoothing,
         task.class_positive,
         task.class_negative,
-        task.spread_positive,
-        task.spread_negative,
+        task.inverse_ess_positive,
+        task.inverse_ess_negative,
     )
 
 
@@ -539,7 +539,7 @@ def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
             for cell in range(len(own)):
                 own[cell] += part[cell]
     cuttable = job.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
-    rule = _rule_of(task)
+    criterion = _criterion_of(task)
     for which in range(2 if pair.sibling >= 0 else 1):
         number = pair.added
         if which == 1:
@@ -557,7 +557,15 @@ def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
                 scratch.total[CELL * k] = job.nodes[number].positive
                 scratch.total[CELL * k + 1] = job.nodes[number].negative
         find_split(
-            own, group, job.columns[g], job.members, job.allowed[g], cuttable, rule, scratch, found
+            own,
+            group,
+            job.columns[g],
+            job.members,
+            job.allowed[g],
+            cuttable,
+            criterion,
+            scratch,
+            found,
         )
         found.group = g
 
@@ -851,8 +859,8 @@ def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
     group = job.groups[g]
     first = CELL * group.first_cell
     histogram = job.histograms[job.nodes[node].place, first : first + CELL * LANES * group.n_codes]
-    rule = _rule_of(task)
-    mark_codes(histogram, group, job.columns[g], job.members, rule, scratch, split, above)
+    criterion = _criterion_of(task)
+    mark_codes(histogram, group, job.columns[g], job.members, criterion, scratch, split, above)
 
 
 @numba.njit(**INNER)
@@ -1210,7 +1218,7 @@ class Grower(Resumable):
     leaves : ndarray of shape (n_rows,), uint16
         Where each row was last sent.
     sample_weight : ndarray of shape (n_rows,) or (0,), float64
-        For how many rows each stands, see `core.coding.count_rows`; empty where all weights are 1.
+        For how many rows each stands, see `core.coding.effective_counts`; empty where all weights are 1.
     row_weight : float
         The sample weight of what counts as one row, at most 1.
 
@@ -1249,7 +1257,7 @@ class Grower(Resumable):
             )
         is_weighted = bool((weight != 1.0).any())
         self.table = table
-        self.sample_weight = count_rows(weight) if is_weighted else np.empty(0)
+        self.sample_weight = effective_counts(weight) if is_weighted else np.empty(0)
         self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
         self.leaves = np.zeros(n_rows, dtype=np.uint16)
         self.weights = np.zeros((n_rows, n_weights))
@@ -1317,12 +1325,14 @@ class Grower(Resumable):
         n_threads = self._helpers.n_threads
         task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MAX_AHEAD) if n_threads > 1 else 1
 
-    def grow(self, rule: Rule, features: npt.NDArray[np.bool_], share: float, key: int) -> Splits:
+    def grow(
+        self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], share: float, key: int
+    ) -> Splits:
         """Grow one tree, and send all rows to its leaves.
 
         Parameters
         ----------
-        rule : Rule
+        criterion : SplitCriterion
         features : ndarray of shape (n_features,), bool
             Which may be cut.
         share : float
@@ -1344,7 +1354,7 @@ class Grower(Resumable):
         task["n_cells"] = 0
         task["threshold"] = find_threshold(self.weights[:, 0], share) if share < 1.0 else 0.0
         task["key"] = key
-        self._start(rule)
+        self._start(criterion)
         n_leaves = int(task["n_leaves"])
         splits = job.splits[: n_leaves - 1]
         sums = job.sums[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
@@ -1358,13 +1368,16 @@ class Grower(Resumable):
         )
 
     def grow_cells(
-        self, rule: Rule, cells: npt.NDArray[np.void], features: npt.NDArray[np.bool_]
+        self,
+        criterion: SplitCriterion,
+        cells: npt.NDArray[np.void],
+        features: npt.NDArray[np.bool_],
     ) -> CellTrees:
         """Grow a tree in each of some cells, whose rows no two share, and sort the rows by its leaves.
 
         Parameters
         ----------
-        rule : Rule
+        criterion : SplitCriterion
         cells : ndarray of shape (n_cells,)
             With the fields `start` and `stop`, of their rows among `rows`, positives first, and `positive` and
             `negative`, their masses.
@@ -1381,12 +1394,12 @@ class Grower(Resumable):
         for name in ("start", "stop", "positive", "negative"):
             job.nodes[name][:n] = cells[name]
         task["n_cells"] = n
-        self._start(rule)
+        self._start(criterion)
         n_nodes = int(task["n_nodes"])
         return CellTrees(job.nodes[:n_nodes], job.node_splits[:n_nodes], job.subsets, job.rows)
 
-    def _start(self, rule: Rule) -> None:
-        for name, value in rule._asdict().items():
+    def _start(self, criterion: SplitCriterion) -> None:
+        for name, value in criterion._asdict().items():
             self._arrays.task[0][name] = value
         with self._helpers as region:
             take_part(region, self._arrays, GROW)

@@ -85,7 +85,7 @@ BY_SUBSET = -2
 """In place of a cut: a subset of the categories lies above."""
 
 
-class Rule(NamedTuple):
+class SplitCriterion(NamedTuple):
     """What makes a split good.
 
     Attributes
@@ -104,8 +104,8 @@ class Rule(NamedTuple):
         Mass of the leaf's own share that is added to each category's before they are put in order.
     class_positive, class_negative : float
         YOUDEN: mass of each class in all rows.
-    spread_positive, spread_negative : float
-        YOUDEN: how finely each is divided; see `core.coding.categories.Spread`.
+    inverse_ess_positive, inverse_ess_negative : float
+        YOUDEN: how finely each is divided; see `core.coding.categories.InverseESS`.
     """
 
     objective: int
@@ -117,11 +117,11 @@ class Rule(NamedTuple):
     category_smoothing: float
     class_positive: float = 1.0
     class_negative: float = 1.0
-    spread_positive: float = 0.0
-    spread_negative: float = 0.0
+    inverse_ess_positive: float = 0.0
+    inverse_ess_negative: float = 0.0
 
 
-RULE_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 10), Rule)
+CRITERION_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 10), SplitCriterion)
 
 SPLIT = np.dtype(
     [
@@ -342,13 +342,13 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
 
 
 @kernel(
-    numba.void(numba.int64, numba.int64, numba.boolean[::1], RULE_TYPE, SCRATCH_TYPE, _F1),
+    numba.void(numba.int64, numba.int64, numba.boolean[::1], CRITERION_TYPE, SCRATCH_TYPE, _F1),
     inner=True,
     forceinline=True,
     error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
-def _value_cuts(objective, n, cuttable, rule, scratch, value):  # type: ignore[no-untyped-def]
+def _value_cuts(objective, n, cuttable, criterion, scratch, value):  # type: ignore[no-untyped-def]
     """Value the cuts at n cells of a block; those that must not be made get `_NONE`."""
     masses_add = objective != GRADIENT
     above_p, above_q = scratch.above_p, scratch.above_q
@@ -357,8 +357,8 @@ def _value_cuts(objective, n, cuttable, rule, scratch, value):  # type: ignore[n
         p, q, other_p, other_q = above_p[i], above_q[i], below_p[i], below_q[i]
         above = p + q if masses_add else q
         below = other_p + other_q if masses_add else other_q
-        given = _value_of(objective, rule.push, rule.smoothing, p, q, other_p, other_q)
-        may = cuttable[i] & (above >= rule.least_mass) & (below >= rule.least_mass)
+        given = _value_of(objective, criterion.push, criterion.smoothing, p, q, other_p, other_q)
+        may = cuttable[i] & (above >= criterion.least_mass) & (below >= criterion.least_mass)
         value[i] = given if may else _NONE
 
 
@@ -370,7 +370,7 @@ def _value_cuts(objective, n, cuttable, rule, scratch, value):  # type: ignore[n
         numba.int64,
         numba.from_dtype(COLUMN)[::1],
         numba.boolean[::1],
-        RULE_TYPE,
+        CRITERION_TYPE,
         SCRATCH_TYPE,
         _F1,
     ),
@@ -378,7 +378,7 @@ def _value_cuts(objective, n, cuttable, rule, scratch, value):  # type: ignore[n
     forceinline=True,
     error_model="numpy",
 )
-def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, rule, scratch, value):  # type: ignore[no-untyped-def]
+def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion, scratch, value):  # type: ignore[no-untyped-def]
     """Value all cuts with the missing below (side 0) or above (1)."""
     sums, total = scratch.sums, scratch.total
     above_p, above_q = scratch.above_p, scratch.above_q
@@ -393,7 +393,7 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, rule, scr
         below_p[k], below_q[k] = sums[CELL * k], sums[CELL * k + 1]
         above_p[k], above_q[k] = sums[CELL * (LANES + k)], sums[CELL * (LANES + k) + 1]
     if missing_below:
-        _value_cuts(objective, LANES, cuttable[n_known * LANES :], rule, scratch, value)
+        _value_cuts(objective, LANES, cuttable[n_known * LANES :], criterion, scratch, value)
     for first in range(0, n_known * LANES, BLOCK):
         n = min(BLOCK, n_known * LANES - first)
         cells = histogram[CELL * first : CELL * (first + n)]
@@ -404,7 +404,7 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, rule, scr
                     p, q = cells[CELL * i], cells[CELL * i + 1]
                     above_p[i], above_q[i] = p, q
                     below_p[i], below_q[i] = total[CELL * k] - p, total[CELL * k + 1] - q
-        given = cuttable[first:], rule, scratch, value[LANES + first :]
+        given = cuttable[first:], criterion, scratch, value[LANES + first :]
         _value_cuts(objective, n, *given)
     _greatest(value, n_known + 1, scratch.best)
 
@@ -535,13 +535,13 @@ def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-de
         numba.from_dtype(MEMBER)[::1],
         numba.boolean[::1],
         numba.boolean[::1],
-        RULE_TYPE,
+        CRITERION_TYPE,
         SCRATCH_TYPE,
         numba.from_dtype(SPLIT),
     ),
     error_model="numpy",
 )
-def find_split(histogram, group, columns, members, allowed, cuttable, rule, scratch, found):  # type: ignore[no-untyped-def]
+def find_split(histogram, group, columns, members, allowed, cuttable, criterion, scratch, found):  # type: ignore[no-untyped-def]
     """Find the best split by the columns of a group.
 
     histogram: (2 · 8 · n_codes,), both masses of each cell [code, column]; allowed: (8,), the columns that may be
@@ -551,18 +551,18 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
     of each column the same, summed up from its rows.
     """
     total, best, gain = scratch.total, scratch.best, scratch.gain
-    is_youden = rule.objective == YOUDEN
+    is_youden = criterion.objective == YOUDEN
     n_known = group.n_codes - group.has_missing
     if not is_youden:
         _sum_codes(histogram, group.n_codes, total)
     found.gain = 0.0
     found.lane = -1
-    masses_add = rule.objective != GRADIENT
+    masses_add = criterion.objective != GRADIENT
     whole = total[1] + (total[0] if masses_add else 0.0)
-    if whole < 2.0 * rule.least_mass:
+    if whole < 2.0 * criterion.least_mass:
         return
     if is_youden:
-        rule = _with_some_mass(rule, whole)
+        criterion = _with_some_mass(criterion, whole)
     missing_mass = 0.0
     for k in range(LANES):
         best[k] = _NONE
@@ -573,17 +573,17 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
     # With a constant for the objective the compiler makes vector code.
     for side in range(n_sides if group.has_cuts else 0):
         value = scratch.value[side * n_cuts * LANES :]
-        given = histogram, n_known, side, columns, cuttable, rule, scratch, value
-        if rule.objective == CLOSED:
+        given = histogram, n_known, side, columns, cuttable, criterion, scratch, value
+        if criterion.objective == CLOSED:
             _scan_cuts(CLOSED, *given)
-        elif rule.objective == PUSH:
+        elif criterion.objective == PUSH:
             _scan_cuts(PUSH, *given)
-        elif rule.objective == NEWTON:
+        elif criterion.objective == NEWTON:
             _scan_cuts(NEWTON, *given)
-        elif rule.objective == GRADIENT:
+        elif criterion.objective == GRADIENT:
             _scan_cuts(GRADIENT, *given)
         else:
-            _scan_youden(histogram, n_known, side, columns, cuttable, rule.least_mass, scratch)
+            _scan_youden(histogram, n_known, side, columns, cuttable, criterion.least_mass, scratch)
     slack = TIE * (total[0] * total[1] if is_youden else whole)
     tie = 10.0 * slack
     least_gain = -1.0 if is_youden else tie
@@ -593,15 +593,15 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
         if not allowed[k] or columns[k].kind == PADDING:
             continue
         p, q = total[CELL * k], total[CELL * k + 1]
-        undivided = score_of(rule.objective, rule.push, rule.smoothing, p, q)
+        undivided = score_of(criterion.objective, criterion.push, criterion.smoothing, p, q)
         if columns[k].kind == CATEGORICAL:
             subset_gain, missing_above, _, _ = find_subset(
-                histogram, n_known, k, rule, p, q, undivided, scratch
+                histogram, n_known, k, criterion, p, q, undivided, scratch
             )
             gain[k] = subset_gain
             scratch.side[k] = missing_above
         elif best[k] > _NONE:
-            is_square = rule.objective == CLOSED
+            is_square = criterion.objective == CLOSED
             gain[k] = (-math.sqrt(-best[k]) if is_square else best[k]) - undivided
         greatest = max(greatest, gain[k])
     if greatest <= least_gain:
@@ -612,11 +612,19 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
         feature, cut, side = columns[k].feature, BY_SUBSET, scratch.side[k]
         if columns[k].kind != CATEGORICAL:
             own_tie = slack
-            if rule.objective == CLOSED:
+            if criterion.objective == CLOSED:
                 own_tie *= 2.0 * math.sqrt(-best[k]) + own_tie
             least_value = best[k] - own_tie
             if is_youden:
-                of_column = k, columns[k], cuttable, n_sides, rule.least_mass, least_value, total
+                of_column = (
+                    k,
+                    columns[k],
+                    cuttable,
+                    n_sides,
+                    criterion.least_mass,
+                    least_value,
+                    total,
+                )
                 cut, side = _first_near_youden(histogram, n_known, *of_column)
             else:
                 cut, side = _first_near(scratch.value, k, n_cuts, n_sides, least_value)
@@ -645,18 +653,20 @@ def find_split(histogram, group, columns, members, allowed, cuttable, rule, scra
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type: ignore[no-untyped-def]
+def _best_prefix(above_p, above_q, first, last, criterion, total_p, total_q):  # type: ignore[no-untyped-def]
     """Find which of above[first:last] scores most with the rest of the total; -1 if none may be."""
-    masses_add = rule.objective != GRADIENT
+    masses_add = criterion.objective != GRADIENT
     whole = total_q + (total_p if masses_add else 0.0)
     best = -1e300
     at = -1
     for k in range(first, last):
         p, q = above_p[k], above_q[k]
         above = q + (p if masses_add else 0.0)
-        if above >= rule.least_mass and whole - above >= rule.least_mass:
-            value = score_of(rule.objective, rule.push, rule.smoothing, p, q)
-            value += score_of(rule.objective, rule.push, rule.smoothing, total_p - p, total_q - q)
+        if above >= criterion.least_mass and whole - above >= criterion.least_mass:
+            value = score_of(criterion.objective, criterion.push, criterion.smoothing, p, q)
+            value += score_of(
+                criterion.objective, criterion.push, criterion.smoothing, total_p - p, total_q - q
+            )
             if value > best + TIE * whole:
                 best = value
                 at = k
@@ -664,32 +674,36 @@ def _best_prefix(above_p, above_q, first, last, rule, total_p, total_q):  # type
 
 
 @numba.njit(**INNER)
-def _with_some_mass(rule, whole):  # type: ignore[no-untyped-def]
-    """Give a rule whose least mass is more than what subtraction leaves of nothing in a leaf of so much."""
-    return Rule(
-        rule.objective,
-        rule.push,
-        rule.smoothing,
-        max(rule.least_mass, SMALLEST_SHARE * whole),
-        rule.category_penalty,
-        rule.category_mass,
-        rule.category_smoothing,
-        rule.class_positive,
-        rule.class_negative,
-        rule.spread_positive,
-        rule.spread_negative,
+def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
+    """Give a criterion whose least mass is more than what subtraction leaves of nothing in a leaf of so much."""
+    return SplitCriterion(
+        criterion.objective,
+        criterion.push,
+        criterion.smoothing,
+        max(criterion.least_mass, SMALLEST_SHARE * whole),
+        criterion.category_penalty,
+        criterion.category_mass,
+        criterion.category_smoothing,
+        criterion.class_positive,
+        criterion.class_negative,
+        criterion.inverse_ess_positive,
+        criterion.inverse_ess_negative,
     )
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratch):  # type: ignore[no-untyped-def]
+def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, scratch):  # type: ignore[no-untyped-def]
     """Find the categorical column's best split for YOUDEN; see `find_subset`.
 
     Of codes that hold the mass of a leaf here the shares of positives are shrunk as far as chance explains them
     (`core.coding.categories`). The gain is that of the shrunk masses. Where chance explains all, codes are not cut from
     each other, only from those that go with the missing.
     """
-    positive, negative, least = rule.class_positive, rule.class_negative, rule.least_mass
+    positive, negative, least = (
+        criterion.class_positive,
+        criterion.class_negative,
+        criterion.least_mass,
+    )
     masses, shrunk = np.zeros((2, n_known)), np.empty((2, n_known))
     for code in range(n_known):
         cell = CELL * (code * LANES + lane)
@@ -698,7 +712,12 @@ def _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratc
             masses[0, code], masses[1, code] = max(p, 0.0) / positive, max(q, 0.0) / negative
     codes, order = scratch.codes, scratch.order
     n = order_bins(
-        masses, n_known, rule.spread_positive, rule.spread_negative, order[:n_known], shrunk
+        masses,
+        n_known,
+        criterion.inverse_ess_positive,
+        criterion.inverse_ess_negative,
+        order[:n_known],
+        shrunk,
     )
     known_p = known_q = shrunk_p = shrunk_q = 0.0
     for k in range(n):
@@ -747,7 +766,7 @@ def _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratc
         _F1,
         numba.int64,
         numba.int64,
-        RULE_TYPE,
+        CRITERION_TYPE,
         numba.float64,
         numba.float64,
         numba.float64,
@@ -756,18 +775,18 @@ def _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratc
     inner=True,
     error_model="numpy",
 )
-def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scratch):  # type: ignore[no-untyped-def]
+def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, scratch):  # type: ignore[no-untyped-def]
     """Find the best split of a categorical column; for YOUDEN see `_find_youden_subset`.
 
     undivided: score of the whole. Returns the gain, less the penalty, whether the missing lie above, and how many codes
     take part and lie above: of `scratch.codes`, in the order that `scratch.order` puts them in, so many lie above
     the cut. All other codes go with the missing.
     """
-    if rule.objective == YOUDEN:
-        return _find_youden_subset(histogram, n_known, lane, rule, total_p, total_q, scratch)
-    masses_add = rule.objective != GRADIENT
+    if criterion.objective == YOUDEN:
+        return _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, scratch)
+    masses_add = criterion.objective != GRADIENT
     # The codes that take part, by falling share, equal ones by code.
-    smoothing = rule.category_smoothing
+    smoothing = criterion.category_smoothing
     mean = total_p / max(total_q + (total_p if masses_add else 0.0), 1e-300)
     share, codes = scratch.share, scratch.codes
     n = 0
@@ -777,7 +796,7 @@ def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scr
         if masses_add:
             p, q = max(p, 0.0), max(q, 0.0)  # subtraction may leave less than nothing
         mass = p + q if masses_add else q
-        if mass > EPSILON and mass >= rule.category_mass:
+        if mass > EPSILON and mass >= criterion.category_mass:
             share[n] = -(p + smoothing * mean) / (mass + smoothing)
             codes[n] = code
             n += 1
@@ -794,13 +813,13 @@ def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scr
     whole = total_q + (total_p if masses_add else 0.0)
     rest_p, rest_q = total_p - above_p[n], total_q - above_q[n]
     rest = rest_q + (rest_p if masses_add else 0.0)
-    best, at = _best_prefix(above_p, above_q, 1, n + 1, rule, total_p, total_q)
+    best, at = _best_prefix(above_p, above_q, 1, n + 1, criterion, total_p, total_q)
     missing_above = False
     if rest > TIE * whole:
         for k in range(n + 1):
             above_p[k] += rest_p
             above_q[k] += rest_q
-        value, k = _best_prefix(above_p, above_q, 1, n, rule, total_p, total_q)
+        value, k = _best_prefix(above_p, above_q, 1, n, criterion, total_p, total_q)
         if value > best + TIE * whole:
             best, at, missing_above = value, k, True
     elif at >= 0:
@@ -809,7 +828,7 @@ def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scr
     if at < 0:
         return 0.0, False, 0, 0
     beyond_two = float(max(n - (1 if rest > TIE * whole else 2), 0))
-    penalty = rule.category_penalty * (beyond_two + 2.0 * math.sqrt(2.0 * beyond_two))
+    penalty = criterion.category_penalty * (beyond_two + 2.0 * math.sqrt(2.0 * beyond_two))
     return best - undivided - penalty, missing_above, n, at
 
 
@@ -819,14 +838,14 @@ def find_subset(histogram, n_known, lane, rule, total_p, total_q, undivided, scr
         numba.from_dtype(GROUP),
         numba.from_dtype(COLUMN)[::1],
         numba.from_dtype(MEMBER)[::1],
-        RULE_TYPE,
+        CRITERION_TYPE,
         SCRATCH_TYPE,
         numba.from_dtype(SPLIT),
         numba.uint8[::1],
     ),
     error_model="numpy",
 )
-def mark_codes(histogram, group, columns, members, rule, scratch, split, above):  # type: ignore[no-untyped-def]
+def mark_codes(histogram, group, columns, members, criterion, scratch, split, above):  # type: ignore[no-untyped-def]
     """Write which codes lie above a split of the leaf whose histogram this is."""
     lane = split.lane
     n_known = group.n_codes - group.has_missing
@@ -836,9 +855,11 @@ def mark_codes(histogram, group, columns, members, rule, scratch, split, above):
         for code in range(group.n_codes):
             p += histogram[CELL * (code * LANES + lane)]
             q += histogram[CELL * (code * LANES + lane) + 1]
-        if rule.objective == YOUDEN:
-            rule = _with_some_mass(rule, p + q)
-        _, missing_above, n, at = find_subset(histogram, n_known, lane, rule, p, q, 0.0, scratch)
+        if criterion.objective == YOUDEN:
+            criterion = _with_some_mass(criterion, p + q)
+        _, missing_above, n, at = find_subset(
+            histogram, n_known, lane, criterion, p, q, 0.0, scratch
+        )
         for code in range(group.n_codes):
             above[code] = missing_above
         for k in range(n):

@@ -33,7 +33,7 @@ def stages(ranker: Any, X: np.ndarray) -> Iterator[np.ndarray]:
     yield np.zeros(len(X))
     log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
     for scores, row in zip(ranker.staged_decision_function(X), log_f[1:], strict=True):
-        yield scores - ranker._rule().intercept(row)
+        yield scores - ranker._algorithm().intercept(row)
 
 
 def edge_of_rows(X: Any, y: Any, weight: Any, f: Any) -> Any:

@@ -14,8 +14,8 @@ from core.base.checkpoint import Checkpoints
 from core.base.parameters import list_parameters
 from core.base.ranker import StopFit
 from core.boosting import data, loop
+from core.boosting.algorithms import RankingAlgorithm
 from core.boosting.data import Rows
-from core.boosting.rules import RankingRule
 from core.boosting.stumps import StumpLearner
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
@@ -139,8 +139,8 @@ def test_a_loss_that_nobody_reads_is_not_reckoned(
 ) -> None:
     X, y = noisy_table()
     asked = []
-    loss = RankingRule.loss
-    monkeypatch.setattr(RankingRule, "loss", lambda *given: asked.append(1) or loss(*given))
+    loss = RankingAlgorithm.loss
+    monkeypatch.setattr(RankingAlgorithm, "loss", lambda *given: asked.append(1) or loss(*given))
     RankBoost(n_rounds=40).fit(X, y, callback=callback)
     assert len(asked) == 40  # those of the path, once it is whole
 

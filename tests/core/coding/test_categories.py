@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from core.coding import (
     MISSING,
     Criterion,
-    Spread,
-    count_rows,
+    InverseESS,
+    effective_counts,
     find_best_label_split,
     find_best_split,
     fit_bins,
-    measure_spread,
+    measure_inverse_ess,
     missing_code,
     order_bins,
 )
@@ -97,9 +97,9 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(
 ) -> None:
     rng = np.random.default_rng(seed)
     masses = rng.dirichlet(np.full(n_bins, 0.7), size=2)
-    spread = Spread(*rng.uniform(0.0, 0.3, 2))
+    inverse_ess = InverseESS(*rng.uniform(0.0, 0.3, 2))
     order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
-    n = order_bins(masses, n_bins, *spread, order, mixed)
+    n = order_bins(masses, n_bins, *inverse_ess, order, mixed)
     assert sorted(order[:n]) == list(range(n_bins))
     shrunk = mixed[0] / mixed.sum(axis=0)
     assert (np.diff(shrunk) >= -1e-12).all()
@@ -113,7 +113,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(
         criterion,
         SHARE_P,
         np.array([True]),
-        spread,
+        inverse_ess,
     )
     as_mixed = np.zeros((2, 256))
     as_mixed[:, :n_bins] = mixed
@@ -154,11 +154,17 @@ def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(
     weights = np.exp(skew * rng.normal(size=n))  # as after many rounds of boosting
     weights[positive] /= weights[positive].sum()
     weights[~positive] /= weights[~positive].sum()
-    spread = measure_spread(weights, None, int(positive.sum()))
+    inverse_ess = measure_inverse_ess(weights, None, int(positive.sum()))
     histogram = histogram_of(rng.permutation(n), positive, weights, n)
     for criterion in (Criterion.YOUDEN, Criterion.LOSS):
         split = find_best_split(
-            histogram, np.array([n]), np.array([False]), criterion, 0.5, np.array([True]), spread
+            histogram,
+            np.array([n]),
+            np.array([False]),
+            criterion,
+            0.5,
+            np.array([True]),
+            inverse_ess,
         )
         assert split.feature == -1
         plain = find_best_split(
@@ -172,10 +178,12 @@ def test_shares_of_few_large_categories_are_not_shrunk() -> None:
     positive = np.sort(rng.random(4000) < 0.5)[::-1]
     column = np.where(rng.random(4000) < 0.6, positive * 2, rng.integers(0, 4, 4000))
     weights = np.where(positive, 1 / positive.sum(), 1 / (~positive).sum())
-    spread = measure_spread(weights, None, int(positive.sum()))
+    inverse_ess = measure_inverse_ess(weights, None, int(positive.sum()))
     histogram = histogram_of(column, positive, weights, 4)
     one = (histogram, np.array([4]), np.array([False]), Criterion.YOUDEN, 0.5, np.array([True]))
-    assert find_best_split(*one, spread).gain == pytest.approx(find_best_split(*one).gain, rel=0.02)
+    assert find_best_split(*one, inverse_ess).gain == pytest.approx(
+        find_best_split(*one).gain, rel=0.02
+    )
 
 
 def test_a_row_of_weight_k_is_spread_as_k_rows() -> None:
@@ -185,10 +193,12 @@ def test_a_row_of_weight_k_is_spread_as_k_rows() -> None:
     repeats = weight.astype(int)
     repeated = np.repeat(v / weight, repeats)
     m = 12
-    one = measure_spread(v, count_rows(weight), m)
-    other = measure_spread(repeated, None, int(repeats[:m].sum()))
+    one = measure_inverse_ess(v, effective_counts(weight), m)
+    other = measure_inverse_ess(repeated, None, int(repeats[:m].sum()))
     assert one == pytest.approx(other)
-    assert count_rows(weight / 1e6).mean() == pytest.approx(1.0)  # too light to be numbers of rows
+    assert effective_counts(weight / 1e6).mean() == pytest.approx(
+        1.0
+    )  # too light to be numbers of rows
 
 
 def fit_column(

@@ -11,7 +11,7 @@ from core.errors import InvalidParameter
 from core.trees.coding import CELL, LANES, Kind, Table, code_table
 from core.trees.grower import Grower, Splits
 from core.trees.sampling import find_threshold
-from core.trees.splitting import BY_SUBSET, Objective, Rule
+from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from tests.core.threads import on_one_thread_and_on_all
 
 
@@ -124,8 +124,8 @@ def grow(
     total = weights[:, -1].sum()
     if objective is None:
         objective = Objective.CLOSED if n_weights == 1 else Objective.GRADIENT
-    rule = Rule(int(objective), 1.0, 0.0, 1e-3 * total, 0.0, 1e-3 * total, 0.0)
-    return grower, grower.grow(rule, np.ones(table.n_features, dtype=np.bool_), share, 7)
+    criterion = SplitCriterion(int(objective), 1.0, 0.0, 1e-3 * total, 0.0, 1e-3 * total, 0.0)
+    return grower, grower.grow(criterion, np.ones(table.n_features, dtype=np.bool_), share, 7)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from core.trees.splitting import (
     BY_SUBSET,
     SPLIT,
     Objective,
-    Rule,
+    SplitCriterion,
     find_split,
     make_scratch,
     mark_codes,
@@ -67,15 +67,15 @@ def make_histogram(
 
 @numba.njit
 def find(
-    histogram: Any, group: Any, columns: Any, members: Any, rule: Any, found: Any, above: Any
+    histogram: Any, group: Any, columns: Any, members: Any, criterion: Any, found: Any, above: Any
 ) -> None:
     """Find the best split of a group, and the codes above it."""
     scratch = make_scratch(group.n_codes)
     cells = histogram.reshape(-1)
     allowed, cuttable = np.ones(LANES, np.bool_), np.zeros(len(cells) // CELL, np.bool_)
-    find_split(cells, group, columns, members, allowed, cuttable, rule, scratch, found)
+    find_split(cells, group, columns, members, allowed, cuttable, criterion, scratch, found)
     if found.lane >= 0:
-        mark_codes(cells, group, columns, members, rule, scratch, found, above)
+        mark_codes(cells, group, columns, members, criterion, scratch, found, above)
 
 
 # LeafRank's shrinks shares, and is held to brute force by its own tests
@@ -118,10 +118,10 @@ def test_the_best_of_all_divisions_is_found(
             for above, below in ((sides[0] + rest, sides[1]), (sides[0], sides[1] + rest)):
                 if min(size(above), size(below)) >= max(least, 1e-12):
                     gains.append(of(above) + of(below) - of(list(range(7))))
-        rule = Rule(int(objective), push, 0.0, least, 0.0, least, 0.0)
+        criterion = SplitCriterion(int(objective), push, 0.0, least, 0.0, least, 0.0)
         codes_above = np.full(7, 9, dtype=np.uint8)
         found = np.zeros(1, dtype=SPLIT)
-        find(histogram, group[0], columns, members, rule, found[0], codes_above)
+        find(histogram, group[0], columns, members, criterion, found[0], codes_above)
         gain, feature, _, lane, cut, missing_above = found[0].tolist()
         assert gain == pytest.approx(max(gains), abs=1e-12)
         if gain:

@@ -11,7 +11,7 @@ from core.base.ranker import Floats
 from core.coding import Criterion
 
 from .columns import Column
-from .loop import LoopState, Rule, WeakRanker
+from .loop import BoostingAlgorithm, LoopState, WeakRanker
 
 
 class Masses(NamedTuple):
@@ -44,7 +44,7 @@ class Hypothesis(NamedTuple):
         1: h is `high` above the cut and `low` below it; -1: the reverse.
     high, low : float
     d_plus, d_minus : float
-        Mass that it gets right and wrong: pairs for a ranking rule, rows for a classifying one.
+        Mass that it gets right and wrong: pairs for a ranking algorithm, rows for a classifying one.
     """
 
     sign: int
@@ -54,7 +54,7 @@ class Hypothesis(NamedTuple):
     d_minus: float
 
 
-class RowLossRule(Rule):
+class RowLossAlgorithm(BoostingAlgorithm):
     """A rule that lowers AdaBoost's loss, a sum over rows."""
 
     def loss(self, log_f: Floats, start: Floats) -> float:
@@ -62,7 +62,7 @@ class RowLossRule(Rule):
         return math.exp(log_f[0]) + math.exp(log_f[1])
 
 
-class PairLossRule(Rule):
+class PairLossAlgorithm(BoostingAlgorithm):
     """A rule that lowers RankBoost's loss, a sum over pairs."""
 
     def loss(self, log_f: Floats, start: Floats) -> float:
@@ -74,7 +74,7 @@ class PairLossRule(Rule):
         return float(0.5 * (log_f[0] - log_f[1]))
 
 
-class StumpRule(Rule):
+class StumpAlgorithm(BoostingAlgorithm):
     """A rule for weak rankers that are cuts of a feature.
 
     Attributes
@@ -103,7 +103,7 @@ class StumpRule(Rule):
 
 
 @dataclass(kw_only=True)
-class RankingRule(PairLossRule, StumpRule):
+class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
     """Weak rankers in {0, 1}, judged by the pairs that they order: RankBoost and its kin."""
 
     criterion: Criterion
