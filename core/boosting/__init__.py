@@ -4,8 +4,8 @@
 pairs (`data`) with their weights and finds one kind of weak ranker on them: `scan()` returns the best one under the
 present weights, `update(weak_ranker, alpha)` lets f grow by alpha h, `collect(history)` sums up the weak rankers of a
 run as an `Ensemble` (scores, contributions, words, arrays). A `loop.BoostingAlgorithm` says how far to step, and what
-the loss is; an `algorithms.StumpAlgorithm` also says which cut is best (`criterion`) and which weak ranker is made of it
-(`hypothesis`).
+the loss is; an `algorithms.StumpAlgorithm` also says which cut is best (`criterion`) and which weak ranker is made of
+it (`hypothesis`).
 
 - `booster.Booster`, the estimators' base, turns them into fit, scores, staged scores, contributions
   and artifacts, and stops early on held-out data (`loop.Monitor`); `PairBooster` learns from listed pairs, too.

@@ -1,4 +1,4 @@
-"""A rule per algorithm: which cut the scan looks for, what weak ranker it makes, how far to go."""
+"""The parts that the boosting algorithms share: which cut is best, which weak ranker is made of it, how far to step."""
 
 import math
 from abc import abstractmethod
@@ -36,7 +36,7 @@ class Masses(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """The weak ranker that a rule makes of a cut, and how well it does.
+    """The weak ranker that an algorithm makes of a cut, and how well it does.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Hypothesis(NamedTuple):
 
 
 class RowLossAlgorithm(BoostingAlgorithm):
-    """A rule that lowers AdaBoost's loss, a sum over rows."""
+    """An algorithm that lowers AdaBoost's loss, a sum over rows."""
 
     def loss(self, log_f: Floats, start: Floats) -> float:
         """Give F = F₊ + F₋ = Σ w_i e^{-y_i f(x_i)}."""
@@ -63,7 +63,7 @@ class RowLossAlgorithm(BoostingAlgorithm):
 
 
 class PairLossAlgorithm(BoostingAlgorithm):
-    """A rule that lowers RankBoost's loss, a sum over pairs."""
+    """An algorithm that lowers RankBoost's loss, a sum over pairs."""
 
     def loss(self, log_f: Floats, start: Floats) -> float:
         """Give F̃ = F₊ F₋ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, a sum over pairs, not a mean."""
@@ -75,7 +75,7 @@ class PairLossAlgorithm(BoostingAlgorithm):
 
 
 class StumpAlgorithm(BoostingAlgorithm):
-    """A rule for weak rankers that are cuts of a feature.
+    """An algorithm whose weak rankers are cuts of a feature.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class StumpAlgorithm(BoostingAlgorithm):
         """
 
     def constant_hypothesis(self, share_p: float) -> Hypothesis | None:
-        """Make a weak ranker that is the same everywhere; None where the rule has no use for it."""
+        """Make a weak ranker that is the same for every row; None if the algorithm does not use one."""
         return None
 
 
@@ -119,11 +119,11 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
         sign = 1 if right >= wrong else -1
         return Hypothesis(sign, 1.0, 0.0, max(right, wrong), min(right, wrong))
 
-    def step(self, found: WeakRanker, state: LoopState) -> float:
+    def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
         """Step by eq. 4, smoothed; along a real-valued column by a line search for the same."""
-        if isinstance(found, Column) and found.line is not None:
-            return self.learning_rate * found.line.descend(self.smoothing)
-        return super().step(found, state)
+        if isinstance(weak_ranker, Column) and weak_ranker.line is not None:
+            return self.learning_rate * weak_ranker.line.descend(self.smoothing)
+        return super().step(weak_ranker, state)
 
 
 class Losses(NamedTuple):

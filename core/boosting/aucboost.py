@@ -30,7 +30,7 @@ from core.errors import ArtifactError, InvalidParameter
 from .algorithms import Hypothesis, Masses, StumpAlgorithm
 from .booster import WEAK_LEARNERS, Booster
 from .data import Rows
-from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .loop import MIN_EDGE, BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
 
 ROUND = np.dtype(
@@ -135,11 +135,11 @@ class EstimatorSum(CutSum):
     type: ClassVar[str] = "estimators"
 
     name: Annotated[str, Foreign()]
-    found: list[CutEstimator]
+    cut_estimators: list[CutEstimator]
 
     def weak_rankers(self) -> list[CutEstimator]:
         """Give the cut estimators."""
-        return self.found
+        return self.cut_estimators
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +211,15 @@ class EstimatorLearner(WeakLearner):
         X, positive, *_ = self._data
         return fit_estimator(self._weak_ranker, X, positive, weight, "weak ranker")
 
-    def update(self, found: CutEstimator, alpha: float) -> None:
-        """Let f grow by alpha h; `found` is what `scan` gave last."""
+    def update(self, weak_ranker: CutEstimator, alpha: float) -> None:
+        """Let f grow by alpha h; `weak_ranker` is what `scan` gave last."""
         self._log_weights += self._sign * alpha * self._h
 
-    def collect(self, path: Path) -> CutSum:
+    def collect(self, history: BoostingHistory) -> CutSum:
         """Sum up the estimators of a run of the loop."""
-        return EstimatorSum(type(self._weak_ranker).__name__, rounds_of(path, ROUND), path.found)
+        return EstimatorSum(
+            type(self._weak_ranker).__name__, rounds_of(history, ROUND), history.weak_rankers
+        )
 
 
 class ClassifierLearner(EstimatorLearner):
@@ -242,12 +244,12 @@ class ClassifierLearner(EstimatorLearner):
         name: ClassifierName = self._weak_ranker
         return fit_classifier(name, X, positive, weight, n_categories, int(draw[0]))
 
-    def collect(self, path: Path) -> CutSum:
+    def collect(self, history: BoostingHistory) -> CutSum:
         """Sum up the classifiers of a run of the loop."""
         name: ClassifierName = self._weak_ranker
-        fitted = [found.estimator for found in path.found]
+        fitted = [weak_ranker.estimator for weak_ranker in history.weak_rankers]
         stack = STACKS[name].join(fitted, self._data.n_categories)
-        return ClassifierSum(name, rounds_of(path, ROUND), stack)
+        return ClassifierSum(name, rounds_of(history, ROUND), stack)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

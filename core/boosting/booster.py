@@ -26,7 +26,15 @@ from core.trees.options import MAX_DEPTH
 from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, ListedPairs, Rows
-from .loop import Boosting, BoostingAlgorithm, Ensemble, Monitor, Path, StopReason, WeakLearner
+from .loop import (
+    Boosting,
+    BoostingAlgorithm,
+    BoostingHistory,
+    Ensemble,
+    Monitor,
+    StopReason,
+    WeakLearner,
+)
 from .pairs import PairStumpLearner, PairTreeLearner
 from .stumps import StumpLearner
 from .trees import TreeLearner
@@ -65,7 +73,7 @@ SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (
 class Booster(Ranker):
     """A sum of weak rankers, learnt round by round on the present weights of rows or pairs.
 
-    A subclass is an algorithm: its parameters, and `_algorithm`, which says which cut is best, what weak
+    A subclass is an algorithm: its parameters, and `_algorithm()`, which says which cut is best, what weak
     ranker is made of it and how far to step. The parameter `weak_ranker` names a weak learner.
 
     Attributes
@@ -288,16 +296,16 @@ class Booster(Ranker):
 
     @abstractmethod
     def _algorithm(self) -> BoostingAlgorithm:
-        """Give the rule of this algorithm, at f = 0."""
+        """Return the boosting algorithm with its parameters, before the first round."""
 
     def _weak_learner(self) -> type[WeakLearner]:
         """Give what finds weak rankers on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
-        """Note what the rule needs to know of the rows or pairs that it learns from."""
+        """Store what the algorithm needs to know of its training rows or pairs."""
 
-    def _after_rounds(self, data: Rows | ListedPairs, path: Path) -> None:
+    def _after_rounds(self, data: Rows | ListedPairs, history: BoostingHistory) -> None:
         """Note what only the rows or pairs can tell, once the run is over."""
 
     def _fit(
@@ -412,9 +420,9 @@ class Booster(Ranker):
         start = PAIR_LEARNERS[self.weak_ranker] if on_pairs else self._weak_learner()
         learner = start(self, algorithm, data)
         n_rounds = USUAL_ROUNDS if self.n_rounds is None else self.n_rounds
-        path = Path.start(n_rounds, learner.log_f)
+        history = BoostingHistory.start(n_rounds, learner.log_f)
         monitor = Monitor(
-            path,
+            history,
             callback,
             partial(algorithm.loss, start=np.array(learner.log_f)),
             data.sample,
@@ -423,7 +431,7 @@ class Booster(Ranker):
             patience or n_rounds,
             every,
         )
-        run = Boosting(learner, algorithm, path, monitor, self._known())
+        run = Boosting(learner, algorithm, history, monitor, self._known())
 
         def identify() -> bytes:
             """Hash what determines the fit but for a metric, which is code."""
@@ -433,13 +441,13 @@ class Booster(Ranker):
             return identify_fit(self, *known, *held)
 
         with offered(run, identify):
-            path = run.run()
+            history = run.run()
         if validation is not None:
-            path = path.cut(monitor.best_round or len(path.found))
-        self._ensemble, self.stop_reason_ = learner.collect(path), path.stop_reason
-        self._log_f_plus, self._log_f_minus = path.log_f.T.copy()
+            history = history.cut(monitor.best_round or len(history.weak_rankers))
+        self._ensemble, self.stop_reason_ = learner.collect(history), history.stop_reason
+        self._log_f_plus, self._log_f_minus = history.log_f.T.copy()
         self._derive()
-        self._after_rounds(data, path)
+        self._after_rounds(data, history)
         return np.array(monitor.validation_auc, dtype=np.float64)
 
     def _known(self) -> dict[str, Any]:
@@ -480,7 +488,7 @@ class Booster(Ranker):
 
 
 class PairBooster(Booster):
-    """A booster whose rule looks at pairs alone, so that it can do with any list of them."""
+    """A booster whose algorithm needs pairs only, so that it can learn from any list of them."""
 
     def fit_pairs(
         self,

@@ -18,7 +18,7 @@ from core.coding import Criterion
 from core.errors import InvalidData
 
 from .data import Bools, ListedPairs, Rows
-from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .loop import MIN_EDGE, BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
 ROUND = np.dtype(
     [
@@ -250,9 +250,9 @@ class ColumnSearch(WeakLearner):
             return None
         return self._column(j, 1 if slopes[j] >= 0 else -1)
 
-    def collect(self, path: Path) -> ColumnSum:
+    def collect(self, history: BoostingHistory) -> ColumnSum:
         """Sum up the columns of a run of the loop."""
-        return ColumnSum(rounds_of(path, ROUND), self._mean, self._is_binary)
+        return ColumnSum(rounds_of(history, ROUND), self._mean, self._is_binary)
 
     def _fall(self, j: int, slope: float) -> float:
         """Give by how much the best step along a column lowers the loss, as a share of it."""
@@ -318,12 +318,12 @@ class ColumnLearner(ColumnSearch):
         )
         return log_f_plus, log_f_minus
 
-    def update(self, found: Column, alpha: float) -> None:
+    def update(self, weak_ranker: Column, alpha: float) -> None:
         """Let f grow by alpha h."""
-        if found.line is not None:
-            found.line.forget()
+        if weak_ranker.line is not None:
+            weak_ranker.line.forget()
         for k, direction in enumerate((-1.0, 1.0)):
-            self._f[k] += alpha * found.sign * self._classes[k][:, found.feature]
+            self._f[k] += alpha * weak_ranker.sign * self._classes[k][:, weak_ranker.feature]
             exponents = direction * self._f[k]
             weights = self._shares[k] * np.exp(exponents - exponents.max())
             self._weights[k] = weights / weights.sum()
@@ -384,11 +384,11 @@ class PairColumnLearner(ColumnSearch):
         """Half the logarithm of F̃ each."""
         return 0.5 * self._log_loss, 0.5 * self._log_loss
 
-    def update(self, found: Column, alpha: float) -> None:
+    def update(self, weak_ranker: Column, alpha: float) -> None:
         """Let f grow by alpha h."""
-        if found.line is not None:
-            found.line.forget()
-        self._f += alpha * found.sign * self._items[:, found.feature]
+        if weak_ranker.line is not None:
+            weak_ranker.line.forget()
+        self._f += alpha * weak_ranker.sign * self._items[:, weak_ranker.feature]
         exponents = self._f[self._listed.worse] - self._f[self._listed.better]
         self._log_loss = self._log_total + log_sum(self._shares, exponents)
         weights = self._shares * np.exp(exponents - exponents.max())

@@ -1,4 +1,4 @@
-"""The loop of boosting, weights -> weak ranker -> step -> update, what it asks of weak learners, and its progress."""
+"""The boosting loop (weights -> weak ranker -> step -> update), what it asks of weak learners, and its progress."""
 
 import math
 import threading
@@ -21,10 +21,10 @@ from .data import Evaluation
 
 StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"]
 
-# The least share of the weight that counts as wrong when nothing is: the spacing of doubles.
-NEVER_WRONG = 2.0**-52
+# Fraction of the weight that counts as wrong when nothing is wrong: the spacing of doubles at 1.
+EPS_MASS = 2.0**-52
 
-# An edge d+ - d- below this is rounding, not knowledge.
+# Edge d+ - d-, as a fraction of the weight, below which a weak ranker is as good as none: it is rounding.
 MIN_EDGE = 1e-12
 
 
@@ -34,7 +34,7 @@ class WeakRanker(Protocol):
     Attributes
     ----------
     d_plus, d_minus : float
-        Mass that h gets right and wrong under the weights it was found by. NaN where they mean nothing.
+        Mass that h gets right and wrong, under the weights that it was chosen by; NaN for a tree.
     """
 
     @property
@@ -44,15 +44,15 @@ class WeakRanker(Protocol):
     def d_minus(self) -> float: ...
 
     def values(self, X: Floats) -> Floats:
-        """Give h(x) of each row; the score grows by alpha times that."""
+        """Return h(x) of each row, shape (n_rows,); the score grows by alpha h(x)."""
 
 
-class Path(NamedTuple):
-    """The rounds of a run of the loop.
+class BoostingHistory(NamedTuple):
+    """History of one boosting run: one entry per round.
 
     Attributes
     ----------
-    found : list of WeakRanker
+    weak_rankers : list of WeakRanker
         The weak ranker of each round.
     alpha : list of float
         The step of each round.
@@ -61,34 +61,34 @@ class Path(NamedTuple):
     stop_reason : str
         "n_rounds"; "no_edge": no weak ranker gets more weight right than wrong; "perfect_ranker":
         the last one gets everything right, so that no weights could ask for another; "validation":
-        the scores of the validation part have not become better for long; "stopped": a callback
+        the validation scores have not improved for `patience` rounds; "stopped": a callback
         raised `StopFit`.
     """
 
-    found: list[Any]
+    weak_rankers: list[Any]
     alpha: list[float]
     log_f: Floats
     stop_reason: StopReason
 
     @classmethod
-    def start(cls, n_rounds: int, log_f: tuple[float, float]) -> "Path":
-        """Make room for rounds."""
-        path = cls([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
-        path.log_f[0] = log_f
-        return path
+    def start(cls, n_rounds: int, log_f: tuple[float, float]) -> "BoostingHistory":
+        """Return an empty history with room for `n_rounds` rounds."""
+        history = cls([], [], np.empty((n_rounds + 1, 2)), "n_rounds")
+        history.log_f[0] = log_f
+        return history
 
-    def cut(self, n_rounds: int) -> "Path":
-        """Keep the first rounds only."""
-        return Path(
-            self.found[:n_rounds],
+    def cut(self, n_rounds: int) -> "BoostingHistory":
+        """Return the first `n_rounds` rounds."""
+        return BoostingHistory(
+            self.weak_rankers[:n_rounds],
             self.alpha[:n_rounds],
             self.log_f[: n_rounds + 1],
             self.stop_reason,
         )
 
-    def ended(self, stop_reason: StopReason) -> "Path":
-        """Leave out the room for rounds that were not taken, and say why."""
-        return self.cut(len(self.found))._replace(stop_reason=stop_reason)
+    def ended(self, stop_reason: StopReason) -> "BoostingHistory":
+        """Return the history without the unused room, and with the reason why the run ended."""
+        return self.cut(len(self.weak_rankers))._replace(stop_reason=stop_reason)
 
 
 class Ensemble(State, ABC):
@@ -97,13 +97,13 @@ class Ensemble(State, ABC):
     Attributes
     ----------
     type : str
-        How `structure` calls it.
+        Name of the sum in `structure`.
     rounds : structured ndarray of shape (n_rounds,)
-        What each round has added, for the reader; it has the fields alpha, d_plus and d_minus.
+        One record per round, with at least the fields alpha, d_plus and d_minus.
     constant : float, or ndarray of shape (n_labels,)
-        What the sum gives to every row alike.
+        The part of the sum that is equal for all rows.
     mean : float, or ndarray of shape (n_labels,)
-        The sum's weighted mean over the rows that it was fitted on.
+        Weighted mean of the sum over the training rows.
     """
 
     type: ClassVar[str]
@@ -113,34 +113,36 @@ class Ensemble(State, ABC):
 
     @abstractmethod
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Give intercept + Σ α_t h_t(x) of each row, unchecked; X is C-contiguous."""
+        """Return intercept + Σ α_t h_t(x) of each row, without checks; X is C-contiguous."""
 
     def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... weak rankers on each row; each array is new."""
+        """Yield the sum of the first 1, 2, ... weak rankers for each row; each array is new."""
         scores: Any = 0.0
-        for found, alpha in zip(self.weak_rankers(), self.rounds["alpha"].tolist(), strict=True):
-            scores = scores + alpha * found.values(X)
+        for weak_ranker, alpha in zip(
+            self.weak_rankers(), self.rounds["alpha"].tolist(), strict=True
+        ):
+            scores = scores + alpha * weak_ranker.values(X)
             yield scores
 
     @abstractmethod
     def contributions(self, X: Floats) -> Floats:
-        """Give a part per row and feature; `mean` and a row's parts add up to its sum."""
+        """Return a part per row and feature; the sum of a row is `mean` plus its parts."""
 
     @abstractmethod
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe the sum in words, ready for JSON; `name` names a feature."""
+        """Describe the sum in words, ready for JSON; `name` returns the name of a feature."""
 
     @abstractmethod
     def weak_rankers(self) -> list[Any]:
-        """Give h_t of each round; of trees, whose leaves hold their step, alpha_t h_t."""
+        """Return h_t of each round; for trees alpha_t h_t, since their leaves hold the step."""
 
     def binary_weights(self) -> Floats | None:
-        """Give what each weak ranker adds where it says 1 over where it says 0; None where they take more values."""
+        """Return what each weak ranker adds at its higher value over its lower one; None if one has more than two."""
         return None
 
 
 class LoopState(NamedTuple):
-    """What a step may depend on besides its weak ranker.
+    """What a step may depend on, beside its weak ranker.
 
     Attributes
     ----------
@@ -157,12 +159,12 @@ class LoopState(NamedTuple):
 
 @dataclass(kw_only=True)
 class BoostingAlgorithm(ABC):
-    """What tells one booster from another, whatever its weak rankers: its step and its loss.
+    """A boosting algorithm without its weak rankers: how far to step, and the loss.
 
     Parameters
     ----------
     learning_rate : float
-        Share of the step that is taken.
+        Fraction of the step that is taken.
     smoothing : float
         ε in ½ ln((d+ + ε)/(d- + ε)).
     """
@@ -170,26 +172,28 @@ class BoostingAlgorithm(ABC):
     learning_rate: float = 1.0
     smoothing: float = 0.0
 
-    def step(self, found: WeakRanker, state: LoopState) -> float:
-        """Give alpha, the step along a weak ranker: eq. 4 of Rudin & Schapire 2009, smoothed."""
-        return self.learning_rate * log_ratio(found.d_plus, found.d_minus, self.smoothing)
+    def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
+        """Return alpha, the step along a weak ranker: eq. 4 of Rudin & Schapire 2009, smoothed."""
+        return self.learning_rate * log_ratio(
+            weak_ranker.d_plus, weak_ranker.d_minus, self.smoothing
+        )
 
     @abstractmethod
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give the loss from (ln F₊, ln F₋), now and at the start."""
+        """Return the loss, given (ln F₊, ln F₋) now and at the start."""
 
     def intercept(self, log_f: Floats) -> float:
-        """Give what is added to f, so that 0 parts the classes."""
+        """Return the constant that is added to f, so that 0 separates the classes."""
         return 0.0
 
 
 def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
-    """Give ½ ln((d+ + ε)/(d- + ε)).
+    """Return ½ ln((d+ + ε)/(d- + ε)).
 
-    Plain, it is infinite where d- = 0: there the step is cut off at ½ ln(2^52) ≈ 18.
+    Without smoothing it would be infinite for d- = 0: there it is bounded by ½ ln(2^52) ≈ 18.
     """
     if smoothing == 0.0 and d_minus == 0.0:
-        smoothing = NEVER_WRONG
+        smoothing = EPS_MASS
     return 0.5 * math.log((d_plus + smoothing) / (d_minus + smoothing))
 
 
@@ -199,18 +203,18 @@ class WeakLearner(Resumable, ABC):
     Parameters
     ----------
     parameters : object
-        A booster, of which it reads the parameters that it knows.
-    algorithm : loop.BoostingAlgorithm
-        The algorithm's, of the type that the weak learner needs.
+        A booster; a weak learner reads the parameters that it knows.
+    algorithm : BoostingAlgorithm
+        Of the class that the weak learner needs.
     data : data.Rows or data.ListedPairs
-        Laid out at f = 0.
+        Training data; the weights are those at f = 0.
     """
 
     ensemble: ClassVar[type[Ensemble]]
-    """What its weak rankers are summed up as."""
+    """Class of the sum of its weak rankers."""
 
     takes_categories: ClassVar[bool] = True
-    """Whether it can do with categorical features."""
+    """Whether it can learn from categorical features."""
 
     @abstractmethod
     def __init__(self, parameters: Any, algorithm: Any, data: Any) -> None: ...
@@ -220,40 +224,41 @@ class WeakLearner(Resumable, ABC):
     def log_f(self) -> tuple[float, float]:
         """Logarithms of F₊ = Σ w_i e^{-f(x_i)} over positives and F₋ = Σ w_k e^{f(x_k)} over negatives.
 
-        Of listed pairs half the logarithm of F̃ each: two classes would share it out so, and ½ ln(F₊/F₋) is 0.
+        For listed pairs both are half the logarithm of F̃, as if two classes shared it; ½ ln(F₊/F₋) is then 0.
         """
 
     @abstractmethod
     def scan(self) -> Any:
-        """Find the best weak ranker under the present weights; None without an edge."""
+        """Return the best weak ranker under the present weights; None if none has an edge."""
 
     @abstractmethod
-    def update(self, found: Any, alpha: float) -> None:
-        """Let f grow by alpha h, h being what `scan` gave last, and reweigh."""
+    def update(self, weak_ranker: Any, alpha: float) -> None:
+        """Let f grow by alpha h, h being the last result of `scan`, and change the weights."""
 
     @abstractmethod
-    def collect(self, path: Path) -> Ensemble:
-        """Sum up the weak rankers of a run of the loop."""
+    def collect(self, history: BoostingHistory) -> Ensemble:
+        """Return the sum of the weak rankers of a run."""
 
 
-def rounds_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
-    """Write rounds as a structured array: alpha, and by their names what the weak rankers have."""
-    rounds = np.zeros(len(path.found), dtype=dtype)
+def rounds_of(history: BoostingHistory, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
+    """Return the rounds as a structured array: alpha, and the attributes of the weak rankers with the fields' names."""
+    rounds = np.zeros(len(history.weak_rankers), dtype=dtype)
     for name in dtype.names or ():
         if name == "alpha":
-            rounds[name] = path.alpha
-        elif path.found and hasattr(path.found[0], name):
-            rounds[name] = [getattr(found, name) for found in path.found]
+            rounds[name] = history.alpha
+        elif history.weak_rankers and hasattr(history.weak_rankers[0], name):
+            rounds[name] = [getattr(weak_ranker, name) for weak_ranker in history.weak_rankers]
     return rounds
 
 
 def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
-    """Read fields of a round as Python's numbers."""
+    """Return fields of a round as Python numbers."""
     return {name: row[name].item() for name in names}
 
 
-# The validation AUC costs a sort: after each round, on more rows or pairs than this less often.
-ROWS_A_ROUND = 50_000
+# Rows (or pairs) up to which the validation AUC, which costs a sort, is computed after every round; with k times as
+# many it is computed after every k-th round.
+VALIDATED_EVERY_ROUND = 50_000
 
 # An AUC counts as higher only if it is so by more than rounding.
 MIN_RISE = 1e-9
@@ -264,19 +269,19 @@ Figures = dict[str, float | Callable[[], float]]
 class Boosting(Resumable):
     """A run of the loop. It can be stopped after any round, and go on later.
 
-    In a checkpoint the rounds are the arrays of an artifact: the sum of their weak rankers, each with a step of 1.
+    A checkpoint holds the rounds as an artifact does: the arrays of the sum of their weak rankers, each with step 1.
 
     Parameters
     ----------
     learner : WeakLearner
-        At f = 0; changed in place.
+        Before the first round; changed in place.
     algorithm : BoostingAlgorithm
-    path : Path
-        Without rounds; filled in place.
+    history : BoostingHistory
+        Empty; filled in place.
     monitor : Monitor
-        Of the same path.
+        Of the same `history`.
     known : mapping
-        What the reader of the learner's ensemble knows but the number of rounds; see `State.from_arrays`.
+        What is needed to read the learner's ensemble, but for the number of rounds; see `State.from_arrays`.
     """
 
     changing = ("learner", "_monitor")
@@ -285,7 +290,7 @@ class Boosting(Resumable):
         self,
         learner: WeakLearner,
         algorithm: BoostingAlgorithm,
-        path: Path,
+        history: BoostingHistory,
         monitor: "Monitor",
         known: Known,
     ) -> None:
@@ -293,43 +298,43 @@ class Boosting(Resumable):
         self._algorithm = algorithm
         self._monitor = monitor
         self._known = known
-        self._path = path
+        self._history = history
 
-    def run(self) -> Path:
-        """Take the rounds that are left."""
+    def run(self) -> BoostingHistory:
+        """Run the remaining rounds, and return the history."""
         if self._monitor.ended:
-            return self._path.ended("validation")
-        learner, path = self.learner, self._path
+            return self._history.ended("validation")
+        learner, history = self.learner, self._history
         norm = 0.0
-        for alpha in path.alpha:  # as below: `sum` rounds otherwise from Python 3.12 on
+        for alpha in history.alpha:  # as below: `sum` rounds otherwise from Python 3.12 on
             norm += alpha
         reason = self._end()
         while reason is None:
-            taken = len(path.found)
-            log_f_plus, log_f_minus = path.log_f[taken].tolist()
-            found = learner.scan()
-            if found is None:
-                return path.ended("no_edge")
-            alpha = self._algorithm.step(found, LoopState(log_f_plus, log_f_minus, norm))
-            learner.update(found, alpha)
+            taken = len(history.weak_rankers)
+            log_f_plus, log_f_minus = history.log_f[taken].tolist()
+            weak_ranker = learner.scan()
+            if weak_ranker is None:
+                return history.ended("no_edge")
+            alpha = self._algorithm.step(weak_ranker, LoopState(log_f_plus, log_f_minus, norm))
+            learner.update(weak_ranker, alpha)
             norm += alpha
-            path.found.append(found)
-            path.alpha.append(alpha)
-            path.log_f[taken + 1] = learner.log_f
+            history.weak_rankers.append(weak_ranker)
+            history.alpha.append(alpha)
+            history.log_f[taken + 1] = learner.log_f
             reason = self._monitor(taken + 1) or self._end()
-        return path.ended(reason)
+        return history.ended(reason)
 
     def get_state(self) -> Arrays:
-        """Give what the rounds have changed; see `Resumable`."""
-        path = self._path
-        unit = path._replace(alpha=[1.0] * len(path.found))
+        """Return what the rounds have changed; see `Resumable`."""
+        history = self._history
+        unit = history._replace(alpha=[1.0] * len(history.weak_rankers))
         state = super().get_state() | put_under("rounds.", self.learner.collect(unit).arrays())
-        state["alpha"] = np.array(path.alpha, dtype=np.float64)
-        state["log_f"] = path.log_f[: len(path.found) + 1]
+        state["alpha"] = np.array(history.alpha, dtype=np.float64)
+        state["log_f"] = history.log_f[: len(history.weak_rankers) + 1]
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go to where another run was."""
+        """Continue from the state of another run."""
         rest = {name: array for name, array in state.items() if not name.startswith("rounds.")}
         try:
             alpha, log_f = rest.pop("alpha"), rest.pop("log_f")
@@ -337,58 +342,60 @@ class Boosting(Resumable):
             rounds = self.learner.ensemble.from_arrays(take_from("rounds.", state), known)
         except KeyError as error:
             raise ArtifactError(f"a checkpoint must hold {error}") from error
-        room = len(self._path.log_f)
+        room = len(self._history.log_f)
         if log_f.shape != (len(alpha) + 1, 2) or len(log_f) > room:
             raise ArtifactError(
                 f"log_f must hold 2 numbers for the start and each of {len(alpha)} rounds, "
                 f"{room - 1} at most, got shape {log_f.shape}"
             )
         super().set_state(rest)
-        self._path.found[:], self._path.alpha[:] = rounds.weak_rankers(), alpha.tolist()
-        self._path.log_f[: len(log_f)] = log_f
+        self._history.weak_rankers[:], self._history.alpha[:] = (
+            rounds.weak_rankers(),
+            alpha.tolist(),
+        )
+        self._history.log_f[: len(log_f)] = log_f
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Refuse what is no state of learner and monitor."""
+        """Raise ArtifactError if `state` is no state of learner and monitor."""
         for name in self.changing:
             getattr(self, name).check_state(take_from(f"{name}.", state))
 
     def _end(self) -> StopReason | None:
-        """Say why there is no further round, if there is none."""
-        path = self._path
-        last = path.found[-1] if path.found else None
+        """Return why there is no further round, or None."""
+        history = self._history
+        last = history.weak_rankers[-1] if history.weak_rankers else None
         if last is not None and last.d_minus == 0.0 and last.d_plus >= 1.0 - MIN_EDGE:
             return "perfect_ranker"
-        return "n_rounds" if len(path.found) == len(path.log_f) - 1 else None
+        return "n_rounds" if len(history.weak_rankers) == len(history.log_f) - 1 else None
 
 
 class Monitor(Resumable):
-    """Follows a run of the loop: reports its progress, and ends it when validation or the callback says so.
+    """Watches a run: reports its progress, and ends it when the validation part or the callback asks for it.
 
     Parameters
     ----------
-    path : Path
-        That the run fills.
+    history : BoostingHistory
+        Of the run; filled by it.
     callback : callable (step, of, info) -> None
-        Called after each round with the loss and, on a sample of the data, the training AUC, both found if it reads
-        them, and the validation AUC when it was computed.
+        Called after each round with the loss, the training AUC on a sample (both computed when they are read), and the
+        validation AUC if it was computed.
     loss : callable (log_f) -> float
     sample : callable () -> Evaluation
-        Gives the sample, if there is a callback.
-    collect : callable Path -> Ensemble
-        Sums rounds up, to score the sample by.
+        Returns the sample; called if there is a callback.
+    collect : callable BoostingHistory -> Ensemble
+        Returns the sum of rounds, to score the sample.
     validation : Evaluation or None
     patience : int
         Rounds without a higher validation AUC before the run ends.
     every : int, optional
-        Rounds from one validation AUC to the next; None: so many that its sort costs little.
+        Rounds from one validation AUC to the next; None: by `VALIDATED_EVERY_ROUND`.
 
     Attributes
     ----------
     validation_auc : list of float
-        After each round, NaN where it was not computed; empty without a validation part.
+        One value per round, NaN if it was not computed; empty without a validation part.
     best_round : int
-        Number of rounds with the highest validation AUC, the first among equals; 0 where the run
-        ended before it was computed.
+        Number of rounds with the highest validation AUC, the first among equals; 0 if it was never computed.
     ended : bool
         Whether validation says that the run should end.
     """
@@ -397,35 +404,35 @@ class Monitor(Resumable):
 
     def __init__(
         self,
-        path: Path,
+        history: BoostingHistory,
         callback: Callback,
         loss: Callable[[Floats], float],
         sample: Callable[[], Evaluation],
-        collect: Callable[[Path], Ensemble],
+        collect: Callable[[BoostingHistory], Ensemble],
         validation: Evaluation | None,
         patience: int,
         every: int | None = None,
     ) -> None:
-        self._path = path
-        self._n_rounds = len(path.log_f) - 1
+        self._history = history
+        self._n_rounds = len(history.log_f) - 1
         self._callback = callback
         self._loss = loss
-        self._sample = None if callback is ignore else SampleScores(path, sample(), collect)
+        self._sample = None if callback is ignore else SampleScores(history, sample(), collect)
         self._validation = validation
         self._scores: Floats | None = None  # of the validation part
         self._patience = patience
         self._every = every or 1
         if validation is not None:
             self._scores = np.zeros(validation.shape)
-            self._every = every or math.ceil(validation.size / ROWS_A_ROUND)
+            self._every = every or math.ceil(validation.size / VALIDATED_EVERY_ROUND)
         self._best = -math.inf
         self.validation_auc: list[float] = []
         self.best_round = 0
         self.ended = False
 
     def __call__(self, taken: int) -> StopReason | None:
-        """Take note of a round, when learner and path are up to it; say why the run should end, if it should."""
-        figures: Figures = {"loss": partial(self._loss, self._path.log_f[taken])}
+        """Note the round that learner and history have just completed; return why the run should end, or None."""
+        figures: Figures = {"loss": partial(self._loss, self._history.log_f[taken])}
         self.ended = self._validate(taken, figures)
         if self._sample is not None:
             figures["training_auc"] = partial(self._sample.auc, taken)
@@ -438,11 +445,11 @@ class Monitor(Resumable):
         return "validation" if self.ended else None
 
     def _validate(self, taken: int, figures: Figures) -> bool:
-        """Follow the validation scores; say whether they have not become better for long."""
+        """Update the validation scores; return True if they have not improved for `patience` rounds."""
         if self._validation is None or self._scores is None:
             return False
-        found, alpha = self._path.found[taken - 1], self._path.alpha[taken - 1]
-        self._scores += alpha * found.values(self._validation.X)
+        weak_ranker, alpha = self._history.weak_rankers[taken - 1], self._history.alpha[taken - 1]
+        self._scores += alpha * weak_ranker.values(self._validation.X)
         if taken % self._every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False
@@ -454,19 +461,24 @@ class Monitor(Resumable):
 
 
 class SampleScores:
-    """The AUC of a sample after any number of rounds, scored when somebody asks: any number of threads, during the fit.
+    """The AUC of a sample after any number of rounds, computed on request; any thread may ask during the fit.
 
     Parameters
     ----------
-    path : Path
-        That the run fills.
+    history : BoostingHistory
+        Of the run; filled by it.
     sample : Evaluation
-    collect : callable Path -> Ensemble
-        Sums rounds up.
+    collect : callable BoostingHistory -> Ensemble
+        Returns the sum of rounds.
     """
 
-    def __init__(self, path: Path, sample: Evaluation, collect: Callable[[Path], Ensemble]) -> None:
-        self._path = path
+    def __init__(
+        self,
+        history: BoostingHistory,
+        sample: Evaluation,
+        collect: Callable[[BoostingHistory], Ensemble],
+    ) -> None:
+        self._history = history
         self._sample = sample
         self._collect = collect
         self._taken = 0
@@ -474,22 +486,24 @@ class SampleScores:
         self._lock = threading.Lock()  # an answer changes what the next one starts from
 
     def auc(self, taken: int) -> float:
-        """Give the AUC after so many rounds."""
+        """Return the AUC after `taken` rounds."""
         with self._lock:
             if taken < self._taken:
                 self._taken, self._scores = 0, np.zeros(self._sample.shape)
             if taken > self._taken:
                 new = slice(self._taken, taken)
-                path = self._path._replace(found=self._path.found[new], alpha=self._path.alpha[new])
-                self._scores += self._collect(path).score(self._sample.X, 0.0)
+                history = self._history._replace(
+                    weak_rankers=self._history.weak_rankers[new], alpha=self._history.alpha[new]
+                )
+                self._scores += self._collect(history).score(self._sample.X, 0.0)
                 self._taken = taken
             return self._sample.metric(self._scores)
 
 
 class RoundFigures(Mapping[str, float]):
-    """The figures of a round. Those that are given as functions are found when they are first read, then or later.
+    """The figures of a round. A figure that is a function is computed when it is first read.
 
-    Until a figure is read, what it asks is kept with it; `dict` makes plain figures of all, and so does pickle.
+    Until then the function keeps the objects that it needs. `dict` and pickle compute all figures.
     """
 
     def __init__(self, figures: Figures) -> None:

@@ -28,7 +28,7 @@ from .algorithms import PairLossAlgorithm, RowLossAlgorithm
 from .booster import Booster
 from .columns import dot
 from .data import Bools, Rows
-from .loop import MIN_EDGE, BoostingAlgorithm, Ensemble, Path, WeakLearner, fields_of
+from .loop import MIN_EDGE, BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -414,15 +414,15 @@ class LabelLearner(WeakLearner):
             members=categories_above(bins, split) if split.feature >= 0 else None,
         )
 
-    def update(self, found: LabelStump, alpha: float) -> None:
-        """Let f grow by alpha h; `found` is what `scan` gave last."""
-        self._weights.grow(self._sorts, alpha * found.high, alpha * found.low)
+    def update(self, weak_ranker: LabelStump, alpha: float) -> None:
+        """Let f grow by alpha h; `weak_ranker` is what `scan` gave last."""
+        self._weights.grow(self._sorts, alpha * weak_ranker.high, alpha * weak_ranker.low)
 
-    def collect(self, path: Path) -> LabelSum:
+    def collect(self, history: BoostingHistory) -> LabelSum:
         """Sum up the stumps of a run of the loop."""
-        rounds, sets = stumps.rounds_of_cuts(path, ROUND)
-        votes = np.empty((len(path.found), self._n_labels), dtype=np.int8)
-        for t, stump in enumerate(path.found):
+        rounds, sets = stumps.rounds_of_cuts(history, ROUND)
+        votes = np.empty((len(history.weak_rankers), self._n_labels), dtype=np.int8)
+        for t, stump in enumerate(history.weak_rankers):
             votes[t] = stump.votes
         return LabelSum(self._n_categories, votes, rounds, self._bins.has_missing, sets)
 

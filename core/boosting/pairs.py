@@ -49,7 +49,7 @@ from core.trees.grower import Grower
 
 from .algorithms import RankingAlgorithm
 from .data import Bools, Integers, ListedPairs, Rows
-from .loop import MIN_EDGE, Path, WeakLearner
+from .loop import MIN_EDGE, BoostingHistory, WeakLearner
 from .stumps import Stump, StumpMaker, StumpSum, divide
 from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
 
@@ -223,17 +223,17 @@ class PairStumpLearner(WeakLearner):
             return None
         return self._maker.make(split, None, hypothesis)
 
-    def update(self, found: Stump, alpha: float) -> None:
-        """Let f grow by alpha h; `found` is what `scan` gave last."""
-        rise, cut = alpha * found.sign, self._cut
+    def update(self, weak_ranker: Stump, alpha: float) -> None:
+        """Let f grow by alpha h; `weak_ranker` is what `scan` gave last."""
+        rise, cut = alpha * weak_ranker.sign, self._cut
         right, wrong = math.exp(-rise), math.exp(rise)
         shrink = cut.right * right + cut.wrong * wrong + cut.tied
         self._log_loss += math.log(shrink)
         self._weights *= (np.array([1.0, wrong, right, 1.0]) / shrink)[self._ends]
 
-    def collect(self, path: Path) -> StumpSum:
+    def collect(self, history: BoostingHistory) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
-        return self._maker.collect(path)
+        return self._maker.collect(history)
 
     def _find_best_split(self) -> Split:
         """Find the best cut under the present weights; its feature is -1 where none has a gain."""

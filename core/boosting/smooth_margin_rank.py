@@ -18,7 +18,7 @@ from .algorithms import RankingAlgorithm
 from .booster import PairBooster
 from .columns import Column
 from .data import ListedPairs, Rows
-from .loop import LoopState, Path, WeakRanker, log_ratio
+from .loop import BoostingHistory, LoopState, WeakRanker, log_ratio
 from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
 
 
@@ -90,10 +90,10 @@ class SmoothMarginRank(PairBooster):
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
         self._log_least = data.log_least_weight
 
-    def _after_rounds(self, data: Rows | ListedPairs, path: Path) -> None:
+    def _after_rounds(self, data: Rows | ListedPairs, history: BoostingHistory) -> None:
         """Take the margins of the rows, or pairs, trained on."""
         stages = self._ensemble.staged(np.ascontiguousarray(data.X))
-        norms = np.cumsum(path.alpha)
+        norms = np.cumsum(history.alpha)
         margins = [data.least_difference(f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
 
@@ -122,14 +122,14 @@ class SmoothMarginAlgorithm(RankingAlgorithm):
 
     log_least: float
 
-    def step(self, found: WeakRanker, state: LoopState) -> float:
+    def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
         """Step by eq. 12, by eq. 4 while F̃ >= 1; along a real-valued column by eq. 10."""
         log_f_tilde = state.log_f_plus + state.log_f_minus - self.log_least
         if log_f_tilde >= 0.0 or state.norm == 0.0:
-            return super().step(found, state)
-        if isinstance(found, Column) and found.line is not None:
-            return found.line.climb(log_f_tilde, state.norm)
-        return smooth_step(-log_f_tilde / state.norm, found.d_plus, found.d_minus)
+            return super().step(weak_ranker, state)
+        if isinstance(weak_ranker, Column) and weak_ranker.line is not None:
+            return weak_ranker.line.climb(log_f_tilde, state.norm)
+        return smooth_step(-log_f_tilde / state.norm, weak_ranker.d_plus, weak_ranker.d_minus)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
         """Give F̃, pairs weighted so that the least weighs 1."""

@@ -37,7 +37,7 @@ from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_abov
 
 from .algorithms import Hypothesis, Masses, StumpAlgorithm
 from .data import Rows
-from .loop import MIN_EDGE, Ensemble, Path, WeakLearner, fields_of, rounds_of
+from .loop import MIN_EDGE, BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
 # From this many cells on, listing the rows of the smaller side of a cut pays.
 LISTED_CELLS = 1_000_000
@@ -449,9 +449,9 @@ class StumpMaker:
             masses=masses,
         )
 
-    def collect(self, path: Path) -> StumpSum:
+    def collect(self, history: BoostingHistory) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
-        rounds, sets = rounds_of_cuts(path, ROUND)
+        rounds, sets = rounds_of_cuts(history, ROUND)
         return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets)
 
 
@@ -536,10 +536,10 @@ class StumpLearner(WeakLearner):
             return None
         return best
 
-    def update(self, found: Stump, alpha: float) -> None:
+    def update(self, weak_ranker: Stump, alpha: float) -> None:
         """Let f grow by alpha h."""
-        rise_above, rise_below = (alpha * value for value in found.above_below)
-        masses = found.masses
+        rise_above, rise_below = (alpha * value for value in weak_ranker.above_below)
+        masses = weak_ranker.masses
         if masses is None:  # a constant changes no ratio within a class
             self._log_f_plus -= rise_above
             self._log_f_minus += rise_above
@@ -549,7 +549,7 @@ class StumpLearner(WeakLearner):
         self._log_f_plus += math.log(shrink_p)
         self._log_f_minus += math.log(shrink_n)
         # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
-        column, above, below = divide(self._codes[found.feature], found.split)
+        column, above, below = divide(self._codes[weak_ranker.feature], weak_ranker.split)
         if 2 * masses.rows_above <= len(self._weights):
             smaller, rise, common = above, rise_above - rise_below, rise_below
         else:
@@ -566,9 +566,9 @@ class StumpLearner(WeakLearner):
         rescale_sides(column[m:], *smaller, math.exp(rise) / total_n, 1 / total_n, weights[m:])
         self._fill()
 
-    def collect(self, path: Path) -> StumpSum:
+    def collect(self, history: BoostingHistory) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
-        return self._maker.collect(path)
+        return self._maker.collect(history)
 
     def _sum_masses(self, split: Split) -> Masses:
         """Add up both sides of a cut under the present weights."""
@@ -610,10 +610,12 @@ def threshold_of(bins: Bins, split: Split) -> float:
     return float(bins.edges[split.feature][split.cut]) if split.cut >= 0 else -math.inf
 
 
-def rounds_of_cuts(path: Path, dtype: np.dtype[Any]) -> tuple[npt.NDArray[np.void], Words]:
+def rounds_of_cuts(
+    history: BoostingHistory, dtype: np.dtype[Any]
+) -> tuple[npt.NDArray[np.void], Words]:
     """Write rounds of cuts as a structured array, and their sets of categories."""
-    rounds, sets = rounds_of(path, dtype), Sets()
-    rounds["set"] = [sets.add(stump.feature, stump.members) for stump in path.found]
+    rounds, sets = rounds_of(history, dtype), Sets()
+    rounds["set"] = [sets.add(stump.feature, stump.members) for stump in history.weak_rankers]
     return rounds, sets.words
 
 

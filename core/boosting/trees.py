@@ -1,4 +1,4 @@
-"""Trees as weak rankers: their sum, the losses that they descend, the rules of their boosters, and the learner."""
+"""Trees as weak rankers: their sum, the losses that they descend, their boosting algorithms, and the learner."""
 
 import math
 from abc import ABC, abstractmethod
@@ -31,7 +31,15 @@ from core.trees.target_encoding import encode
 
 from .algorithms import RowLossAlgorithm
 from .data import Rows
-from .loop import NEVER_WRONG, BoostingAlgorithm, Ensemble, LoopState, Path, WeakLearner, WeakRanker
+from .loop import (
+    EPS_MASS,
+    BoostingAlgorithm,
+    BoostingHistory,
+    Ensemble,
+    LoopState,
+    WeakLearner,
+    WeakRanker,
+)
 
 SPLITS = np.dtype(
     [
@@ -439,7 +447,7 @@ class PairLoss(TreeLoss):
         if self._leaf == "newton":
             values = (p - q) / (p + self._push * q + smoothing)
         else:
-            smoothing = max(smoothing, NEVER_WRONG)
+            smoothing = max(smoothing, EPS_MASS)
             values = np.log((p + smoothing) / (q + smoothing)) / (1.0 + self._push)
         return Leaves(values, sums[2])
 
@@ -510,7 +518,7 @@ class LogisticLoss(TreeLoss):
 
 
 class TreeAlgorithm(BoostingAlgorithm):
-    """A rule whose loss trees descend: each leaf goes its best step, and the score the learning rate's share of it.
+    """An algorithm whose loss trees descend: the score grows by the learning rate times the best step of each leaf.
 
     Attributes
     ----------
@@ -524,7 +532,7 @@ class TreeAlgorithm(BoostingAlgorithm):
     def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
         """Give the loss of rows, positives first, before the first tree."""
 
-    def step(self, found: WeakRanker, state: LoopState) -> float:
+    def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""
         return self.learning_rate
 
@@ -632,13 +640,13 @@ class TreeLearner(WeakLearner):
         leaves = loss.best_step(splits)
         return Tree(*self._with_features(splits), leaves.values, leaves.weights, self._n_categories)
 
-    def update(self, found: Tree, alpha: float) -> None:
+    def update(self, weak_ranker: Tree, alpha: float) -> None:
         """Let f grow by alpha h, and reweigh the rows."""
-        self._loss.update(alpha * found.leaf_value)
+        self._loss.update(alpha * weak_ranker.leaf_value)
 
-    def collect(self, path: Path) -> TreeSum:
+    def collect(self, history: BoostingHistory) -> TreeSum:
         """Sum up the trees of a run of the loop."""
-        return TreeSum.of(path.found, path.alpha, self._loss.start, self._n_categories)
+        return TreeSum.of(history.weak_rankers, history.alpha, self._loss.start, self._n_categories)
 
     def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
         loss: TreeLoss = algorithm.make_loss(self._grower, weight)

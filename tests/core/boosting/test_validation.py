@@ -96,7 +96,9 @@ def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         StumpLearner,
         "collect",
-        lambda learner, path: scored.append(len(path.found)) or collect(learner, path),
+        lambda learner, history: (
+            scored.append(len(history.weak_rankers)) or collect(learner, history)
+        ),
     )
 
     def callback(step: Any, of: Any, info: Any) -> None:
@@ -116,14 +118,14 @@ def test_two_readers_of_a_figure_add_its_rounds_up_once(monkeypatch: pytest.Monk
     second_is_in = threading.Event()
     reader = threading.Thread(target=lambda: told[-1]["training_auc"])
 
-    def let_another_in(learner: Any, path: Any) -> Any:
+    def let_another_in(learner: Any, history: Any) -> Any:
         if threading.current_thread() is reader:
             second_is_in.set()
         elif fitted and not added:
-            added.append(len(path.found))
+            added.append(len(history.weak_rankers))
             reader.start()
             added.append(second_is_in.wait(0.1))
-        return collect(learner, path)
+        return collect(learner, history)
 
     monkeypatch.setattr(StumpLearner, "collect", let_another_in)
     RankBoost(n_rounds=40).fit(X, y, callback=lambda *report: told.append(report[2]))
