@@ -244,7 +244,7 @@ def test_what_is_told_is_a_mapping_that_becomes_plain_figures() -> None:
 
 
 def test_a_large_validation_part_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "ROWS_A_ROUND", 30)
+    monkeypatch.setattr(loop, "VALIDATED_EVERY_ROUND", 30)
     X, y = noisy_table()
     ranker = BOOSTERS["rankboost"](n_rounds=100, early_stopping_rounds=6).fit(X, y)
     computed = np.flatnonzero(~np.isnan(ranker.validation_auc_)) + 1
