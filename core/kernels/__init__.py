@@ -1,4 +1,5 @@
-"""Functions compiled by numba: the decorator that declares them (`compiled`), and where they are kept (`folders`).
+"""Functions compiled by numba: `compiled` has the decorator that declares them, `cache` keeps their machine code in
+`folders`, and `numba_internals` has all that this takes from numba's inside.
 
 Who only asks for the folders does not import numba.
 """
@@ -8,15 +9,7 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .compiled import (
-        INNER,
-        KERNELS,
-        SUFFIX,
-        Kernel,
-        KernelCache,
-        kernel,
-        use_cpu_level,
-        when_compiling,
-    )
+    from .cache import SUFFIX, KernelCache
+    from .compiled import INNER, KERNELS, Kernel, kernel, use_cpu_level, when_compiling
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -1,0 +1,166 @@
+"""What `core.kernels.numba_internals` needs of numba's inside: of a numba that has changed, which part and what it did.
+
+Each test tries one part with nothing of ours around it, and says in its message what to look for in the new numba.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from numba.core import caching
+from numba.core.compiler import DEFAULT_FLAGS
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.serialize import dumps
+from numba.core.targetconfig import ConfigStack
+from numba.extending import intrinsic
+
+import core
+from core.kernels.numba_internals import Cache, processor_of, python_function
+
+SIGNATURE = numba.float64(numba.float64)
+NEW = f"numba {numba.__version__} has changed: "
+
+
+def half(x: Any) -> Any:
+    return x / 2.0
+
+
+class Recorder:
+    """A cache that holds nothing, or one compiled function, and notes what it is asked."""
+
+    def __init__(self, compiled: Any = None) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.compiled = compiled
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        self.asked.append(("load", signature, target))
+        return self.compiled
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        self.asked.append(("save", signature))
+        self.compiled = compiled
+
+
+def test_a_cache_has_the_methods_that_numbas_own_has() -> None:
+    of_numba = caching._Cache.__abstractmethods__
+    asked_elsewhere = {
+        "cache_path",
+        "enable",
+        "disable",
+        "flush",
+    }  # of `stats`, `cache=True`, `recompile`
+    ours = {name for name in vars(Cache) if name.endswith("_overload")}
+    assert of_numba == ours | asked_elsewhere, (
+        f"{NEW}its caches have other methods. See in numba/core/caching.py and dispatcher.py what `_cache` is asked "
+        "for, and give core.kernels.cache.KernelCache the same."
+    )
+
+
+def test_a_dispatcher_asks_its_cache_before_and_after_a_compilation() -> None:
+    dispatcher = numba.njit(half)
+    dispatcher._cache = cache = Recorder()
+    dispatcher.compile(SIGNATURE)
+    assert cache.asked == [("load", SIGNATURE, dispatcher.targetctx), ("save", SIGNATURE)], (
+        f"{NEW}`Dispatcher.compile` no longer asks `_cache.load_overload(signature, targetctx)` first and "
+        "`_cache.save_overload(signature, result)` last. See numba/core/dispatcher.py; without it nothing is kept."
+    )
+    assert dispatcher(3.0) == 1.5
+
+
+def test_a_compiled_function_that_was_written_and_read_is_called_without_a_compilation() -> None:
+    first, second = numba.njit(half), numba.njit(half)
+    first._cache = written = Recorder()
+    first.compile(SIGNATURE)
+    target = second.targetctx
+    target.refresh()
+    compiled = written.compiled
+    assert (tuple(compiled.lifted), compiled.library.has_dynamic_globals) == ((), False), (
+        f"{NEW}`CompileResult.lifted` and `library.has_dynamic_globals` no longer say what cannot be kept. See "
+        "`CompileResultCacheImpl.check_cachable` in numba/core/caching.py."
+    )
+    try:
+        parts = pickle.loads(dumps(compiled._reduce()))
+        read = type(compiled)._rebuild(target, *parts)
+    except (AttributeError, TypeError) as error:
+        raise AssertionError(
+            f"{NEW}`CompileResult._reduce` and `_rebuild` do not write and read it ({error}). See "
+            "`CompileResultCacheImpl.reduce` and `rebuild` in numba/core/caching.py."
+        ) from error
+    second._cache = again = Recorder(read)
+    second.compile(SIGNATURE)
+    assert [name for name, *_ in again.asked] == ["load"], (
+        f"{NEW}what the cache returns is compiled"
+    )
+    assert second(3.0) == 1.5
+
+
+@pytest.mark.parametrize("from_python", [True, False], ids=["from Python", "from a kernel"])
+def test_a_dispatcher_without_machine_code_asks_for_it_by_names_that_can_be_replaced(
+    from_python: bool,
+) -> None:
+    inner = numba.njit(half)
+    compile_one, asked = inner.compile, []
+
+    def settle(*given: Any) -> Any:
+        asked.append(given)
+        compile_one(SIGNATURE)
+        return inner
+
+    inner._compile_for_args = inner.compile = settle
+    outer = inner if from_python else numba.njit(lambda x: inner(x) + 0.0)
+    assert outer(3.0) == 1.5
+    asker = "`_compile_for_args`, from C," if from_python else "`compile`, in `get_call_template`,"
+    assert asked, (
+        f"{NEW}a call of types that were not compiled no longer asks {asker} of the dispatcher. See "
+        "numba/core/dispatcher.py and _dispatcher.cpp; without it kernels are not loaded when they are first called."
+    )
+
+
+def test_options_of_one_compilation_do_not_reach_another_inside_it() -> None:
+    with global_compiler_lock, ConfigStack().enter(DEFAULT_FLAGS):
+        flags = ConfigStack().top()
+    assert flags is DEFAULT_FLAGS, (
+        f"{NEW}`ConfigStack().enter(DEFAULT_FLAGS)` does not put the default options on top. See "
+        "numba/core/targetconfig.py; without it a kernel's bits depend on who loads it."
+    )
+
+
+def test_the_processor_is_part_of_what_is_known_of_a_target() -> None:
+    dispatcher = numba.njit(half)
+    triple, processor, features = processor_of(dispatcher.targetctx)
+    assert all(isinstance(part, str) for part in (triple, processor, features)), (
+        f"{NEW}`codegen().magic_tuple()` no longer names triple, processor and features. Without them machine code "
+        "of another processor would be loaded."
+    )
+
+
+def test_the_python_behind_a_dispatcher_and_an_intrinsic_is_found() -> None:
+    @intrinsic
+    def nothing(typing_context: Any) -> Any:
+        return None
+
+    found = python_function(numba.njit(half)), getattr(python_function(nothing), "__name__", None)
+    assert found == (half, "nothing"), (
+        f"{NEW}`Dispatcher.py_func` or `_Intrinsic._defn` is gone. Without them a kernel's stamp misses the functions "
+        "that it calls, and stale machine code is loaded."
+    )
+
+
+def test_no_other_module_of_ours_reaches_into_numba() -> None:
+    """But for `cgutils`, by which intrinsics write code, as numba's manual shows."""
+    root = Path(core.__file__).parents[1]
+    inside = re.compile(
+        r"^ *(from numba\.core(?! import cgutils$)|import numba\.core)", re.MULTILINE
+    )
+    reaching = [
+        path.name
+        for folder in ("core", "app", "workers")
+        for path in (root / folder).rglob("*.py")
+        if inside.search(path.read_text(encoding="utf-8"))
+    ]
+    assert reaching == ["numba_internals.py"]
