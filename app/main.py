@@ -22,6 +22,7 @@ from app.http.limits import FairSemaphore
 from app.http.server import Drain, RequestMiddleware
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
+from app.jobs.routes import output_routers
 from app.jobs.watcher import Watcher
 from app.models import endpoints as models
 from app.models import repository as model_rows
@@ -105,7 +106,7 @@ def create_app(settings: Settings) -> FastAPI:
         interpretation.router,
         training.validation_router,
         evaluation.router,
-        evaluation.comparisons_router,
+        *output_routers(),
         reports.router,
         reports.datasets_router,
         scores.router,

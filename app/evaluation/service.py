@@ -16,19 +16,13 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
-from app.evaluation import repository as rows
-from app.jobs import service as jobs
-from app.jobs.kinds import PROCESSING, Output, status_of
 from app.models.objectives import WHOLE, Window
-from app.models.service import curve_of, find_named, find_to_use
-from app.platform.errors import NotFound, invalid
-from app.platform.settings import Settings
+from app.models.service import find_named, find_to_use
+from app.platform.errors import invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
-    Comparison,
     Dataset,
     DatasetKind,
-    Evaluation,
     Model,
 )
 from app.training.bipartite import windows_of
@@ -36,13 +30,7 @@ from core.errors import InvalidParameter
 from core.metrics.window import check_window
 
 if TYPE_CHECKING:
-    from core.metrics import ClassTotals, RocCurve
-
-EVALUATIONS = Output(Evaluation, "evl", "evaluation")
-COMPARISONS = Output(Comparison, "cmp", "comparison")
-
-EVALUATE, COMPARE = "evaluate", "compare"
-"""The kinds of job that evaluate models."""
+    pass
 
 MAX_WINDOWS = 10
 LEVELS = (0.5, 0.999)
@@ -172,67 +160,6 @@ def check_evaluation(
     return inputs, check_windows(windows_of(inputs.models[0].objective))
 
 
-def submit_evaluation(
-    session: Session, settings: Settings, owner: str, request: EvaluationRequest
-) -> Evaluation:
-    """Check, and write the evaluation and its job into the caller's transaction."""
-    inputs, windows = check_evaluation(session, owner, request, hold=True)
-    (model,), dataset = inputs.models, inputs.dataset
-    seen = seen_before(model, dataset)
-    job = jobs.enqueue(
-        session,
-        settings,
-        owner=owner,
-        kind=EVALUATE,
-        name=model.name,
-        spec={
-            EVALUATIONS.key: EVALUATIONS.new_id(),
-            "independent": seen is None,
-            "dataset": lineage_of(dataset),
-        },
-        dataset_id=dataset.id,
-    )
-    return EVALUATIONS.insert(
-        session,
-        job,
-        model_id=model.id,
-        model_name=model.name,
-        model_version=model.version,
-        kind=model.kind,
-        dataset_id=dataset.id,
-        dataset_name=dataset.name,
-        dataset_version=dataset.version,
-        dataset_sha256=dataset.sha256,
-        windows=windows,
-        level=request.level,
-        warnings=[] if seen is None else [seen],
-    )
-
-
-def roc(
-    session: Session, owner: str, evaluation_id: str
-) -> tuple[Evaluation, RocCurve, ClassTotals]:
-    """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
-    from core.metrics import ClassTotals
-
-    evaluation = EVALUATIONS.find(session, owner, evaluation_id)
-    row = rows.find_curve(session, evaluation.id)
-    if row is None or evaluation.metrics is None:
-        raise _no_curve(evaluation)
-    totals = ClassTotals(**evaluation.metrics["totals"])
-    return evaluation, curve_of(row), totals
-
-
-def _no_curve(evaluation: Evaluation) -> NotFound:
-    if evaluation.metrics is None:
-        why = f"its job {evaluation.job_id} has {evaluation.job.state}"
-        if status_of(evaluation) == PROCESSING:
-            why = f"its job {evaluation.job_id} has yet to make it"
-    else:
-        why = f"it is of kind {evaluation.kind}, which has metrics alone"
-    return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
-
-
 MIN_MODELS, MAX_MODELS = 2, 20
 
 
@@ -269,38 +196,3 @@ def check_comparison(
             detail = f"models must differ, {model.name}:{model.version} is there twice"
             raise invalid(pointers[number], detail)
     return inputs, windows
-
-
-def submit_comparison(
-    session: Session, settings: Settings, owner: str, request: ComparisonRequest
-) -> Comparison:
-    """Check, and write the comparison and its job into the caller's transaction."""
-    inputs, windows = check_comparison(session, owner, request, hold=True)
-    models, dataset = inputs.models, inputs.dataset
-    seen = [seen_before(model, dataset) for model in models]
-    job = jobs.enqueue(
-        session,
-        settings,
-        owner=owner,
-        kind=COMPARE,
-        name=dataset.name,
-        spec={COMPARISONS.key: COMPARISONS.new_id(), "dataset": lineage_of(dataset)},
-        dataset_id=dataset.id,
-    )
-    comparison = COMPARISONS.insert(
-        session,
-        job,
-        dataset_id=dataset.id,
-        dataset_name=dataset.name,
-        dataset_version=dataset.version,
-        dataset_sha256=dataset.sha256,
-        windows=windows,
-        level=request.level,
-        warnings=[warning for warning in seen if warning is not None],
-    )
-    rows.insert_models(
-        session,
-        comparison.id,
-        [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],
-    )
-    return comparison

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
+from app.http.schemas import Resource
 from app.jobs import repository as rows
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
@@ -23,8 +24,8 @@ from app.platform.tables import FINAL_STATES, Job, JobOutput, JobState
 KINDS: Mapping[str, str] = {
     "ingest": "app.datasets.tasks",
     "ingest_pairs": "app.datasets.pairs_tasks",
-    "evaluate": "app.evaluation.tasks",
-    "compare": "app.evaluation.comparison_tasks",
+    "evaluate": "app.evaluation.evaluations",
+    "compare": "app.evaluation.comparisons",
     "batch_score": "app.scoring.tasks",
     "train": "app.training.tasks",
     "train_part": "app.training.child_tasks",
@@ -251,6 +252,54 @@ class Output(Generic[Row]):
         return rows.write_output(session, self.table, claim.owner, id_, claim.job_id, **columns)
 
 
+class Request(Protocol):
+    """The body of a request that asks for an output."""
+
+    def to_request(self) -> Any:
+        """Return what the service takes."""
+
+
+@dataclass(frozen=True)
+class Docs:
+    """What OpenAPI says of a route: a line, and sentences."""
+
+    summary: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The POST of a body that asks for an output.
+
+    `check(session, owner, request)` raises what is wrong with a request; `submit(session, settings, owner, request)`
+    checks it, and writes the output's row and its job.
+    """
+
+    body: type[Request]
+    check: Callable[[Session, str, Any], object]
+    submit: Callable[[Session, Settings, str, Any], Any]
+    docs: Docs
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The routes of a kind's output under `path`: list, read, delete, and POST unless `create` is None.
+
+    `show` makes the answer, of `shape`, of a row. `reads` and `writes` are the scopes that GET and DELETE need.
+    """
+
+    path: str
+    tag: str
+    shape: type[Resource]
+    show: Callable[[Any], Resource]
+    list_docs: Docs
+    read_docs: Docs
+    delete_docs: Docs
+    create: Submission | None = None
+    reads: Literal["read", "score"] = "read"
+    writes: Literal["train", "score"] = "train"
+
+
 def _no_hook(session: Session, job: Job) -> None:
     """Do nothing."""
 
@@ -279,6 +328,7 @@ class JobKind(Generic[Payload, Result, Published]):
     `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again. `on_end`
     runs in the transaction in which a job ends without a result; the problem is None for a cancelled job. `may_skip`
     says if a job that is to end early can do without a child job of this kind, by the child job's specification.
+    `routes` is called by the HTTP service alone, and may import what a worker does not need.
     """
 
     name: str
@@ -290,12 +340,23 @@ class JobKind(Generic[Payload, Result, Published]):
     before_retry: Callable[[Session, Job], object] = field(default=_no_hook)
     on_end: Callable[[Session, Job, Json | None], None] = field(default=_no_end_hook)
     may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
+    routes: Callable[[], Routes] | None = None
 
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
     """Return the declaration of a kind; None for a kind that a later version has put into the queue."""
     module = KINDS.get(name)
     return None if module is None else cast(JobKind[Any, Any, Any], import_module(module).KIND)
+
+
+def find_output(job: Job) -> tuple[str, str] | None:
+    """Return kind and id of what a job makes; None without an output, and for a model that is not there yet."""
+    if job.model_id is not None:
+        return "model", job.model_id
+    kind = find_kind(job.kind)
+    if kind is None or kind.output is None or kind.output.key not in job.spec:
+        return None
+    return kind.output.code, job.spec[kind.output.key]
 
 
 def kind_of(name: str) -> JobKind[Any, Any, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
+from pydantic.config import JsonDict
 
 from app.http.schemas import DatasetVersion, Resource, Timestamp
-from app.jobs.kinds import SHOWN_KINDS
+from app.jobs.kinds import SHOWN_KINDS, find_output
 from app.platform.tables import Job as JobRow
 from app.platform.tables import JobState
 
@@ -86,6 +87,18 @@ class Progress(Resource):
     )
 
 
+class JobOutput(Resource):
+    """What a job makes."""
+
+    kind: str = Field(
+        description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs` (by the dataset's id)."
+    )
+    id: str
+
+
+_DEPRECATED: JsonDict = {"deprecated": True}
+
+
 class Job(Resource):
     """One long piece of work."""
 
@@ -121,19 +134,31 @@ class Job(Resource):
     max_attempts: int
     progress: Progress | None
     error: dict[str, Any] | None = Field(description="A problem, once the job has failed.")
-    model_id: str | None
+    output: JobOutput | None = Field(
+        default=None,
+        description="What the job makes; read its status there. A model is there once the job has succeeded.",
+    )
+    model_id: str | None = Field(
+        description="Of a job that trains: `output.id`.", json_schema_extra=_DEPRECATED
+    )
     retry_of: str | None
     last_event: int = Field(
         description="Number (`seq`) of the job's last event: `…/events?after=` goes on from there."
     )
     evaluation_id: str | None = Field(
-        default=None, description="What a job of kind `evaluate` makes."
+        default=None,
+        description="Of a job of kind `evaluate`: `output.id`.",
+        json_schema_extra=_DEPRECATED,
     )
     comparison_id: str | None = Field(
-        default=None, description="What a job of kind `compare` makes."
+        default=None,
+        description="Of a job of kind `compare`: `output.id`.",
+        json_schema_extra=_DEPRECATED,
     )
     batch_score_id: str | None = Field(
-        default=None, description="What a job of kind `batch_score` makes."
+        default=None,
+        description="Of a job of kind `batch_score`: `output.id`.",
+        json_schema_extra=_DEPRECATED,
     )
     created_at: Timestamp
     started_at: Timestamp | None
@@ -149,7 +174,7 @@ class Job(Resource):
         parameters stand beside the algorithm's name.
         """
         spec = row.spec
-        algorithm = spec.get("algorithm")
+        algorithm, output = spec.get("algorithm"), find_output(row)
         state = JobState.RUNNING if row.state == JobState.WAITING else row.state
         cancelling = state == JobState.RUNNING and row.cancel_requested_at is not None
         return cls(
@@ -174,6 +199,7 @@ class Job(Resource):
             max_attempts=row.max_attempts,
             progress=Progress.model_validate(row.progress) if row.progress else None,
             error=row.error,
+            output=output and JobOutput(kind=output[0], id=output[1]),
             model_id=row.model_id,
             retry_of=row.retry_of,
             last_event=row.event_seq,

@@ -29,13 +29,10 @@ from app.http.dependencies import (
     Caller,
     CallerDep,
     ContextDep,
-    PagingDep,
-    SubjectDep,
     refuse_unknown,
 )
 from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
-from app.http.schemas import PageOf
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
 from app.platform.errors import MAX_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest
@@ -227,25 +224,6 @@ def _parse(body: bytes) -> NewBatchScore:
     return asked
 
 
-@router.get("", summary="List batch scores")
-@needs("score")
-def list_batch_scores(
-    *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
-) -> PageOf[BatchScore]:
-    """The owner's, newest first, of one model or dataset if you like."""
-    page = context.db.reading(BATCH_SCORES.list_page, caller.owner, **vars(only), **vars(paging))
-    return PageOf[BatchScore](
-        data=[batch_score_of(row) for row in page.data], has_more=page.has_more, next=page.next
-    )
-
-
-@router.get("/{batch_score_id}", summary="Read about batch scores")
-@needs("score")
-def read_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchScore:
-    """Their status, and once `ready` what the result holds; once `failed` why."""
-    return batch_score_of(context.db.reading(BATCH_SCORES.find, caller.owner, batch_score_id))
-
-
 @router.get(
     "/{batch_score_id}/result",
     summary="The scores",
@@ -292,13 +270,6 @@ def read_result(
     if etag_matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
     return StoredFile(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
-
-
-@router.delete("/{batch_score_id}", status_code=204, summary="Delete batch scores")
-@needs("score")
-def delete_batch_score(batch_score_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Forget them, with their result. 409 while their job is unfinished."""
-    context.db.writing(BATCH_SCORES.delete, caller.owner, batch_score_id)
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from app.datasets.tasks import find_to_read, limits, lock_inputs
 from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.kinds import Claim, Docs, JobKind, Made, Routes
 from app.jobs.progress import Callback
 from app.models import repository as model_rows
 from app.models import service as models
@@ -184,6 +184,31 @@ def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
     return Made(found | {"upload_key": None, "upload_bytes": None})
 
 
+def _routes() -> Routes:
+    from app.scoring.schemas import BatchScore, batch_score_of
+
+    return Routes(
+        path="/v1/batch-scores",
+        tag="scoring",
+        shape=BatchScore,
+        show=batch_score_of,
+        reads="score",
+        writes="score",
+        list_docs=Docs(
+            "List batch scores",
+            "The owner's, newest first, of one model or dataset if you like.",
+        ),
+        read_docs=Docs(
+            "Read about batch scores",
+            "Their status, and once `ready` what the result holds; once `failed` why.",
+        ),
+        delete_docs=Docs(
+            "Delete batch scores",
+            "Forget them, with their result. 409 while their job is unfinished.",
+        ),
+    )
+
+
 KIND = JobKind(
     name=BATCH_SCORE,
     prepare=prepare,
@@ -192,4 +217,5 @@ KIND = JobKind(
     complete=complete_output,
     output=BATCH_SCORES,
     before_retry=lock_inputs,
+    routes=_routes,
 )

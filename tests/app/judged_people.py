@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from app.datasets import service as datasets
-from app.evaluation import service as evaluations
-from app.evaluation.service import EVALUATIONS, ComparisonRequest, EvaluationRequest
+from app.evaluation import comparisons, evaluations
+from app.evaluation.evaluations import EVALUATIONS
+from app.evaluation.service import ComparisonRequest, EvaluationRequest
 from app.models.service import artifact_key
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from core import artifact
@@ -62,7 +63,7 @@ def ask(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluatio
     """Ask for an evaluation."""
     with bench.db.write() as session:
         request = EvaluationRequest(model, dataset_id, **more)
-        return evaluations.submit_evaluation(session, bench.settings, OWNER, request)
+        return evaluations.submit(session, bench.settings, OWNER, request)
 
 
 def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
@@ -78,7 +79,7 @@ def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: A
     """Ask for a comparison."""
     with bench.db.write() as session:
         request = ComparisonRequest(refs, dataset_id, **more)
-        return evaluations.submit_comparison(session, bench.settings, OWNER, request)
+        return comparisons.submit(session, bench.settings, OWNER, request)
 
 
 def interval(found: Any) -> tuple[float, ...]:

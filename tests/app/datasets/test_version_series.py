@@ -11,7 +11,7 @@ import pytest
 
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe_version
-from app.evaluation import service
+from app.evaluation import evaluations
 from app.evaluation.service import EvaluationRequest
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound
@@ -182,9 +182,9 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
             asked = EvaluationRequest("m:1", judge.id)
             if words is None:
                 with pytest.raises(NotFound):
-                    service.submit_evaluation(session, bench.settings, OWNER, asked)
+                    evaluations.submit(session, bench.settings, OWNER, asked)
                 continue
-            evaluation = service.submit_evaluation(session, bench.settings, OWNER, asked)
+            evaluation = evaluations.submit(session, bench.settings, OWNER, asked)
             assert evaluation.warnings[0].startswith(words)
             assert (evaluation.dataset_version, evaluation.dataset_sha256) == (1, first.sha256)
     told = to_markdown(document_of(bench.db.reading(gather, OWNER, "m:1")))

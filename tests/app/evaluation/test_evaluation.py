@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import select, update
 
 from app.datasets import service as datasets
-from app.evaluation import service
-from app.evaluation.service import COMPARISONS, EVALUATIONS
+from app.evaluation import evaluations
+from app.evaluation.comparisons import COMPARISONS
+from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
 from app.jobs.kinds import status_of
 from app.models import service as models
@@ -62,7 +63,7 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     per_group = np.bincount(people.group[people.y], people.weight[people.y])
     kish = per_group.sum() ** 2 / (per_group**2).sum()
     assert figures["totals"]["positive_effective"] == pytest.approx(kish)
-    _, curve, _ = bench.db.reading(service.roc, OWNER, found.id)
+    _, curve, _ = bench.db.reading(evaluations.roc, OWNER, found.id)
     exact = metrics.roc_curve(people.y, scores, people.weight)
     for name in ("fpr", "tpr", "thresholds"):
         assert getattr(curve, name) == pytest.approx(getattr(exact, name))
@@ -190,7 +191,7 @@ def test_pairs(bench: Workbench) -> None:
     assert found.drift is not None
     assert [area["of"] for area in found.drift["areas"]] == ["pair_order"]
     with pytest.raises(NotFound, match="kind preferences, which has metrics alone"):
-        bench.db.reading(service.roc, OWNER, found.id)
+        bench.db.reading(evaluations.roc, OWNER, found.id)
     with pytest.raises(Invalid, match="leave the windows out"):
         ask(bench, "films", fresh.id, windows=[(0.0, 0.1)])
     bench.work_on(dataset, name="more")
@@ -300,7 +301,7 @@ def test_what_is_deleted_meanwhile(bench: Workbench) -> None:
     bench.db.writing(datasets.delete, OWNER, new)
     kept = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
     assert (kept.model_name, kept.metrics is not None) == ("first", True)
-    assert len(bench.db.reading(service.roc, OWNER, asked.id)[1]) > 2
+    assert len(bench.db.reading(evaluations.roc, OWNER, asked.id)[1]) > 2
     assert bench.db.reading(COMPARISONS.find, OWNER, compared.id).result is not None
     bench.db.writing(EVALUATIONS.delete, OWNER, asked.id)
     bench.db.writing(COMPARISONS.delete, OWNER, compared.id)
@@ -318,7 +319,7 @@ def test_a_job_that_is_cancelled_may_be_retried(bench: Workbench) -> None:
     stopped = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)
     assert (status_of(stopped), stopped.metrics) == ("cancelled", None)
     with pytest.raises(NotFound, match=r"has no ROC curve: its job \w+ has cancelled"):
-        bench.db.reading(service.roc, OWNER, asked.id)
+        bench.db.reading(evaluations.roc, OWNER, asked.id)
     with bench.db.write() as session:
         job = jobs.retry(session, bench.settings, OWNER, asked.job_id)
     again = bench.db.reading(EVALUATIONS.find, OWNER, asked.id)

@@ -57,6 +57,7 @@ def test_the_threshold_of_a_rate_comes_with_the_model(
 ) -> None:
     objective = {"metric": "tpr", "fpr": 0.1}
     job = service.train(client, service.upload(client), objective=objective)
+    assert job["output"] == {"kind": "model", "id": job["model_id"]}
     model = client.get(f"/v1/models/{job['model_id']}").json()
     cut = model["operating_point"]
     assert cut["fpr"]["value"] <= 0.1

@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import update
 
 from app.datasets import service as datasets
-from app.evaluation.service import COMPARISONS, EVALUATIONS
+from app.evaluation.comparisons import COMPARISONS
+from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import execution, queue
 from app.jobs import service as jobs
+from app.jobs.endpoints import show
 from app.jobs.kinds import Output as JobOutput
 from app.jobs.kinds import status_of
 from app.platform.errors import Conflict
@@ -25,8 +27,9 @@ from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 
 class Output(NamedTuple):
-    """What a job makes: its name in messages, whose it is, its status, and its row."""
+    """What a job makes: its kind, its name in messages, whose it is, its status, and its row."""
 
+    kind: str
     name: str
     job_id: Callable[[], str]
     status: Callable[[], str]
@@ -40,6 +43,7 @@ def made(bench: Workbench, resource: JobOutput[Any], asked: Any) -> Output:
         return bench.db.reading(resource.find, OWNER, asked.id)
 
     return Output(
+        resource.code,
         f"{resource.name} {asked.id}",
         lambda: read().job_id,
         lambda: status_of(read()),
@@ -56,7 +60,13 @@ def uploaded(bench: Workbench, dataset: Dataset, *, pairs: bool = False) -> Outp
 
     key = DatasetPairs.id if pairs else Dataset.id
     name = f"the upload of {dataset.id}"
-    return Output(name, lambda: read().job_id, lambda: read().status, (key, dataset.id))
+    return Output(
+        "pairs" if pairs else "dataset",
+        name,
+        lambda: read().job_id,
+        lambda: read().status,
+        (key, dataset.id),
+    )
 
 
 def ask_for_all(bench: Workbench) -> list[Output]:
@@ -109,6 +119,10 @@ def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
             refused(job_id, f"{name} {third}, which is succeeded: it is made")
         refused(third, f"{third} is succeeded")
         assert (output.job_id(), output.status()) == (third, "ready")
+        shown = show(done)
+        assert shown["output"] == {"kind": output.kind, "id": output.row[1]}
+        old = shown.get(f"{output.kind}_id")  # deprecated, and never there for pairs
+        assert old == (None if output.kind == "pairs" else output.row[1])
     assert bench.db.writing(queue.claim, bench.settings, "wrk_idle") is None
 
 

@@ -16,7 +16,8 @@ import httpx
 import pytest
 from sqlalchemy.orm import Session
 
-from app.evaluation import service as evaluations
+from app.evaluation import evaluations
+from app.evaluation.service import EvaluationRequest
 from app.models import service as models
 from app.platform.errors import Conflict
 from app.scoring import batch as batch_scores
@@ -320,8 +321,8 @@ def score(session: Session, service: Service, model_id: str, dataset_id: str) ->
 
 
 def judge(session: Session, service: Service, model_id: str, dataset_id: str) -> object:
-    asked = evaluations.EvaluationRequest(model_id, dataset_id)
-    return evaluations.submit_evaluation(session, service.settings, OWNER, asked)
+    asked = EvaluationRequest(model_id, dataset_id)
+    return evaluations.submit(session, service.settings, OWNER, asked)
 
 
 @pytest.mark.parametrize("write", [score, judge])

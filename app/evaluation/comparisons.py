@@ -8,20 +8,64 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
+from app.evaluation import repository as rows
 from app.evaluation.metrics import Overlap, load_ranker, model_of, read_rows
-from app.evaluation.service import COMPARE, COMPARISONS
+from app.evaluation.service import ComparisonRequest, check_comparison, seen_before
+from app.jobs import service as jobs
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.kinds import Claim, Docs, JobKind, Made, Output, Routes, Submission
 from app.jobs.progress import Callback
 from app.models import service as model_service
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
+from app.platform.tables import Comparison
 from app.training.interpretation import score
 
 if TYPE_CHECKING:
     from core import metrics
+
+
+COMPARE = "compare"
+"""The kind of job."""
+COMPARISONS = Output(Comparison, "cmp", "comparison")
+
+
+def submit(
+    session: Session, settings: Settings, owner: str, request: ComparisonRequest
+) -> Comparison:
+    """Check, and write the comparison and its job into the caller's transaction."""
+    inputs, windows = check_comparison(session, owner, request, hold=True)
+    models, dataset = inputs.models, inputs.dataset
+    seen = [seen_before(model, dataset) for model in models]
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=COMPARE,
+        name=dataset.name,
+        spec={COMPARISONS.key: COMPARISONS.new_id(), "dataset": lineage_of(dataset)},
+        dataset_id=dataset.id,
+    )
+    comparison = COMPARISONS.insert(
+        session,
+        job,
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        dataset_version=dataset.version,
+        dataset_sha256=dataset.sha256,
+        windows=windows,
+        level=request.level,
+        warnings=[warning for warning in seen if warning is not None],
+    )
+    rows.insert_models(
+        session,
+        comparison.id,
+        [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],
+    )
+    return comparison
 
 
 def prepare(
@@ -106,6 +150,35 @@ def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
     return Made(columns, messages=result["warnings"])
 
 
+def _routes() -> Routes:
+    from app.evaluation.schemas import Comparison, NewComparison, comparison_of
+
+    return Routes(
+        path="/v1/comparisons",
+        tag="comparisons",
+        shape=Comparison,
+        show=comparison_of,
+        create=Submission(
+            body=NewComparison,
+            check=check_comparison,
+            submit=submit,
+            docs=Docs(
+                "Compare models on a dataset",
+                "Score a dataset with 2 to 20 models and say whether they differ beyond chance: the area of each over "
+                "every\nwindow, the difference of each pair with its interval, p-values adjusted for their number, and "
+                "joint ones. The\ntests are paired: all models rank the same rows. A job of kind `compare` does it."
+                "\n\nThe dataset must fit every model, as for an evaluation, and have one label.",
+            ),
+        ),
+        list_docs=Docs(
+            "List comparisons",
+            "The owner's comparisons, newest first, of one model or dataset if you like.",
+        ),
+        read_docs=Docs("Read a comparison", "Its status, and once it is `ready` the result."),
+        delete_docs=Docs("Delete a comparison", "Forget it. 409 while its job is unfinished."),
+    )
+
+
 KIND = JobKind(
     name=COMPARE,
     prepare=prepare,
@@ -114,4 +187,5 @@ KIND = JobKind(
     complete=complete_output,
     output=COMPARISONS,
     before_retry=lock_inputs,
+    routes=_routes,
 )

@@ -1,0 +1,222 @@
+"""The job that evaluates: a model's artifact and a table in, metrics, curve and drift out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.datasets.service import lineage_of
+from app.datasets.tasks import find_to_read, lock_inputs, table_of
+from app.evaluation import metrics
+from app.evaluation import repository as rows
+from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
+from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
+from app.jobs import service as jobs
+from app.jobs.execution import complete_output
+from app.jobs.kinds import (
+    PROCESSING,
+    Claim,
+    Docs,
+    JobKind,
+    Made,
+    Output,
+    Routes,
+    Submission,
+    status_of,
+)
+from app.jobs.progress import Callback
+from app.models import service as models
+from app.models.objectives import Window
+from app.platform.blobs import BlobStore
+from app.platform.errors import NotFound
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import Evaluation, EvaluationCurve
+
+if TYPE_CHECKING:
+    from core.metrics import ClassTotals, RocCurve
+
+EVALUATE = "evaluate"
+"""The kind of job."""
+EVALUATIONS = Output(Evaluation, "evl", "evaluation")
+PATH = "/v1/evaluations"
+_CURVE_FILE = "evaluation.curve"
+
+
+def submit(
+    session: Session, settings: Settings, owner: str, request: EvaluationRequest
+) -> Evaluation:
+    """Check, and write the evaluation and its job into the caller's transaction."""
+    inputs, windows = check_evaluation(session, owner, request, hold=True)
+    (model,), dataset = inputs.models, inputs.dataset
+    seen = seen_before(model, dataset)
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=EVALUATE,
+        name=model.name,
+        spec={
+            EVALUATIONS.key: EVALUATIONS.new_id(),
+            "independent": seen is None,
+            "dataset": lineage_of(dataset),
+        },
+        dataset_id=dataset.id,
+    )
+    return EVALUATIONS.insert(
+        session,
+        job,
+        model_id=model.id,
+        model_name=model.name,
+        model_version=model.version,
+        kind=model.kind,
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        dataset_version=dataset.version,
+        dataset_sha256=dataset.sha256,
+        windows=windows,
+        level=request.level,
+        warnings=[] if seen is None else [seen],
+    )
+
+
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+) -> Json:
+    """Gather where artifact and table lie, and what the model's validation has said."""
+    evaluation = EVALUATIONS.find_to_make(session, claim)
+    model = models.find_to_read(session, claim.owner, evaluation.model_id)
+    dataset = find_to_read(session, claim.owner, claim.dataset_id)
+    described = metrics.model_of(session, model, dataset, blobs)
+    remembered: Json | None = None
+    notes: list[str] = []
+    if claim.spec["independent"]:
+        remembered, notes = metrics.remember_validation(session, model, workdir)
+    point = models.point_of_objective(session, model)
+    return {
+        "dataset_kind": dataset.kind,
+        "table": table_of(dataset, blobs),
+        "model": described,
+        "windows": [[window["fpr_min"], window["fpr_max"]] for window in evaluation.windows],
+        "level": evaluation.level,
+        "threshold": None if point is None else point.threshold,
+        "validation": remembered,
+        "warnings": [*evaluation.warnings, *notes],
+    }
+
+
+def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Score and measure; pure computing on the files that the payload names."""
+    workdir = Path(payload["workdir"])
+    model = payload["model"]
+    measured = MEASURES[payload["dataset_kind"]]
+    measure = measured(metrics.load_ranker(model), payload["table"], model["features"])
+    callback(1, 2, {})
+    windows = [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]]
+    found = measure.metrics(windows, payload["level"], payload["threshold"])
+    curve = None
+    if isinstance(measure, BipartiteMeasure):
+        curve = _CURVE_FILE
+        models.write_curve(workdir / curve, measure.curve)
+    drifted = None
+    if (before := payload["validation"]) is not None:
+        areas = measure.areas(_windows_of(before), before["level"])
+        scored = None
+        if isinstance(measure, BipartiteMeasure):
+            scored = metrics.ScoredRows(measure.curve, measure.effective, measure.rows)
+        drifted = metrics.measure_drift(before, areas, workdir, scored)
+    callback(2, 2, {})
+    return {
+        "workdir": str(workdir),
+        "metrics": found,
+        "drift": drifted,
+        "curve": curve,
+        "warnings": [
+            *payload["warnings"],
+            *measure.notes,
+            *Overlap(payload["table"]["path"]).notes([model]),
+        ],
+    }
+
+
+def _windows_of(before: Mapping[str, Any]) -> list[Window]:
+    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
+    return sorted(set(found))
+
+
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+    """Pack the curve, where there is one."""
+    columns = {name: result[name] for name in ("metrics", "drift", "warnings")}
+    curve = []
+    if result["curve"]:
+        packed = models.curve_columns(Path(result["workdir"]) / result["curve"])
+        curve = [EvaluationCurve(evaluation_id=claim.spec[EVALUATIONS.key], **packed)]
+    return Made(columns, curve, messages=result["warnings"])
+
+
+def roc(
+    session: Session, owner: str, evaluation_id: str
+) -> tuple[Evaluation, RocCurve, ClassTotals]:
+    """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
+    from core.metrics import ClassTotals
+
+    evaluation = EVALUATIONS.find(session, owner, evaluation_id)
+    row = rows.find_curve(session, evaluation.id)
+    if row is None or evaluation.metrics is None:
+        raise _no_curve(evaluation)
+    totals = ClassTotals(**evaluation.metrics["totals"])
+    return evaluation, models.curve_of(row), totals
+
+
+def _no_curve(evaluation: Evaluation) -> NotFound:
+    if evaluation.metrics is None:
+        why = f"its job {evaluation.job_id} has {evaluation.job.state}"
+        if status_of(evaluation) == PROCESSING:
+            why = f"its job {evaluation.job_id} has yet to make it"
+    else:
+        why = f"it is of kind {evaluation.kind}, which has metrics alone"
+    return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
+
+
+def _routes() -> Routes:
+    from app.evaluation.schemas import Evaluation, NewEvaluation, evaluation_of
+
+    return Routes(
+        path=PATH,
+        tag="evaluations",
+        shape=Evaluation,
+        show=evaluation_of,
+        create=Submission(
+            body=NewEvaluation,
+            check=check_evaluation,
+            submit=submit,
+            docs=Docs(
+                "Judge a model on a dataset",
+                "Score a dataset with a label and say how good the model is on it: areas with intervals, counts, the "
+                "ROC curve,\nand what is otherwise than at the model's validation. A job of kind `evaluate` does it."
+                "\n\nThe dataset must be of the kind that the model was trained on, with its features and its label's "
+                "values.",
+            ),
+        ),
+        list_docs=Docs(
+            "List evaluations",
+            "The owner's evaluations, newest first, of one model or dataset if you like.",
+        ),
+        read_docs=Docs(
+            "Read an evaluation", "Its status, and once it is `ready` metrics and drift."
+        ),
+        delete_docs=Docs("Delete an evaluation", "Forget it. 409 while its job is unfinished."),
+    )
+
+
+KIND = JobKind(
+    name=EVALUATE,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=EVALUATIONS,
+    before_retry=lock_inputs,
+    routes=_routes,
+)

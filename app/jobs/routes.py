@@ -1,0 +1,111 @@
+"""The routes of the outputs of jobs, made of what each kind of job declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, SubjectDep
+from app.http.idempotency import IdempotentDep
+from app.http.schemas import PageOf, Resource, Valid
+from app.jobs import acceptance
+from app.jobs.acceptance import PreferWaitDep, dry_run
+from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
+from app.platform.sql import Json, Session
+
+
+def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
+    """Yield a router for each of these kinds of job that declares routes."""
+    for kind in map(kind_of, names):
+        if kind.output is not None and kind.routes is not None:
+            yield _router(kind.output, kind.routes())
+
+
+def _router(output: Output[Any], routes: Routes) -> APIRouter:
+    shape: Any = routes.shape
+    one, several = output.code, routes.path.rpartition("/")[2].replace("-", "_")
+
+    @needs(routes.reads)
+    def list_outputs(
+        *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
+    ) -> Any:
+        page = context.db.reading(output.list_page, caller.owner, **vars(only), **vars(paging))
+        data = [routes.show(row) for row in page.data]
+        return PageOf[shape](data=data, has_more=page.has_more, next=page.next)
+
+    @needs(routes.reads)
+    def read_output(
+        *, id_: str = Path(alias=output.key), context: ContextDep, caller: CallerDep
+    ) -> Resource:
+        return routes.show(context.db.reading(output.find, caller.owner, id_))
+
+    @needs(routes.writes)
+    def delete_output(
+        *, id_: str = Path(alias=output.key), context: ContextDep, caller: CallerDep
+    ) -> None:
+        context.db.writing(output.delete, caller.owner, id_)
+
+    router = APIRouter(prefix=routes.path, tags=[routes.tag], route_class=GuardedRoute)
+    by_id = f"/{{{output.key}}}"
+
+    def add(path: str, method: str, name: str, endpoint: Any, docs: Docs, **options: Any) -> None:
+        router.add_api_route(
+            path,
+            endpoint,
+            methods=[method],
+            name=name,
+            summary=docs.summary,
+            description=docs.description,
+            **options,
+        )
+
+    if routes.create is not None:
+        add(
+            "",
+            "POST",
+            f"create_{one}",
+            _create(output, routes, routes.create),
+            routes.create.docs,
+            status_code=202,
+            response_model=shape,
+            responses={
+                200: {"model": Valid, "description": "Only checked (`?validate=true`)."},
+                201: {"model": shape, "description": "Made within the wait, or it could not be."},
+            },
+        )
+    add("", "GET", f"list_{several}", list_outputs, routes.list_docs, response_model=PageOf[shape])
+    add(by_id, "GET", f"read_{one}", read_output, routes.read_docs, response_model=shape)
+    add(by_id, "DELETE", f"delete_{one}", delete_output, routes.delete_docs, status_code=204)
+    return router
+
+
+def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
+    def show(row: Any) -> Json:
+        return routes.show(row).model_dump(mode="json")
+
+    @needs("train")
+    async def create_output(
+        *,
+        body: Request,
+        context: ContextDep,
+        caller: CallerDep,
+        wait: PreferWaitDep,
+        idempotent: IdempotentDep,
+    ) -> Response:
+        asked, owner, settings = body.to_request(), caller.owner, context.settings
+
+        def work(session: Session) -> Json:
+            return show(submission.submit(session, settings, owner, asked))
+
+        check = dry_run(settings, owner, lambda session: submission.check(session, owner, asked))
+        refetch = output.refetch(owner, show)
+        return await acceptance.create(
+            context, idempotent, wait, routes.path, work, refetch, check=check
+        )
+
+    create_output.__annotations__["body"] = submission.body  # read by FastAPI
+    return create_output
