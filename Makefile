@@ -5,11 +5,17 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 # Processes of the tests: more than there are cores, for many tests wait for other processes.
 WORKERS ?= 3
+# The other Pythons that `make pythons` tries: all, or newest.
+PYTHONS ?= all
 KILLS ?= 1200
 EACH ?= 20
 
+# Bytecode is written, whatever the environment says: pip leaves it to whoever imports a module first, and hundreds of
+# processes are started that would each compile all that they import.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help browser demo serve secrets test kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,20 +29,22 @@ serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (sta
 secrets:  ## Make the passwords of docker-compose.yml, once: files in secrets/.
 	@docker/make-secrets
 
-# A file's tests stay in one process, which makes its fixtures once. Bytecode is written, whatever the environment says:
-# hundreds of processes are started, and each would compile all that it imports.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A file's tests stay in one process, which makes its fixtures once.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/.dev  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
-	$(MAKE) --no-print-directory --jobs $(WORKERS) lint kernels $(if $(CI),browser pythons)
+# What waits for nothing else runs beside it: the download of the tools beside the compiler, types beside the tests.
+test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
+	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=newest $(if $(CI),browser) lint tests $(if $(CI),pythons)
+
+tests: $(VENV)/.dev kernels $(if $(CI),browser)
 	$(PYTEST) $(PYTEST_ARGS)
 
 # Otherwise each process of the tests would compile all of them for itself.
-kernels: $(VENV)/.dev
+kernels: $(VENV)/.runtime
 	$(BIN)/python -m workers.compile
 
-pythons: $(VENV)/.dev  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
-	$(BIN)/python -m tests.pythons
+pythons: $(VENV)/.runtime  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
+	$(BIN)/python -m tests.pythons $(PYTHONS)
 
 browser:  ## Install Chromium, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
 	@missing=; command -v chromium chromium-browser google-chrome > /dev/null || missing=chromium; \
@@ -100,10 +108,10 @@ clean:  ## Remove the environment and every cache.
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What pip warns of goes to a file, which is shown where pip fails: with package indexes that do not answer it warns of
-# each for every package.
+# each for every package. Nothing is compiled to bytecode before it is imported: most modules never are.
 define pip_install
 @echo "pip install $(1)"
-@$(BIN)/pip install --quiet --disable-pip-version-check $(1) 2> $(VENV)/pip.log \
+@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile $(1) 2> $(VENV)/pip.log \
     || { status=$$?; cat $(VENV)/pip.log >&2; exit $$status; }
 endef
 
