@@ -33,6 +33,8 @@ from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job, Model, ModelOutOfFold
 from app.training.progress import FITTING
 from core.boosting import RankBoost
+from core.kernels import SUFFIX
+from core.kernels.folders import folders
 from tests.servers import eventually
 from workers.slots import Slots
 
@@ -261,6 +263,13 @@ def environment(settings: Settings) -> dict[str, str]:
     ours = {f"RANKWRIGHT_{name.upper()}": value for name, value in values.items()}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
     return kept | {"RANKWRIGHT_WARM_UP": "false"} | ours
+
+
+def give_kernels(folder: Path) -> None:
+    """Copy what this run of the tests has compiled already into a folder of kernels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for compiled in (path for each in folders() for path in each.glob(f"*{SUFFIX}")):
+        shutil.copy2(compiled, folder)
 
 
 def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:

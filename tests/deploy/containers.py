@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from core.kernels import SUFFIX
-from core.kernels.folders import FOLDERS, folders
+from core.kernels.folders import FOLDERS
 from tests.deploy.compose_file import Service
 from tests.deploy.dockerfile import Image
+from tests.harness import give_kernels
 from tests.servers import eventually
 
 SECONDS_TO_START = 120.0
@@ -126,10 +125,7 @@ class Host:
 
     def _compile(self) -> None:
         """What the Dockerfile runs of ours. It finds what this run of the tests has compiled already."""
-        self.kernels.mkdir(parents=True)
-        for folder in folders():
-            for kernel in folder.glob(f"*{SUFFIX}"):
-                shutil.copy2(kernel, self.kernels)
+        give_kernels(self.kernels)
         runs = [one.text for one in self.image.all("RUN")]
         sources, kernels = (
             text for text in runs if re.match(r"python -m (compileall|workers)\b", text)

@@ -21,10 +21,8 @@ from app.cli.api_client import ApiClient
 from app.cli.train import wait_for_job
 from app.platform import installation
 from app.reports.plots import to_png
-from core.kernels import SUFFIX
-from core.kernels.folders import folders
 from tests.deploy.containers import as_user
-from tests.harness import csv_table
+from tests.harness import csv_table, give_kernels
 from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -154,11 +152,7 @@ def installed(wheel: Path) -> Iterator[Installed]:
     root.chmod(0o755)
     installed = Installed(wheel, root)
     # What this run of the tests has compiled already: the installed code is the same, and is read-only.
-    kernels = installed.state / "kernels"
-    kernels.mkdir(mode=0o755)
-    for folder in folders():
-        for kernel in folder.glob(f"*{SUFFIX}"):
-            shutil.copy2(kernel, kernels)
+    give_kernels(installed.state / "kernels")
     yield installed
     for folder in [path for path in root.rglob("*") if path.is_dir()]:
         folder.chmod(0o755)

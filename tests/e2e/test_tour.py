@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -37,11 +38,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[ApiClient]:
-    """A service of its own, with its first key."""
+    """The service that the demo starts, with its first key; at the end nothing of it runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "OUTPUT", folder)
         with demo.running_service(folder / "state") as client:
+            supervisor = child_that_runs("serve", os.getpid())
+            family = [supervisor, *children_of(supervisor)]
+            family += [child for pid in family[1:] for child in children_of(pid)]
             yield client
+    assert len(family) >= len(("serve", "api", "worker", "fit", "dispatcher", "broker"))
+    assert not any(map(is_running, family))
+    assert "Traceback" not in (folder / "serve.log").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -171,25 +178,20 @@ def test_what_is_refused_is_said_in_a_sentence(
     assert run.stdout == ""
 
 
-def test_the_demo_walks_through_and_leaves_nothing_running(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    run = subprocess.run(
-        [sys.executable, root / "examples" / "demo.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+def test_the_demo_walks_through(
+    client: ApiClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On the service that it has started for all tests of this file."""
+    monkeypatch.setattr(demo, "OUTPUT", tmp_path)
+    monkeypatch.setattr(demo, "running_service", lambda state: contextlib.nullcontext(client))
+    demo.main()
+    said = capsys.readouterr().out
     for word in ("ready at http://127.0.0.1:", "AUC  0.9", "pAUC 0.9", "score ", "curl "):
-        assert word in run.stdout
-    assert {path.name for path in (tmp_path / "demo-output").iterdir()} == {
-        "breast-cancer.csv",
-        "roc.svg",
-        "serve.log",
-    }
-    assert "Traceback" not in (tmp_path / "demo-output" / "serve.log").read_text()
+        assert word in said
+    assert {path.name for path in tmp_path.iterdir()} == {"breast-cancer.csv", "roc.svg"}
 
 
 def child_that_runs(command: str, parent: int) -> int:

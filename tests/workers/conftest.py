@@ -22,12 +22,12 @@ QUICK = {
 
 
 @pytest.fixture
-def make_shop(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Shop]]:
-    """Makes a shop on the test's database, with settings of the test's choice."""
+def make_shop(sqlite_url: str, tmp_path: Path) -> Iterator[Callable[..., Shop]]:
+    """Makes a shop with settings of the test's choice. On SQLite: tests/e2e/test_recovery.py is of both databases."""
     shops: list[Shop] = []
 
     def make(**settings: object) -> Shop:
-        given = QUICK | {"database_url": database_url, "blob_url": f"file://{tmp_path}/blobs"}
+        given = QUICK | {"database_url": sqlite_url, "blob_url": f"file://{tmp_path}/blobs"}
         shops.append(Shop(Settings.model_validate(given | settings)))
         return shops[-1]
 

@@ -21,12 +21,9 @@ from workers.slots import Slots, threads_per_fit
 MakeShop = Callable[..., Shop]
 MakeSlots = Callable[[Shop], Slots]
 
-on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
 NEVER = 600.0  # seconds between two looks: what happens, a message did
 
 
-@on_sqlite
 def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
@@ -46,7 +43,6 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
     assert (slots.by_message, slots.by_look) == (2, 0)
 
 
-@on_sqlite
 def test_stopping_gives_the_job_back_as_if_never_claimed(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
@@ -85,7 +81,6 @@ def bomb() -> bytes:
     return sink.getvalue()
 
 
-@on_sqlite
 def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     make_shop: MakeShop, make_slots: MakeSlots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +88,7 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     limit = 64 * 1024**2  # more than what the first fit of its kind loads
     monkeypatch.setattr(resources, "total_bytes", lambda: 4 * limit)
     shop = make_shop()
-    big, small = (shop.read_here(csv_table(rows)) for rows in (1_000_000, 200))
+    big, small = (shop.read_here(csv_table(rows)) for rows in (400_000, 200))
     workers = {f"wrk_{number}": make_slots(shop) for number in range(2)}
     neighbour = shop.train(small, ENDLESS)
     beside = workers[shop.fitting(neighbour).worker_id or ""]._slots[0]._process
@@ -114,7 +109,6 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     assert shop.job(neighbour).attempt == 1
 
 
-@on_sqlite
 def test_the_threads_of_a_fit_are_the_setting_or_a_share_of_the_cores(make_shop: MakeShop) -> None:
     cores = threads_per_fit(make_shop().settings)
     assert threads_per_fit(make_shop(worker_slots=10 * cores).settings) == 1

@@ -26,7 +26,7 @@ from app.platform.resources import free_bytes, keep_reserve
 from app.platform.settings import Settings
 from app.serve import supervisor as supervision
 from tests.app.live_service import running
-from tests.harness import children_of, is_running
+from tests.harness import children_of, give_kernels, is_running
 from tests.servers import eventually
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
@@ -131,7 +131,9 @@ def tcp_sockets(pid: int) -> list[str]:
 
 def test_nothing_is_compiled_before_it_is_ready(served: Serve) -> None:
     served.ready()
-    assert list((served.state.parent / "kernels").glob("*.kernel")) == []
+    kernels = served.state.parent / "kernels"
+    assert list(kernels.glob("*.kernel")) == []
+    give_kernels(kernels)  # for the tests that follow
 
 
 def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None:
@@ -270,7 +272,7 @@ def test_it_starts_on_a_full_disk_and_scores(small_disk: Path, tmp_path: Path) -
         while True:
             file.write(bytes(4096))
     assert free_bytes(small_disk) == 0
-    serve = Serve(state, tmp_path / "log", RANKWRIGHT_KERNEL_CACHE=str(tmp_path / "kernels"))
+    serve = Serve(state, tmp_path / "log")
     try:
         address = serve.ready()
         row = {"age": 1, "income": 1}
