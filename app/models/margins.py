@@ -207,9 +207,9 @@ class Margins:
     @property
     def most_tied(self) -> Floats:
         """Theorem 7's bound on d0."""
-        from core.metrics.margins import most_tied_mass
+        from core.metrics.margins import max_tied_mass
 
-        return most_tied_mass(self.edges)
+        return max_tied_mass(self.edges)
 
     @property
     def progress(self) -> npt.NDArray[np.bool_]:

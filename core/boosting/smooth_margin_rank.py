@@ -12,7 +12,7 @@ from core.base.ranker import Floats
 from core.base.state import Array, Value
 from core.coding import Criterion
 from core.coding.bins import MaxBins
-from core.metrics.margins import most_tied_mass
+from core.metrics.margins import max_tied_mass
 
 from .algorithms import RankingAlgorithm
 from .booster import PairBooster
@@ -158,4 +158,4 @@ def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
 def theorem_7(g: Floats, d_plus: Floats, d_minus: Floats) -> npt.NDArray[np.bool_]:
     """Say where Theorem 7 assures progress: 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²)."""
     r, d_zero = d_plus - d_minus, 1.0 - d_plus - d_minus
-    return (g >= 0) & (g < r) & (d_zero < most_tied_mass(r))
+    return (g >= 0) & (g < r) & (d_zero < max_tied_mass(r))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from core.coding import fit_bins, missing_code
 from core.errors import InvalidData
-from core.metrics.margins import most_tied_mass
+from core.metrics.margins import max_tied_mass
 
 Floats = npt.NDArray[np.float64]
 
@@ -189,7 +189,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
             f"d_plus and d_minus must have one shape, got {right.shape} and {wrong.shape}"
         )
     tied = 1 - right - wrong
-    return np.asarray(tied < most_tied_mass(right - wrong))
+    return np.asarray(tied < max_tied_mass(right - wrong))
 
 
 def _solve(H_p: Floats, H_n: Floats) -> BestMargin:

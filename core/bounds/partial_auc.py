@@ -24,7 +24,7 @@ import math
 from typing import NamedTuple
 
 from core.errors import InvalidParameter
-from core.metrics.curve import RocCurve, strict_share
+from core.metrics.curve import RocCurve, strict_area
 from core.metrics.window import check_window
 
 
@@ -121,4 +121,4 @@ def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
     the height of the left one. Where points on a slant were left out it is below the sample's own steps, and the risk
     not too small.
     """
-    return 1.0 - strict_share(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))
+    return 1.0 - strict_area(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

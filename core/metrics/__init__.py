@@ -1,6 +1,7 @@
-"""How good a ranking is: the ROC curve, its areas, their intervals, and cuts of it.
+"""How good a ranking is: the ROC curve, the areas under it, their confidence intervals, and thresholds.
 
-The functions take (y, scores); `RocCurve` answers from a stored curve alone; `summarise` gives all at once.
+Functions take labels and scores. The methods of `RocCurve`, and functions whose names end in `_on_curve`, need a stored
+curve only. `summarise` returns the curve, the areas and the counts at once.
 """
 
 from typing import TYPE_CHECKING

@@ -1,16 +1,16 @@
-"""Areas of samples drawn again: with replacement, unit by unit, within strata.
+"""The stratified bootstrap of areas under the ROC curve.
 
-A unit is a row, or all rows of a group. Its stratum says which classes it holds: positives, negatives or both. Drawing
-within strata keeps the number of units of each kind, so no sample lacks a class, and without groups it is the
-stratified bootstrap: as many positives and negatives as there are. A row keeps its weight.
+Units are drawn with replacement within strata. A unit is a row, or all rows of a group. Its stratum is the set of
+classes that it holds: positives, negatives or both. Every sample so has the same number of units of each kind, and none
+lacks a class. A row keeps its weight.
 
-No sample is sorted. The rows are sorted once by each scorer; a sample is a vector of counts, how often each unit was
-drawn, and one walk down the sorted rows adds up its curve. Scorers are evaluated on the same draws, so that replicates
-of their differences are paired.
+No sample is sorted. The rows are sorted once by each scorer; a sample is the number of times that each unit was drawn,
+and one pass down the sorted rows adds up its curve. All scorers are evaluated on the same draws, so that replicates of
+their differences are paired.
 
 Draws are exact: words of the counter generator Philox4x32-10, brought to a range by Lemire's multiplication with
-rejection. Seed and replicate are the generator's key and counter, so that a replicate has the same bits whichever
-thread draws it, and the first replicates of two runs are the same.
+rejection. Seed and replicate are the generator's key and counter: a replicate has the same bits whichever thread draws
+it, and the first replicates of a longer run are those of a shorter one.
 
 References
 ----------
@@ -42,21 +42,24 @@ _WEYL = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 def draw_areas(
     rows: Rows, windows: Sequence[Window], n_bootstrap: int, random_state: int
 ) -> FloatArray:
-    """Areas of samples, each divided by its window's width.
+    """Return the areas of bootstrap samples, divided by the window's width.
 
-    O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory for each thread. Returns ndarray
-    of float64, shape (n_bootstrap, n_scorers, n_windows).
+    O(n_scorers · n log n + n_bootstrap · n_scorers · n · n_windows) time, O(n) memory per thread.
+
+    Returns
+    -------
+    ndarray of shape (n_bootstrap, n_scorers, n_windows), float64
     """
     n_scorers = len(rows.scores)
-    first = group_rows(rows, 0)[1]  # rows in the order of one scorer are read one after the other
+    first = group_rows(rows, 0)[1]  # rows sorted by the first scorer are read in order of memory
     order = np.empty((n_scorers, first.size), dtype=np.int64)
     last = np.empty((n_scorers, first.size), dtype=np.bool_)
-    place = np.empty(first.size, dtype=np.int64)
-    place[first] = np.arange(first.size)
+    index = np.empty(first.size, dtype=np.int64)
+    index[first] = np.arange(first.size)
     for scorer in range(n_scorers):
         ranked = group_rows(rows, scorer)[1]
         scores = rows.scores[scorer][ranked]
-        order[scorer] = place[ranked]
+        order[scorer] = index[ranked]
         last[scorer] = np.append(scores[1:] != scores[:-1], True)
     weight = np.ones(first.size) if rows.weight is None else rows.weight[first]
     positive = rows.positive[first]
@@ -84,7 +87,7 @@ def draw_areas(
 def _strata(
     positive: NDArray[np.bool_], unit: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Units with rows, ordered by the classes they hold, and where each stratum begins and ends."""
+    """Return the units, ordered by stratum, and the index at which each stratum begins and the last one ends."""
     n_units = int(unit.max()) + 1
     holds = np.zeros(n_units, dtype=np.int64)
     holds[unit[positive]] |= 1
@@ -95,7 +98,10 @@ def _strata(
 
 @kernel(numba.void(numba.uint64[::1], numba.uint64, numba.uint64, numba.uint64[::1]))
 def philox(key, high, low, words):  # type: ignore[no-untyped-def]
-    """Fill four words of 32 bits: Philox4x32-10 of a key of two words at the counter (low, high)."""
+    """Write Philox4x32-10 of a key at the counter (low, high) to `words`.
+
+    `key`, shape (2,), and `words`, shape (4,), are of uint64 and hold 32 bits each; `low` and `high` are uint64.
+    """
     a, b = low & _MASK, low >> _HALF
     c, d = high & _MASK, high >> _HALF
     k, m = key[0], key[1]
@@ -138,7 +144,29 @@ def _draw_and_walk(  # type: ignore[no-untyped-def]
     windows,
     areas,
 ):
-    """Fill the areas of replicates start, start + step, …; see `draw_areas`."""
+    """Write the areas of replicates start, start + step, …; see `draw_areas`.
+
+    Parameters
+    ----------
+    start, step, n_replicates : int
+    key : ndarray of shape (2,), uint64
+        Key of Philox.
+    units : ndarray of shape (n_units,), int64
+        Ordered by stratum.
+    starts : ndarray of shape (4,), int64
+        Where each of the three strata begins in `units`, and where the last one ends.
+    unit : ndarray of shape (n_rows,), int64
+        The unit of each row, rows being in the order of the first scorer.
+    positive, negative : ndarray of shape (n_rows,), float64
+        Weight of the row in each class.
+    order : ndarray of shape (n_scorers, n_rows), int64
+        Rows from the highest score down.
+    last : ndarray of shape (n_scorers, n_rows), bool
+        Whether the row is the last of its tie in that order.
+    windows : ndarray of shape (n_windows, 2), float64
+    areas : ndarray of shape (n_bootstrap, n_scorers, n_windows), float64
+        Written.
+    """
     counts = np.empty(len(units), dtype=np.int32)
     drawn = np.empty((2, len(unit)))
     words = np.empty(4, dtype=np.uint64)

@@ -1,9 +1,8 @@
-"""One column as a scorer: its AUC, quantiles and histogram in one walk through the two classes, each sorted apart.
+"""Survey of one column: its quantiles, its histogram, and its AUC as a score.
 
-A table has many columns, and each is asked the same: what does it hold, and how well does it rank by itself? To sort
-the values of each class is quicker than to order the rows, and the merge of the two sorted lists passes every tie
-group once. There each positive finds its placement value, the share of the negatives below it, and each negative the
-height of the curve at its place: what DeLong's variance is made of (see `intervals`).
+The values of each class are sorted apart, which is quicker than an argsort of the rows, and merged in one pass over the
+tie groups. The pass sums the placement values of the positives (the fraction of negatives below) and the heights of the
+curve at the negatives, from which DeLong's variance follows (see `intervals`).
 """
 
 from __future__ import annotations
@@ -16,27 +15,28 @@ import numpy.typing as npt
 
 from core.kernels import kernel
 from core.metrics.groups import FloatArray
-from core.metrics.intervals import Interval, share_interval
+from core.metrics.intervals import Interval, proportion_interval
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 HISTOGRAM_BINS = 20
 
 
 class ColumnSurvey(NamedTuple):
-    """What a column of numbers holds, and how it ranks."""
+    """Quantiles, histogram and AUC of a column of numbers."""
 
     known: int
     """Number of values that are not missing."""
     distinct: int
-    """Distinct values among them."""
+    """Number of distinct values among them."""
     quantiles: tuple[float, ...]
-    """At `QUANTILES`; empty where no value is known. Each is a value of the column: the least that so many reach."""
+    """At `QUANTILES`, each the value of rank ⌈q · known⌉; empty if no value is known."""
     edges: tuple[float, ...]
-    """A histogram of equal widths from the least to the greatest value; a single bar where all are equal."""
+    """Edges of a histogram of bars of equal width from the least to the greatest value; one bar if all are equal."""
     counts: tuple[int, ...]
+    """Number of values in each bar."""
     auc: Interval | None
-    """Of the known values as scores of the positive class, with DeLong's interval at level 0.95; Wilson's for the
-    greatest variance where the sample cannot show its own. None where a class has no known value."""
+    """Of the known values as scores, with DeLong's interval at level 0.95, or Wilson's for the greatest variance if the
+    sample does not show its own. None if a class has no known value."""
 
 
 def survey_column(
@@ -45,11 +45,23 @@ def survey_column(
     *,
     scratch: npt.NDArray[np.float64] | None = None,
 ) -> ColumnSurvey:
-    """Survey one column of float64; NaN is missing, infinite values are not allowed.
+    """Return the survey of one column; rows are not weighted. O(n log n): two sorts and a merge.
 
-    `positive` says which rows are; None where there is no label. `scratch`, float64 of the column's length, is
-    overwritten: who surveys many columns need not allocate for each. O(n log n): two sorts and a merge. Weights have no
-    part in it: it describes the rows as they are.
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,), float64
+        NaN is missing; finite otherwise.
+    positive : ndarray of shape (n_rows,), bool, or None
+        Which rows are positive; None if there is no label.
+    scratch : ndarray of shape (n_rows,), float64, optional
+        Overwritten; saves an allocation for each of many columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> survey = survey_column(np.array([3.0, 1.0, np.nan, 2.0]), np.array([True, False, True, False]))
+    >>> survey.known, survey.quantiles[3], survey.auc.value
+    (3, 2.0, 1.0)
     """
     scratch = np.empty(len(values)) if scratch is None else scratch
     known = ~np.isnan(values)
@@ -73,11 +85,12 @@ def survey_column(
 
 
 def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: int) -> Interval:
-    """The AUC of a score of two values, as `ColumnSurvey.auc`.
+    """Return the AUC of a score of two values, with its interval; as `ColumnSurvey.auc`.
 
-    `positives` and `negatives` are the rows with the higher score, of at least one row of either class in all. With
-    shares a and b the curve has one corner, (b, a), so its area is (1 + a - b) / 2. A positive's placement value is ½
-    higher with the higher score, and so is a negative's height lower: the variances are those of two shares, over 4.
+    `positives` of `of_positives` and `negatives` of `of_negatives` rows have the higher score; there is at least one
+    row of each class. With the fractions a and b of them the curve has one corner, (b, a), so its area is
+    (1 + a - b) / 2. The higher score raises a positive's placement value by ½, and lowers a negative's height by ½: the
+    variances are those of two proportions, divided by 4.
     """
     a, b = positives / of_positives, negatives / of_negatives
     value = (1.0 + a - b) / 2.0
@@ -85,11 +98,11 @@ def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: 
     if least > 1:
         variance = a * (1.0 - a) / (of_positives - 1) + b * (1.0 - b) / (of_negatives - 1)
         variance /= 4.0
-    return share_interval(value, variance, least, 0.95)
+    return proportion_interval(value, variance, least, 0.95)
 
 
 def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:
-    """The AUC from the sums of placement values and heights and of their squares."""
+    """Return the AUC from the sums of placement values, of heights, and of their squares; None without both classes."""
     m, n = len(positives), len(negatives)
     if not m or not n:
         return None
@@ -98,7 +111,7 @@ def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Int
         placement = (float(sums[1]) - m * value**2) / (m - 1)
         height = (float(sums[3]) - n * value**2) / (n - 1)
         variance = placement / m + height / n
-    return share_interval(value, variance, min(m, n), 0.95)
+    return proportion_interval(value, variance, min(m, n), 0.95)
 
 
 def _histogram(
@@ -110,8 +123,8 @@ def _histogram(
     if low == high:
         return (low, high), (sum(map(len, parts)),)
     # By halves, so that a column from one end of the doubles to the other does not overflow.
-    share = np.arange(HISTOGRAM_BINS + 1) / HISTOGRAM_BINS
-    edges = low * (1.0 - share) + high * share
+    fraction = np.arange(HISTOGRAM_BINS + 1) / HISTOGRAM_BINS
+    edges = low * (1.0 - fraction) + high * fraction
     inner = sum(np.searchsorted(part, edges[1:-1], side="left") for part in parts)
     counts = np.diff(np.concatenate(([0], inner, [sum(map(len, parts))])))
     return tuple(edges.tolist()), tuple(counts.tolist())
@@ -127,10 +140,18 @@ def _histogram(
     )
 )
 def _merge(positives, negatives, ranks, quantiles, sums):  # type: ignore[no-untyped-def]
-    """Walk through both sorted classes at once, tie group by tie group.
+    """Pass over both sorted classes at once, tie group by tie group; return the number of distinct values.
 
-    Fills the quantiles, the values at the ranks (ascending), and in `sums` those of the placement values, of their
-    squares, of the heights and of their squares. Returns the number of distinct values.
+    Parameters
+    ----------
+    positives, negatives : ndarray of shape (m,) and (n,), float64
+        Ascending.
+    ranks : ndarray of shape (n_quantiles,), int64
+        Ascending, counted from 0.
+    quantiles : ndarray of shape (n_quantiles,), float64
+        Receives the value at each rank.
+    sums : ndarray of shape (4,), float64
+        The placement values, their squares, the heights and their squares are added.
     """
     m, n = len(positives), len(negatives)
     i = j = distinct = wanted = 0

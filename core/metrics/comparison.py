@@ -1,64 +1,63 @@
-"""Are areas different? Of scorers on the same rows, or on the same folds; and of one scorer on two samples.
+"""Tests for differences of areas: between scorers on the same rows or folds, and of one scorer between two samples.
 
 Each pair of scorers over each window has a difference with an interval and a p-value, adjusted over all of them, and
 there is a joint test for each window and for all.
 
-**A pair over a window.** The difference d = A − A' has the variance Σ (u_g − u'_g)² of `intervals`, so what the two
-share cancels. The interval is d ± z √Var, cut at ±1, and p is Wald's: for two AUCs without weights this is the test of
-DeLong et al., for windows that of He & Escobar, for units Obuchowski's.
+**A pair over a window.** The difference d = A − A' has the variance Σ (u_g − u'_g)² of `intervals`. The interval is
+d ± z √Var, cut at ±1, and p is Wald's: for two AUCs without weights this is the test of DeLong et al., for windows that
+of He & Escobar, for units Obuchowski's.
 
-**Where the sample shows no variance**: the scorers rank the rows alike, or each is perfect, or a class has the weight
-of one unit. Then the n trials of `intervals` are read as n pairs of outcomes of which n |d| favour the one scorer and
-none the other. The interval is Tango's for such a table, p is McNemar's, 2 Φ(−√(n |d|)). Scorers that agree have the
-difference 0, p = 1, and an interval of ±z² / (n + z²): that they agree on these rows does not prove that they are one.
+**If the sample shows no variance**, because the scorers rank the rows alike, each is perfect, or a class has the weight
+of one unit, the n trials of `intervals` are taken as n pairs of outcomes, of which n |d| favour one scorer and none the
+other. The interval is Tango's for such a table, p is McNemar's, 2 Φ(−√(n |d|)). Scorers that agree have the difference
+0, p = 1, and the interval ±z² / (n + z²): agreement on these rows does not prove that they are the same.
 
 **All scorers at once.** H₀: all areas of a window are equal; and over all windows: they are equal in each. With d the
 differences to the first scorer and S their covariance, of rank r, Wald's statistic is dᵀ S⁺ d: equal scorers, and
-windows made up of others, do no harm. As S is estimated, it is held to Hotelling's T² with r and m degrees of freedom;
-m is one less than the effective units of the smaller class. (Held to χ², five scorers that were
-equally good over three windows were called different in 56 % of samples of 10 + 20 rows.) The p-value is Holm's least
-instead where m < 2 r, and where d leaves the range of S, so that a difference has no variance to be judged by. With
-r = 1 it is the pair's own.
+windows that others determine, do no harm. Since S is estimated, the statistic is compared with Hotelling's T² of r and
+m degrees of freedom; m is one less than the effective units of the smaller class. (Compared with χ², five equally good
+scorers over three windows were called different in 56 % of samples of 10 + 20 rows.) The p-value is Holm's least
+instead if m < 2 r, or if d leaves the range of S, so that a difference has no variance. With r = 1 it is that of the
+pair.
 
 **Bootstrap.** The same formulas with the covariance of replicates, all scorers and windows on the same draws.
 
-**Groups.** Student's t with m degrees of freedom takes the place of the normal distribution (see `intervals`).
+**Groups.** Student's t with m degrees of freedom replaces the normal distribution (see `intervals`).
 
-**Many tests.** `adjusted_p_value` is Holm's, over all pairs and all windows of the comparison: the chance of any false
-"different" among them stays below the level. The intervals are for one difference each.
+**Many tests.** `adjusted_p_value` is Holm's, over all pairs and all windows of the comparison: the probability of any
+false "different" among them stays below the level. Each interval is for one difference.
 
 Cross-validation
 ----------------
-The scores of two folds come from two fitted rankers and need have no scale in common, so pooling them draws a curve
-that is none of theirs, and DeLong's interval around it lacks its level. Here each fold has its own curve. With V_r
-folds in repeat r of R, the area and the influence of a row (see `intervals`) are
+The scores of two folds come from two fitted rankers and may have different scales. Pooling them would give a curve of
+no ranker, and DeLong's interval would lose its level. Here each fold has its own curve. With V_r folds in repeat r of
+R, the area and the influence of a row (see `intervals`) are
 
     A = (1/R) Σ_r (1/V_r) Σ_f A_rf,   φ_i = (1/R) Σ_r φ_i,rf / V_r with f the fold of row i in repeat r,
 
-and the variance is Σ φ_i² over rows, or over units after summing in each. A row enters once however often it was
-scored: repeats steady the estimate, but they are no new rows, and the variance does not shrink as if they were. The
-factor r = e / (e − F) counts the F means taken away, one a fold, from e effective units, both summed over the folds of
-a repeat, on average. For a comparison all scorers are evaluated on the same folds.
+and the variance is Σ φ_i² over rows, or over units after summing in each. A row enters once, however often it was
+scored: repeats make the estimate more stable, but they are not new rows, and do not reduce the variance as new rows
+would. The factor r = e / (e − F) allows for the F means subtracted, one per fold, from e effective units; both are
+summed over the folds of a repeat and averaged over the repeats. All scorers of a comparison have the same folds.
 
-The target is the mean area of the rankers that were fitted, on rows to come; how far another draw of training rows
-would move them is not in the interval. A fold without rows of both classes has no area and is left out.
+The target is the mean area of the fitted rankers on future rows; the interval does not include the variance of another
+draw of training rows. A fold without rows of both classes has no area and is left out.
 
 Two samples
 -----------
-**Areas.** Two independent estimates, each with its own interval, whatever that stands on (placement values, clusters,
-folds, Wilson's where a sample shows no variance). The interval of their difference recovers the variances from the ends
-of the two (MOVER): with estimates a and b and intervals [l, u] of one level,
+**Areas.** Two independent estimates have an interval each, of any of the kinds above. The interval of their difference
+recovers the variances from the ends of the two (MOVER): with estimates a and b and intervals [l, u] of one level,
 
     b − a − √((b − l_b)² + (u_a − a)²)   to   b − a + √((u_b − b)² + (a − l_a)²).
 
-Each end uses the variance that holds near it, so the interval needs neither symmetry nor a normal estimate; with
-symmetric intervals it is the usual one, with Wilson's of two shares it is Newcombe's. The p-value is that of the normal
-distribution whose error is the distance to 0's own end: below 1 − level exactly when the interval leaves 0 out.
+Each end uses the variance near it, so neither the intervals nor the estimates need be symmetric; with symmetric
+intervals it is the usual interval, with Wilson's of two proportions it is Newcombe's. The p-value is that of a normal
+distribution whose standard error is taken from the end towards 0: it is below 1 − level exactly if the interval
+excludes 0.
 
-**Scores.** The scores of one class in two samples, each as a curve keeps them: a share at or above every score. The
-distance is Kolmogorov and Smirnov's, D = max |S₁ − S₂|, its p-value that of the limit distribution at
-√(n₁ n₂ / (n₁ + n₂)) D with effective numbers of rows. Ties make it careful, and so do small samples; it never claims
-more than it should.
+**Scores.** The scores of one class in two samples, each as a curve stores them: the fraction at or above every score.
+The distance is Kolmogorov and Smirnov's, D = max |S₁ − S₂|, its p-value that of the limit distribution at
+√(n₁ n₂ / (n₁ + n₂)) D with effective numbers of rows. With ties and in small samples the p-value is rather too large.
 
 References
 ----------
@@ -112,32 +111,33 @@ from core.metrics.intervals import (
     bootstrap_areas,
     check_method,
     estimate_areas,
-    least_trials,
     normal_quantile,
     quantile,
     row_influences,
     wilson_interval,
+    worst_case_trials,
 )
 from core.metrics.window import Window, check_level, check_window
 
 Adjustment = Literal["holm", "none"]
 ADJUSTMENTS = ("holm", "none")
 
-# Of a correlation matrix: an eigenvalue below this is a contrast that others make up.
-_RANK = 1e-9
-# Standard errors of a difference along such a contrast that are more than rounding.
-_OUT_OF_RANGE = 1e-3
+# Eigenvalues of a correlation matrix below this fraction of the greatest count as 0.
+MIN_EIGENVALUE = 1e-9
+
+# Along the axes of such eigenvalues, a difference of at most this number of standard errors is rounding.
+MAX_RESIDUAL = 1e-3
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much greater the area of `first` is than that of `second`."""
+    """The area of `first` minus that of `second`, over one window."""
 
     first: str
     second: str
     """Names of the scorers."""
     value: float
-    """Area of `first` less area of `second`, each divided by the window's width. In [-1, 1]."""
+    """The difference; areas are divided by the window's width. In [-1, 1]."""
     low: float
     high: float
     """Ends of its confidence interval. In [-1, 1]."""
@@ -164,10 +164,10 @@ class WindowComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scorers on the same rows, window by window."""
+    """A comparison of scorers on the same rows."""
 
     names: tuple[str, ...]
-    """The scorers."""
+    """Names of the scorers."""
     windows: tuple[WindowComparison, ...]
     joint_p_value: float
     """Of H₀: all areas are equal in every window. In [0, 1]."""
@@ -193,34 +193,45 @@ def compare(
 ) -> Comparison:
     """Compare the areas of two or more scorers on the same rows, over one or several windows.
 
-    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. InvalidParameter, if
-    there are fewer than two scorers or no window, or a parameter is out of range. O(k n log n + k² n m) time and O(k n
-    m) memory for k scorers and m windows; the bootstrap adds O(k n m) for each sample.
+    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight. InvalidParameter: there
+    are fewer than two scorers or no window, or a parameter is out of range. O(k n log n + k² n m) time and O(k n m)
+    memory for k scorers and m windows; the bootstrap adds O(k n m) per sample.
 
     Parameters
     ----------
     y
         As `auc`.
     scores : sequence of array_like of float, each of shape (n_samples,)
-        Two or more scorers. Finite; higher means more likely positive. Each may have a scale of its own.
+        Two or more scorers. Finite; higher means more likely positive. Their scales may differ.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates; (0, 1) is the AUC.
     level : float in (0, 1)
         Level of each interval by itself.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. Weights are shares, not counts: doubling all of them changes nothing.
+        Non-negative. Only their ratios matter: doubling all of them changes nothing.
     group : array_like, shape (n_samples,), optional
-        Rows of one value are drawn together: several rows of a patient.
+        Rows with equal values were drawn together, such as several rows of a patient.
     names : sequence of str, optional
         Names of the scorers, all different; "scores[0]", … by default.
     method : {"analytic", "bootstrap"}
-        Where variances and covariances come from: influences, or replicates of all areas on the same draws.
+        Whether covariances come from influences, or from replicates of all areas on the same draws.
     n_bootstrap : int
         Number of samples, at least 2.
     random_state : int
         Seed of the samples, not negative.
     adjust : {"holm", "none"}
-        How p-values are adjusted, over all pairs and windows.
+        Adjustment of the p-values over all pairs and windows.
+
+    Examples
+    --------
+    >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
+    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
+    >>> comparison = compare(y, [first, second], [(0.0, 1.0), (0.0, 0.5)], names=["first", "second"])
+    >>> comparison.n_tests
+    2
+    >>> difference = comparison.windows[0].differences[0]
+    >>> round(difference.value, 4), round(difference.p_value, 3)
+    (-0.1875, 0.268)
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = _check_scorers(scores, names, adjust)
@@ -234,7 +245,7 @@ def compare(
 
 
 class Options(TypedDict, total=False):
-    """The options of `compare` but for its windows."""
+    """The options of `compare` except its windows."""
 
     level: float
     sample_weight: ArrayLike | None
@@ -249,7 +260,14 @@ class Options(TypedDict, total=False):
 def compare_auc(
     y: ArrayLike, scores: Sequence[ArrayLike], **options: Unpack[Options]
 ) -> Comparison:
-    """`compare` the AUCs."""
+    """Compare the AUCs; see `compare`.
+
+    Examples
+    --------
+    >>> comparison = compare_auc([1, 0, 1, 0], [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]])
+    >>> comparison.windows[0].differences[0].value
+    0.25
+    """
     return compare(y, scores, ((0.0, 1.0),), **options)
 
 
@@ -260,7 +278,15 @@ def compare_partial_auc(
     fpr_max: float = 1.0,
     **options: Unpack[Options],
 ) -> Comparison:
-    """`compare` the partial AUCs over one window."""
+    """Compare the partial AUCs over one window; see `compare`.
+
+    Examples
+    --------
+    >>> scores = [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]]
+    >>> comparison = compare_partial_auc([1, 0, 1, 0], scores, 0.0, 0.5)
+    >>> [area.value for area in comparison.windows[0].values]
+    [1.0, 0.5]
+    """
     return compare(y, scores, ((fpr_min, fpr_max),), **options)
 
 
@@ -276,17 +302,17 @@ def cross_validated_areas(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> tuple[Interval, ...]:
-    """The mean of the folds' areas over each window, with an interval.
+    """Return the mean of the folds' areas over each window, with an interval.
 
-    InvalidData, if lengths differ, a value is not finite, or no fold has rows of both classes. InvalidParameter, if a
-    parameter is out of range, or there are repeats and neither `row` nor `group`. O(n log n + n · n_windows) for n
+    InvalidData: lengths differ, a value is not finite, or no fold has rows of both classes. InvalidParameter: a
+    parameter is out of range, or there are repeats but neither `row` nor `group`. O(n log n + n · n_windows) for n
     out-of-fold rows.
 
     Parameters
     ----------
     y : array_like, shape (n_out_of_fold,)
-        An out-of-fold row for each time that a row was scored by a ranker that had not learnt from it. Exactly two
-        distinct values; the greater one is positive.
+        Labels of the out-of-fold rows: one entry each time that a row was scored by a ranker not fitted on it. Exactly
+        two distinct values; the greater one is positive.
     scores : array_like of float, shape (n_out_of_fold,)
         Finite; higher means more likely positive, within a fold.
     fold : array_like, shape (n_out_of_fold,)
@@ -294,20 +320,27 @@ def cross_validated_areas(
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates; (0, 1) is the AUC.
     repeat : array_like, shape (n_out_of_fold,), optional
-        The repetition of cross-validation that each belongs to.
+        The repeat of cross-validation that each out-of-fold row belongs to.
     row : array_like, shape (n_out_of_fold,), optional
-        Which row each is of; must be given if there are repeats, unless `group` is.
+        The row that each out-of-fold row is of; required if there are repeats and no `group`.
     level : float in (0, 1)
         Probability that an interval covers the mean area of these rankers in the population.
     sample_weight : array_like of float, shape (n_out_of_fold,), optional
-        Non-negative; within a fold weights are shares, not counts.
+        Non-negative; within a fold only their ratios matter.
     group : array_like, shape (n_out_of_fold,), optional
-        Rows of one value are drawn together, wherever their folds.
+        Rows with equal values were drawn together, whatever their folds.
 
     Returns
     -------
     tuple of Interval
-        One per window, on the logit scale; Wilson's where the sample shows no variance, as `partial_auc_interval`.
+        One per window, on the logit scale; Wilson's if the sample shows no variance, as `partial_auc_interval`.
+
+    Examples
+    --------
+    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    >>> area, = cross_validated_areas(y, scores, fold=[0, 1, 0, 1, 0, 1, 0, 1])
+    >>> area.value
+    0.75
     """
     checked, level = check_windows(windows), check_level(level)
     areas = _estimate(y, {"scores": scores}, fold, checked, repeat, row, sample_weight, group)
@@ -328,7 +361,7 @@ def cross_validated_compare(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
 ) -> Comparison:
-    """`compare` of two or more scorers that were cross-validated on the same folds.
+    """Compare two or more scorers that were cross-validated on the same folds; see `compare`.
 
     InvalidData, InvalidParameter: as `cross_validated_areas` and `compare`. O(k n log n + k² n m) time for k scorers, n
     out-of-fold rows and m windows.
@@ -341,6 +374,14 @@ def cross_validated_compare(
         Two or more scorers.
     names, adjust
         As `compare`.
+
+    Examples
+    --------
+    >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
+    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
+    >>> comparison = cross_validated_compare(y, [first, second], fold)
+    >>> comparison.windows[0].differences[0].value
+    -0.125
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = _check_scorers(scores, names, adjust)
@@ -349,7 +390,7 @@ def cross_validated_compare(
 
 
 def check_windows(windows: Sequence[Window]) -> list[Window]:
-    """The windows as `check_window` gives them; at least one."""
+    """Return the windows, checked by `check_window`; at least one."""
     checked = []
     for window in windows:
         try:
@@ -367,7 +408,7 @@ def check_windows(windows: Sequence[Window]) -> list[Window]:
 def _check_scorers(
     scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
 ) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
-    """Two or more scorers by what errors call them, and the names that they go by, no two alike."""
+    """Return two or more scorers by the names that errors use, and their own names, which all differ."""
     if len(scores) < 2:
         raise InvalidParameter(f"scores must hold at least two scorers, got {len(scores)}")
     columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
@@ -390,13 +431,13 @@ def compare_areas(
     level: float,
     adjust: Adjustment,
 ) -> Comparison:
-    """`compare` of areas that have been estimated on the same units."""
+    """Return the comparison of areas that were estimated on the same units."""
     pairs = list(combinations(range(len(names)), 2))
-    found = [
+    by_window = [
         [compare_pair(areas, pair, j, window, level) for pair in pairs]
         for j, window in enumerate(windows)
     ]
-    p_values = np.array([[p_value for _, p_value in of_window] for of_window in found])
+    p_values = np.array([[p_value for _, p_value in of_window] for of_window in by_window])
     adjusted = p_values if adjust == "none" else holm(p_values)
     compared = tuple(
         WindowComparison(
@@ -404,7 +445,7 @@ def compare_areas(
             tuple(area_interval(areas, k, j, window, level) for k in range(len(names))),
             tuple(
                 Difference(names[a], names[b], *interval, float(p), float(adjusted[j, i]))
-                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
+                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, by_window[j], strict=True))
             ),
             joint_p_value(areas, [j], p_values[j]),
         )
@@ -415,13 +456,13 @@ def compare_areas(
 
 
 def difference_error(first: FloatArray, second: FloatArray) -> float:
-    """Standard error of the difference of two areas, from the influences of the units on either."""
+    """Return the standard error of the difference of two areas, given the influences of the units on each."""
     parts = first - second
     return math.sqrt(inner(parts, parts))
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's adjusted p-values (1979), in the shape of `p_values`."""
+    """Return Holm's adjusted p-values (1979), in the shape of `p_values`."""
     flat = p_values.ravel()
     order = np.argsort(flat, kind="stable")
     steps = np.maximum.accumulate(flat[order] * np.arange(flat.size, 0, -1))
@@ -433,22 +474,22 @@ def holm(p_values: FloatArray) -> FloatArray:
 def compare_pair(
     areas: Areas, pair: tuple[int, int], j: int, window: Window, level: float
 ) -> tuple[Interval, float]:
-    """The difference of two areas with its interval, and its p-value."""
+    """Return the difference of two areas with its interval, and its p-value."""
     first, second = pair
     value = float(areas.values[first, j] - areas.values[second, j])
     error = 0.0
     if areas.influence is not None:
         error = difference_error(areas.influence[first, j], areas.influence[second, j])
     if error <= EPSILON:
-        trials = least_trials(areas.effective, window)
+        trials = worst_case_trials(areas.effective, window)
         return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
-    reach = quantile(level, areas.degrees) * error
+    half_width = quantile(level, areas.degrees) * error
     p_value = two_sided(value / error, areas.degrees)
-    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach)), p_value
+    return Interval(value, max(-1.0, value - half_width), min(1.0, value + half_width)), p_value
 
 
 def one_sided_table(value: float, trials: float, level: float) -> Interval:
-    """Tango's interval of a paired difference of shares, when `trials` |value| pairs favour one and none the other."""
+    """Return Tango's interval of a paired difference of proportions: trials · |value| pairs favour one scorer."""
     size, z_squared = abs(value), normal_quantile(level) ** 2
     _, low, high = wilson_interval(min(1.0, size), trials, level)
     mixed = (trials * size - z_squared) / (trials + z_squared)
@@ -458,7 +499,7 @@ def one_sided_table(value: float, trials: float, level: float) -> Interval:
 
 
 def two_sided(z: float, degrees: float = math.inf) -> float:
-    """The p-value of an estimate over its standard error, by the normal distribution or Student's."""
+    """Return the two-sided p-value of an estimate over its standard error, normal or Student's t."""
     if math.isinf(degrees):
         return math.erfc(abs(z) / math.sqrt(2.0))
     from scipy.special import stdtr
@@ -467,7 +508,7 @@ def two_sided(z: float, degrees: float = math.inf) -> float:
 
 
 def _hotelling(statistic: float, rank: int, degrees: float) -> float:
-    """The p-value of Hotelling's T² (1931)."""
+    """Return the p-value of Hotelling's T² (1931)."""
     from scipy.special import fdtrc
 
     spare = degrees - rank + 1.0
@@ -475,7 +516,7 @@ def _hotelling(statistic: float, rank: int, degrees: float) -> float:
 
 
 def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> float:
-    """P-value of H₀: in each of these windows all scorers have the same area, by Wald's statistic as Hotelling's T²."""
+    """Return the p-value of H₀: in each of these windows all scorers have the same area (Wald's, as Hotelling's T²)."""
     least = float(holm(p_values).min())
     if areas.influence is None:
         return least
@@ -493,8 +534,8 @@ def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> flo
     correlation = covariance[np.ix_(shown, shown)] / np.outer(errors[shown], errors[shown])
     roots, axes = np.linalg.eigh(correlation)
     along = axes.T @ z
-    kept = roots > _RANK * roots[-1]
-    if np.any(np.abs(along[~kept]) > _OUT_OF_RANGE):
+    kept = roots > MIN_EIGENVALUE * roots[-1]
+    if np.any(np.abs(along[~kept]) > MAX_RESIDUAL):
         return least
     statistic = float((along[kept] ** 2 / roots[kept]).sum())
     rank = int(np.count_nonzero(kept))
@@ -514,7 +555,7 @@ def _estimate(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> Areas:
-    """The mean areas of the folds, and what each unit adds to them."""
+    """Return the mean areas of the folds, and the influence of each unit on them."""
     rows = check_rows(y, columns, sample_weight)
     size = np.shape(y)[0]
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
@@ -540,19 +581,19 @@ def _average(
     *,
     clustered: bool,
 ) -> Areas:
-    """The mean of the repeats' means over their folds, and the influences on it, after LeDell et al. 2015."""
+    """Return the mean of the repeats' means over their folds, and the influences on it (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = _take(rows, np.concatenate(folds))
     areas = np.empty((len(folds), len(rows.scores), len(windows)))
     influence = np.empty((*areas.shape[1:], used.positive.size))
     effective, start = np.zeros(2), 0
-    for place, fold in enumerate(folds):
-        held, end = _take(rows, fold), start + fold.size
-        areas[place], phi = row_influences(held, windows)
-        influence[:, :, start:end] = phi / (n_folds.size * n_folds[repeat[place]])
-        effective += effective_units(held)
+    for index, fold in enumerate(folds):
+        in_fold, end = _take(rows, fold), start + fold.size
+        areas[index], phi = row_influences(in_fold, windows)
+        influence[:, :, start:end] = phi / (n_folds.size * n_folds[repeat[index]])
+        effective += effective_units(in_fold)
         start = end
-    # Means of means, not sums of shares, which might round 1 to more than 1.
+    # Means of means: a sum of fractions might round 1 to more than 1.
     values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
     n_means = len(folds) / n_folds.size
@@ -560,7 +601,7 @@ def _average(
 
 
 def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """The out-of-fold rows of each fold that has rows of both classes."""
+    """Return the indices of the rows of each fold that has rows of both classes."""
     order = np.argsort(fold, kind="stable")
     starts = np.flatnonzero(np.diff(fold[order])) + 1
     folds = np.split(order, starts)
@@ -568,7 +609,7 @@ def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[N
 
 
 def _take(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
-    """The rows of one fold, their units numbered anew."""
+    """Return the chosen rows, with their units renumbered."""
     return Rows(
         rows.positive[chosen],
         tuple(column[chosen] for column in rows.scores),
@@ -578,44 +619,49 @@ def _take(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
 
 
 class Change(NamedTuple):
-    """How much an estimate has changed from one sample to another."""
+    """The change of an estimate from one sample to another."""
 
     value: float
-    """The later less the earlier."""
+    """The later estimate minus the earlier one."""
     low: float
     high: float
     """Ends of its confidence interval."""
     p_value: float
-    """Of no change, two-sided. In [0, 1]."""
+    """Two-sided, of H₀: no change. In [0, 1]."""
 
 
 class ScoreShift(NamedTuple):
-    """How far the scores of two samples are apart."""
+    """The difference between the scores of two samples."""
 
     distance: float
-    """Kolmogorov and Smirnov's: the greatest difference of the shares at or above a score. In [0, 1]."""
+    """Kolmogorov and Smirnov's: the greatest difference of the fractions at or above a score. In [0, 1]."""
     higher: float
-    """Probability that a later score is above an earlier one, ties counted half: Mann and Whitney's. In [0, 1]."""
+    """Mann and Whitney's: probability that a later score is above an earlier one, ties counted half. In [0, 1]."""
     p_value: float
-    """Of one distribution, by the distance. In [0, 1]."""
+    """Of H₀: both samples have one distribution, by the distance. In [0, 1]."""
 
 
 class ScoreSample(NamedTuple):
-    """The scores of a sample, as a ROC curve keeps those of a class."""
+    """The scores of a sample, as a ROC curve stores those of a class."""
 
     thresholds: FloatArray
     """Strictly decreasing, the first one +inf. Shape (n_points,), float64."""
     shares: FloatArray
-    """Share of the sample at or above each threshold, from 0 to 1: the curve's FPR of the negatives, its TPR of the
-    positives. Shape (n_points,), float64."""
+    """Fraction of the sample at or above each threshold, from 0 to 1: the curve's FPR for the negatives, its TPR for
+    the positives. Shape (n_points,), float64."""
     rows: float
     """Effective number of independent rows, above 0."""
 
 
 def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
-    """Compare two estimates of one thing from independent samples, each with its interval at `level`, by MOVER's eq. 5.
+    """Return the change between two independent estimates, each with its interval at `level`, by MOVER's eq. 5.
 
-    InvalidData, if an interval does not hold its value. InvalidParameter, if `level` is not strictly between 0 and 1.
+    InvalidData: an interval does not contain its value. InvalidParameter: `level` is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> change(Interval(0.8, 0.7, 0.9), Interval(0.7, 0.6, 0.8)).p_value < 0.5
+    True
     """
     level = check_level(level)
     for name, (value, low, high) in (("before", before), ("after", after)):
@@ -624,21 +670,21 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     value = after.value - before.value
     down = math.hypot(after.value - after.low, before.high - before.value)
     up = math.hypot(after.high - after.value, before.value - before.low)
-    towards_nothing = down if value > 0.0 else up
+    towards_zero = down if value > 0.0 else up
     if value == 0.0:
         p_value = 1.0
-    elif towards_nothing == 0.0:
+    elif towards_zero == 0.0:
         p_value = 0.0
     else:
-        z = abs(value) / towards_nothing * normal_quantile(level)
+        z = abs(value) / towards_zero * normal_quantile(level)
         p_value = two_sided(z)
     return Change(value, value - down, value + up, p_value)
 
 
 def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
-    """Compare the scores of two independent samples by Smirnov's test; O(n log n) in the number of points.
+    """Return the difference between the scores of two independent samples, by Smirnov's test. O(n_points log n_points).
 
-    InvalidData, if thresholds or shares are not those of a sample.
+    InvalidData: thresholds or shares are not those of a sample.
     """
     from scipy.special import kolmogorov
 
@@ -646,7 +692,7 @@ def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
     every = np.unique(np.concatenate([before.thresholds[1:], after.thresholds[1:]]))
     distance = float(np.abs(_at_or_above(before, every) - _at_or_above(after, every)).max())
     own, mass = after.thresholds[1:], np.diff(after.shares)
-    # of the earlier scores: at or above, and above, each of the later ones
+    # fractions of the earlier scores at or above, and above, each of the later ones
     above = _at_or_above(before, np.nextafter(own, np.inf))
     higher = inner(mass, 1.0 - (_at_or_above(before, own) + above) / 2.0)
     rows = before.rows * after.rows / (before.rows + after.rows)
@@ -670,6 +716,6 @@ def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
 
 
 def _at_or_above(sample: ScoreSample, scores: FloatArray) -> FloatArray:
-    """Share of the sample at or above each of the scores."""
-    place = np.searchsorted(-sample.thresholds, -scores, side="right") - 1
-    return sample.shares[place]
+    """Return the fraction of the sample at or above each of the scores."""
+    point = np.searchsorted(-sample.thresholds, -scores, side="right") - 1
+    return sample.shares[point]

@@ -1,6 +1,6 @@
-"""The ROC curve and what it alone says: points, areas, hull, and where a score lies on it.
+"""The ROC curve: its points, areas and hull, and the position of a score on it.
 
-A curve is complete in itself, so that a service can keep it without the rows. `ClassTotals` is what it forgets of them.
+A curve can be stored without the rows. `ClassTotals` holds what else intervals and thresholds need of them.
 """
 
 from __future__ import annotations
@@ -27,25 +27,23 @@ from core.metrics.groups import (
     group_by_score,
     inner,
 )
-from core.metrics.window import check_rate, check_window, window_counts
+from core.metrics.window import MAX_WHOLE, check_rate, check_window, window_weights
 
 Definition = Literal["interpolated", "empirical"]
 DEFINITIONS = ("interpolated", "empirical")
 
-# Doubles count by ones up to here.
-_WHOLE = 2.0**53
 
-# A coordinate is a quotient rounded to half a unit in the last place of 1; a turn smaller than this is straight.
-_ROUNDING = np.finfo(np.float64).eps
+# Rounding error of a rate, which is a quotient in [0, 1]: a turn of the curve below it counts as straight.
+RATE_ROUNDING = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """The points (FPR, TPR) that cutting a ranking can reach, joined by straight lines.
+    """A ROC curve: the points (FPR, TPR) of all thresholds, joined by straight lines.
 
     Point k flags the rows with score ≥ thresholds[k]. A diagonal step is a tie between the classes.
 
-    InvalidData, if the arrays do not form such a curve.
+    InvalidData: the arrays do not form such a curve.
 
     Parameters
     ----------
@@ -53,6 +51,14 @@ class RocCurve:
         Non-decreasing, from (0, 0) to (1, 1), no point twice.
     thresholds : array_like of float64, shape (n_points,)
         Strictly decreasing; the first is +inf (flag nothing), the others are scores.
+
+    Examples
+    --------
+    >>> curve = RocCurve([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0], [float("inf"), 0.9, 0.4, 0.1])
+    >>> len(curve), curve.area(), curve.partial_area(0.0, 0.5)
+    (4, 0.875, 0.75)
+    >>> curve.locate_one(0.5)  # the rates of the rows with score ≥ 0.5
+    (0.0, 0.5)
     """
 
     fpr: FloatArray
@@ -62,7 +68,7 @@ class RocCurve:
     def __post_init__(self) -> None:
         for name in ("fpr", "tpr", "thresholds"):
             values = np.asarray(getattr(self, name), dtype=np.float64).view()
-            values.flags.writeable = False  # the prepared look-up below must not fall out of step
+            values.flags.writeable = False  # the look-up tables below are computed once
             object.__setattr__(self, name, values)
         if not (self.fpr.ndim == 1 and self.fpr.shape == self.tpr.shape == self.thresholds.shape):
             shapes = f"{self.fpr.shape}, {self.tpr.shape} and {self.thresholds.shape}"
@@ -81,22 +87,22 @@ class RocCurve:
         return int(self.fpr.size)
 
     def area(self) -> float:
-        """Area under the curve, in [0, 1]: the AUC with ties counted half. O(n_points)."""
+        """Return the area under the curve, in [0, 1]: the AUC with ties counted half. O(n_points)."""
         return self.partial_area(0.0, 1.0)
 
     def partial_area(
         self, fpr_min: float = 0.0, fpr_max: float = 1.0, *, standardize: bool = False
     ) -> float:
-        """Mean height of the curve over a window of false positive rates, in [0, 1].
+        """Return the mean height of the curve over a window of false positive rates, in [0, 1].
 
-        InvalidParameter, if the window is empty or leaves [0, 1]. O(log n_points + points in the window).
+        InvalidParameter: the window is empty or leaves [0, 1]. O(log n_points + points in the window).
 
         Parameters
         ----------
         fpr_min, fpr_max : float in [0, 1]
             The window; the area is divided by its width.
         standardize : bool
-            Rescale so that the chance diagonal gives ½ and the perfect curve 1 (McClish).
+            Rescale so that the chance diagonal has ½ and the perfect curve 1 (McClish).
 
         References
         ----------
@@ -108,15 +114,15 @@ class RocCurve:
         knots = np.concatenate(([low], self.fpr[first:last], [high]))
         start, end = top_at(self.fpr, self.tpr, low), foot_at(self.fpr, self.tpr, high)
         heights = np.concatenate(([start], self.tpr[first:last], [end]))
-        shares = np.diff(knots) / (high - low)
+        widths = np.diff(knots) / (high - low)
         # Rounding must not lift a perfect curve above 1.
-        value = min(1.0, inner(shares, heights[1:] + heights[:-1]) / 2.0)
+        value = min(1.0, inner(widths, heights[1:] + heights[:-1]) / 2.0)
         return mcclish(value, low, high) if standardize else value
 
     def tpr_at(self, fpr: ArrayLike) -> FloatArray:
-        """Height of the curve at false positive rates, interpolated; the top of a vertical step.
+        """Return the height of the curve at false positive rates, interpolated; the top of a vertical step.
 
-        InvalidParameter, if a rate lies outside [0, 1].
+        InvalidParameter: a rate lies outside [0, 1].
 
         Parameters
         ----------
@@ -132,12 +138,12 @@ class RocCurve:
         return top_at(self.fpr, self.tpr, rates)
 
     def locate(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Place scores on the curve: the rates of the cut that flags every score at or above them.
+        """Return the FPR and the TPR of the thresholds at the given scores: of flagging all rows that score as high.
 
-        Exact on a full curve. On a thinned one the point found may lie earlier, see `thin`.
+        Exact on a full curve. On a thinned curve the point may lie earlier, see `thin`.
 
-        InvalidData, if a score is NaN. O(n_scores · log n_points) at worst, O(n_scores) where thresholds are spread
-        evenly.
+        InvalidData: a score is NaN. O(n_scores · log n_points) at worst, O(n_scores) if the curve's thresholds are
+        spread evenly.
 
         Parameters
         ----------
@@ -155,7 +161,7 @@ class RocCurve:
         return self.fpr[points], self.tpr[points]
 
     def locate_one(self, score: float) -> tuple[float, float]:
-        """`locate` for one score, without numpy's cost per call: under a microsecond."""
+        """Return the FPR and the TPR at one score; quicker than `locate`, without numpy's cost per call."""
         if math.isnan(score):
             raise InvalidData("score must not be NaN")
         ascending, fpr, tpr = self._lookup
@@ -168,13 +174,11 @@ class RocCurve:
 
     @cached_property
     def _lookup(self) -> Sequence[Sequence[float]]:
-        # array: as quick to bisect as a list, a quarter of its memory.
+        # an array is as quick to bisect as a list, and takes a quarter of its memory
         return [array("d", each.tobytes()) for each in (-self.thresholds, self.fpr, self.tpr)]
 
     def hull(self) -> RocCurve:
-        """The least concave curve at or above this one: the cuts that are best for some cost and prevalence.
-
-        O(n_points).
+        """Return the upper hull: the points that have the least cost for some costs and prevalence. O(n_points).
 
         References
         ----------
@@ -183,12 +187,12 @@ class RocCurve:
         return self._subset(upper_hull(self.fpr, self.tpr))
 
     def thin(self, max_points: int) -> RocCurve:
-        """At most `max_points` of the curve's own points: the hull first, then evenly along the curve.
+        """Return the curve through at most `max_points` of its points: the hull first, then evenly along the curve.
 
         The end points are always kept. If all vertices of the upper hull fit, all are kept; otherwise half of
         the points are hull vertices, spread evenly along the curve. The K others are spread evenly too.
 
-        InvalidParameter, if `max_points` is less than 2.
+        InvalidParameter: `max_points` is less than 2.
 
         Parameters
         ----------
@@ -197,10 +201,10 @@ class RocCurve:
 
         Notes
         -----
-        Length along the curve is FPR + TPR, 2 in all. Every point of the full curve has a kept point before it
-        within h = 2 / (K + 1) in FPR + TPR, where K is `max_points` less the hull vertices kept. So what `locate` finds
-        on the thinned curve is low by less than h in FPR + TPR, and no point of one curve is further than h
-        from the other. O(n_points).
+        The length along the curve is FPR + TPR, 2 in all. With K = `max_points` minus the hull vertices kept, every
+        point of the full curve has a kept point before it within h = 2 / (K + 1). So FPR + TPR of `locate` on the
+        thinned curve is too low by less than h, and no point of either curve is further than h from the other curve.
+        O(n_points).
         """
         if isinstance(max_points, bool) or not isinstance(max_points, int | np.integer):
             raise InvalidParameter(f"max_points must be an integer, got {max_points!r}")
@@ -227,7 +231,7 @@ def roc_curve(
     *,
     drop_collinear: bool = False,
 ) -> RocCurve:
-    """The ROC curve of scores, one point per distinct score after (0, 0).
+    """Return the ROC curve of scores, one point per distinct score after (0, 0).
 
     InvalidData: as `auc`. O(n log n).
 
@@ -236,45 +240,64 @@ def roc_curve(
     y, scores, sample_weight
         As `auc`.
     drop_collinear : bool
-        Leave out the points inside straight stretches. The line is the same, but `RocCurve.locate` can then find
-        only the thresholds that are left.
+        Leave out the points inside straight stretches. The line is the same, but `RocCurve.locate` then knows only the
+        thresholds that are left.
+
+    Examples
+    --------
+    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    >>> curve.fpr, curve.tpr
+    (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
+    >>> curve.thresholds
+    array([inf, 0.9, 0.4, 0.1])
     """
     return curve_of(group_by_score(y, scores, sample_weight), drop_collinear=drop_collinear)
 
 
 def roc_hull(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> RocCurve:
-    """The upper hull of the ROC curve of scores; parameters and errors as `roc_curve`."""
+    """Return the upper hull of the ROC curve of scores; parameters and errors as `roc_curve`.
+
+    Examples
+    --------
+    >>> roc_hull([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]).tpr
+    array([0. , 0.5, 1. , 1. ])
+    """
     return roc_curve(y, scores, sample_weight).hull()
 
 
 def curve_of(groups: ScoreGroups, *, drop_collinear: bool = False) -> RocCurve:
-    """The curve of tie groups, one point per distinct score after (0, 0)."""
+    """Return the ROC curve of tie groups, one point per distinct score after (0, 0)."""
     tp, fp = groups.flagged_positive, groups.flagged_negative
     fpr, tpr = fp / fp[-1], tp / tp[-1]
     # A weight lost in rounding moves no point: the first of equal points stands for all.
     moved = (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])
     if drop_collinear:
         dx, dy = groups.negative, groups.positive
-        bend = dx[:-1] * dy[1:] != dx[1:] * dy[:-1]
-        moved[:-1] &= bend | ~moved[1:]  # whoever stands for the next point too must stay
+        is_corner = dx[:-1] * dy[1:] != dx[1:] * dy[:-1]
+        moved[:-1] &= is_corner | ~moved[1:]  # a point that stands for the next one too must stay
     kept = np.concatenate(([True], moved))
     return RocCurve(fpr[kept], tpr[kept], np.concatenate(([np.inf], groups.scores))[kept])
 
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """What a curve forgets about its data and an operating point needs.
+    """The weights of the two classes, which intervals and operating points need beside a curve.
 
-    InvalidData, if one is not positive and finite.
+    InvalidData: a number is not positive and finite.
 
     Parameters
     ----------
     positive, negative : float > 0
         Total weight of each class; the numbers of rows when unweighted.
     positive_effective, negative_effective : float > 0
-        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted. Of rows that are drawn
-        in groups, the effective numbers of groups: as if the rows of a group were all flagged or none. That errs to the
-        safe side.
+        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted. If rows were drawn in
+        groups, the effective numbers of groups: as if the rows of a group were all flagged or none, which makes
+        intervals too wide rather than too narrow.
+
+    Examples
+    --------
+    >>> ClassTotals.of_counts(30, 70).prevalence
+    0.3
     """
 
     positive: float
@@ -289,17 +312,17 @@ class ClassTotals:
 
     @classmethod
     def of_counts(cls, positives: int, negatives: int) -> ClassTotals:
-        """The totals of unweighted data."""
+        """Return the totals of unweighted rows."""
         return cls(positives, negatives, positives, negatives)
 
     @property
     def prevalence(self) -> float:
-        """Positive share of the weight."""
+        """Fraction of the weight that is of positives."""
         return self.positive / (self.positive + self.negative)
 
 
 def totals_of(rows: Rows, groups: ScoreGroups) -> ClassTotals:
-    """The class totals of rows and their tie groups."""
+    """Return the class totals of rows and their tie groups."""
     return ClassTotals(
         float(groups.flagged_positive[-1]),
         float(groups.flagged_negative[-1]),
@@ -308,9 +331,9 @@ def totals_of(rows: Rows, groups: ScoreGroups) -> ClassTotals:
 
 
 def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Area under the ROC curve: the share of positive–negative pairs in order, ties counted half.
+    """Return the area under the ROC curve: the fraction of positive–negative pairs in order, ties counted half.
 
-    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. O(n log n). Without
+    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight. O(n log n). Without
     weights the count of pairs is exact while 2 · positives · negatives < 2**53.
 
     Parameters
@@ -325,12 +348,17 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
     Returns
     -------
     float in [0, 1]
+
+    Examples
+    --------
+    >>> auc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])  # 3 of 4 pairs in order, one tied
+    0.875
     """
     return auc_of(group_by_score(y, scores, sample_weight))
 
 
 def auc_of(groups: ScoreGroups) -> float:
-    """`auc` of tie groups."""
+    """Return the `auc` of tie groups."""
     above, negative = groups.flagged_positive, groups.negative
     doubled = inner(negative, above[:-1] + above[1:])
     return min(1.0, doubled / (2.0 * _pair_mass(groups)))
@@ -339,32 +367,37 @@ def auc_of(groups: ScoreGroups) -> float:
 def misrank_fraction(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The share of positive–negative pairs out of order, a tie counted as a whole misrank.
+    """Return the fraction of discordant positive–negative pairs; a tie counts as discordant.
 
     Parameters, errors and cost as `auc`.
 
     Returns
     -------
     float in [0, 1]
-        1 − AUC + half the share of ties.
+        1 − AUC + half the fraction of ties.
 
     References
     ----------
     Rudin & Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost",
     Journal of Machine Learning Research 10 (2009), §2.
+
+    Examples
+    --------
+    >>> misrank_fraction([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    0.25
     """
     return misrank_fraction_of(group_by_score(y, scores, sample_weight))
 
 
 def misrank_fraction_of(groups: ScoreGroups) -> float:
-    """`misrank_fraction` of tie groups."""
+    """Return the `misrank_fraction` of tie groups."""
     flagged = groups.flagged_positive
     at_or_below = flagged[-1] - flagged[:-1]
     return min(1.0, inner(groups.negative, at_or_below) / _pair_mass(groups))
 
 
 def tied_fraction_of(groups: ScoreGroups) -> float:
-    """The share of positive–negative pairs with equal scores, in [0, 1]."""
+    """Return the fraction of positive–negative pairs with equal scores, in [0, 1]."""
     return min(1.0, inner(groups.positive, groups.negative) / _pair_mass(groups))
 
 
@@ -378,10 +411,10 @@ def partial_auc(
     standardize: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Area under the ROC curve between two false positive rates, divided by their distance.
+    """Return the area under the ROC curve between two false positive rates, divided by their distance.
 
-    InvalidData: as `auc`. InvalidParameter, if the window is empty or leaves [0, 1], or the definition is unknown. O(n
-    log n).
+    InvalidData: as `auc`. InvalidParameter: the window is empty or leaves [0, 1], or the definition is unknown.
+    O(n log n).
 
     Parameters
     ----------
@@ -390,16 +423,15 @@ def partial_auc(
     fpr_min, fpr_max : float in [0, 1]
         The window, fpr_min < fpr_max.
     definition : {"interpolated", "empirical"}
-        "interpolated": the area under the curve of straight lines between the exact rates; ties are diagonals, so
-        constant scores get the diagonal's area. "empirical": the share of pairs strictly in order, of every
-        positive with the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉; constant scores get 0.
+        "interpolated": the area under straight lines between the points; ties are diagonals, so constant scores have
+        the diagonal's area. "empirical": the fraction of pairs strictly in order, of all positives with the negatives
+        ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉; constant scores have 0.
     standardize : bool
-        Rescale so that the chance diagonal gives ½ and the perfect curve 1 (McClish). Under the empirical
-        definition the window is the one that the ranks span.
+        Rescale so that the chance diagonal has ½ and the perfect curve 1 (McClish). With the empirical definition the
+        window is the one that the ranks span.
     sample_weight
-        As `auc`. Under the empirical definition, if the negatives' weights are not all whole numbers, the window's
-        ends are the masses n·fpr_min and n·fpr_max themselves, with no rounding to ranks, which fractions of rows do
-        not have.
+        As `auc`. With the empirical definition and weights of negatives that are not all whole numbers, the window ends
+        at the weights n·fpr_min and n·fpr_max themselves, without rounding to ranks.
 
     Returns
     -------
@@ -410,6 +442,14 @@ def partial_auc(
     ----------
     Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", eq. 2.
     McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989).
+
+    Examples
+    --------
+    >>> y, scores = [1, 0, 1, 1, 0], [0.9, 0.8, 0.6, 0.4, 0.2]
+    >>> round(partial_auc(y, scores, 0.0, 0.5), 3)
+    0.333
+    >>> round(partial_auc(y, scores, 0.0, 0.5, standardize=True), 3)
+    0.556
     """
     low, high = check_window(fpr_min, fpr_max)
     if definition not in DEFINITIONS:
@@ -419,65 +459,76 @@ def partial_auc(
         value = area_of(groups, low, high)
         return mcclish(value, low, high) if standardize else value
     total = float(groups.flagged_negative[-1])
-    first, last = _window_masses(groups, low, high)
+    first, last = window_weights(total, low, high, whole=groups.negatives.whole)
     tpr = groups.flagged_positive / groups.flagged_positive[-1]
-    value = strict_share(groups.flagged_negative, tpr, first, last)
+    value = strict_area(groups.flagged_negative, tpr, first, last)
     return mcclish(value, first / total, last / total) if standardize else value
 
 
 def area_of(
     groups: ScoreGroups, fpr_min: float, fpr_max: float, curve: RocCurve | None = None
 ) -> float:
-    """The area of tie groups over a window; over [0, 1] as exact as `auc`. Pass their full curve if it is there."""
+    """Return the area of tie groups over a window; over [0, 1] it is exactly `auc`. `curve` saves computing it."""
     if (fpr_min, fpr_max) == (0.0, 1.0):
         return auc_of(groups)
     return (curve_of(groups) if curve is None else curve).partial_area(fpr_min, fpr_max)
 
 
 def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max: float) -> float:
-    """The partial AUC by the empirical definition, from a curve with a point per distinct score.
+    """Return the partial AUC by the empirical definition, from a curve with a point per distinct score.
 
     Parameters
     ----------
     negative : float
-        Weight of its negatives in all; their number when unweighted.
+        Total weight of the negatives; their number when unweighted.
     fpr_min, fpr_max : float in [0, 1]
 
     Returns
     -------
     float in [0, 1]
-        That of `partial_auc`. Where some weights are no whole numbers, but their sums at each score are, the window's
-        ends are ranks all the same: a curve knows no more.
+        As `partial_auc`, unless the weights are not whole but their sums at each score are: a curve knows the sums
+        only, so the window then ends at ranks.
+
+    Examples
+    --------
+    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    >>> empirical_area_of(curve, 2, 0.0, 0.5)  # 1 of 2 positives scores above the highest negative
+    0.5
     """
     flagged = curve.fpr * negative
     ranks = np.rint(flagged)
-    # What is left of whole numbers that were divided and multiplied again.
+    # Rounding error of whole numbers that were divided by `negative` and multiplied again.
     rounding = 8.0 * np.finfo(np.float64).eps * negative
-    if negative < _WHOLE and (abs(flagged - ranks) <= rounding).all():
+    whole = negative < MAX_WHOLE and bool((abs(flagged - ranks) <= rounding).all())
+    if whole:
         flagged = ranks
-        first, last = map(float, window_counts(round(negative), fpr_min, fpr_max))
-    else:
-        first, last = negative * fpr_min, negative * fpr_max
-    return strict_share(flagged, curve.tpr, first, last)
+    first, last = window_weights(negative, fpr_min, fpr_max, whole=whole)
+    return strict_area(flagged, curve.tpr, first, last)
 
 
 def tpr_at_fpr(
     y: ArrayLike, scores: ArrayLike, fpr: float, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Height of the ROC curve at one false positive rate, interpolated; the top of a vertical step.
+    """Return the height of the ROC curve at one false positive rate, interpolated; the top of a vertical step.
 
-    Between two points this is the TPR of a cut drawn by lot; `operating_point` gives the best plain cut.
+    Between two points it is the TPR of choosing one of their thresholds at random; `operating_point` returns the best
+    single threshold.
 
-    InvalidParameter, if `fpr` lies outside [0, 1].
+    InvalidParameter: `fpr` lies outside [0, 1].
 
     Parameters
     ----------
     fpr : float in [0, 1]
-        The others, the errors and the cost as `auc`.
+        The other parameters, the errors and the cost as `auc`.
 
     Returns
     -------
     float in [0, 1]
+
+    Examples
+    --------
+    >>> tpr_at_fpr([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], 0.25)
+    0.75
     """
     rate = check_rate("fpr", fpr)
     return float(curve_of(group_by_score(y, scores, sample_weight)).tpr_at(rate))
@@ -487,41 +538,32 @@ def _pair_mass(groups: ScoreGroups) -> float:
     return float(groups.flagged_positive[-1] * groups.flagged_negative[-1])
 
 
-def _window_masses(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> tuple[float, float]:
-    """The negative masses above the two ends of a window, by the empirical definition."""
-    total = float(groups.flagged_negative[-1])
-    if groups.negatives.whole and total < _WHOLE:
-        first, last = window_counts(int(total), fpr_min, fpr_max)
-        return float(first), float(last)
-    return total * fpr_min, total * fpr_max
-
-
-def strict_share(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
-    """Mean height between two masses of negatives of the curve as steps: pairs strictly in order are counted alone."""
+def strict_area(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
+    """Return the mean height of the step curve between two weights of negatives: only pairs strictly in order count."""
     inside = np.diff(np.clip(flagged, first, last))
     return min(1.0, inner(inside, tpr[:-1]) / (last - first))
 
 
 def check_rates(name: str, rates: FloatArray) -> None:
-    """Refuse rates that do not rise from 0 to 1 with InvalidData."""
+    """Raise InvalidData if the rates do not rise from 0 to 1."""
     if not (rates[0] == 0.0 and rates[-1] == 1.0 and np.all(rates[1:] >= rates[:-1])):
         raise InvalidData(f"{name} must rise from 0 to 1 without falling")
 
 
 def check_thresholds(name: str, thresholds: FloatArray) -> None:
-    """Refuse thresholds that do not fall strictly from +inf with InvalidData."""
+    """Raise InvalidData if the thresholds do not fall strictly from +inf."""
     if thresholds[0] != np.inf or not np.all(thresholds[1:] < thresholds[:-1]):
         raise InvalidData(f"{name} must fall strictly, starting at +inf")
 
 
 def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Height of the line through rising points at places from x[0] to x[-1]; of a vertical step its top."""
+    """Return the height at `at` of the line through points that rise; the top of a vertical step."""
     left = np.searchsorted(x, at, side="right") - 1
     return _between(x, y, left, np.minimum(left + 1, x.size - 1), at)
 
 
 def foot_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """The same; of a vertical step its foot."""
+    """Return the height at `at` of the line through points that rise; the foot of a vertical step."""
     right = np.minimum(np.searchsorted(x, at, side="left"), x.size - 1)
     heights = _between(x, y, np.maximum(right - 1, 0), right, at)
     return np.where(at == x[right], y[right], heights)
@@ -535,29 +577,29 @@ def _between(
     at: FloatArray | float,
 ) -> FloatArray:
     width = x[right] - x[left]  # 0 only at the ends of the line
-    share = (at - x[left]) / np.where(width > 0.0, width, 1.0)
-    return np.asarray(y[left] + share * (y[right] - y[left]))
+    fraction = (at - x[left]) / np.where(width > 0.0, width, 1.0)
+    return np.asarray(y[left] + fraction * (y[right] - y[left]))
 
 
 def mcclish(value: float, fpr_min: float, fpr_max: float) -> float:
-    """A mean height over a window, rescaled: the chance diagonal becomes ½, the perfect curve stays 1."""
+    """Return a mean height over a window, rescaled so that the chance diagonal has ½ and the perfect curve 1."""
     chance = (fpr_min + fpr_max) / 2.0
     return (1.0 + (value - chance) / (1.0 - chance)) / 2.0
 
 
 def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
-    """Indices of the first points at or past `n_points` evenly spaced inner marks of (0, 2)."""
+    """Return the indices of the first points at or past `n_points` evenly spaced marks inside (0, 2)."""
     marks = np.linspace(0.0, 2.0, n_points + 2)[1:-1]
     return np.minimum(np.searchsorted(length, marks, side="left"), length.size - 1)
 
 
 def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
-    """Indices, increasing, of the vertices of the least concave chain over two or more points that rise in [0, 1].
+    """Return the indices, ascending, of the vertices of the upper hull of two or more points that rise in [0, 1].
 
     The first and the last point are vertices; points inside a straight stretch are not. A point on or under the line
-    between any two others is no vertex. So whole passes over the array drop the points that are so between their
-    neighbours, while that pays, and one walk with a stack ends the work. Only the walk forgives rounding: two
-    neighbours that a pass dropped for being almost straight could be a corner together. O(n_points).
+    between its neighbours is no vertex: passes over the whole array drop such points while that is quick, and one walk
+    with a stack drops the others. Only the walk allows for rounding: two neighbours that are both almost straight may
+    be a corner together. O(n_points).
 
     References
     ----------
@@ -582,24 +624,26 @@ def _walk(points: NDArray[np.intp], x: list[float], y: list[float]) -> NDArray[n
             before, top = stack[-2], stack[-1]
             dx1, dy1 = x[top] - x[before], y[top] - y[before]
             dx2, dy2 = x[new] - x[top], y[new] - y[top]
-            if dx1 * dy2 - dx2 * dy1 < -_ROUNDING * (dx1 + dx2 + dy1 + dy2):
+            if dx1 * dy2 - dx2 * dy1 < -RATE_ROUNDING * (dx1 + dx2 + dy1 + dy2):
                 break
             stack.pop()
         stack.append(new)
     return points[stack]
 
 
-_STRETCHES_A_POINT = 2
-_MAX_STRETCHES = 1 << 16
+# Stretches of a guide table per point, and at most (512 kB): most stretches then hold one point or none.
+STRETCHES_PER_POINT = 2
+MAX_STRETCHES = 1 << 16
+
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 _INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 
 @dataclass(frozen=True)
 class GuideTable:
-    """A guide table: the range of finite points cut into even stretches, and where the points of each begin.
+    """A guide table: the range of the finite points in even stretches, and the index of the first point of each.
 
-    A bisection that begins there is done in few steps, where `np.searchsorted` reads all over a long curve.
+    A bisection within a stretch takes few steps; `np.searchsorted` reads all over a long curve.
     """
 
     points: FloatArray
@@ -612,10 +656,10 @@ class GuideTable:
 
     @classmethod
     def of(cls, points: FloatArray) -> GuideTable:
-        """Make the table of ascending points, in time and memory linear in their number."""
+        """Return the table of ascending points. O(n_points) time and memory."""
         finite = points[np.isfinite(points)]
         low, high = (finite[0], finite[-1]) if len(finite) else np.zeros(2)
-        stretches = int(min(_STRETCHES_A_POINT * len(points), _MAX_STRETCHES))
+        stretches = int(min(STRETCHES_PER_POINT * len(points), MAX_STRETCHES))
         with np.errstate(over="ignore", divide="ignore"):
             scale = stretches / (high - low)
         if not 0.0 < scale < np.inf:  # one value, or values too far apart or too near
@@ -626,16 +670,29 @@ class GuideTable:
         return cls(np.ascontiguousarray(points), float(low), float(scale), starts)
 
     def find(self, values: FloatArray) -> NDArray[np.int64]:
-        """Count the points at or below each value, none NaN: `np.searchsorted(points, values, side="right")`.
+        """Return the number of points at or below each value: `np.searchsorted(points, values, side="right")`.
 
-        O(n) for n values where points are spread evenly, O(n · log n_points) at worst.
+        No value is NaN. O(n) for n values if the points are spread evenly, O(n · log n_points) at worst.
         """
-        found: NDArray[np.int64] = _find(self.points, values, self.low, self.scale, self.starts)
-        return found
+        counts: NDArray[np.int64] = _find(self.points, values, self.low, self.scale, self.starts)
+        return counts
 
 
 @kernel(numba.int64[::1](_FLOATS, _FLOATS, numba.float64, numba.float64, _INDICES))
 def _find(points, values, low, scale, starts):  # type: ignore[no-untyped-def]
+    """Return the number of points at or below each value, shape (n_values,), int64.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points,), float64
+        Ascending.
+    values : ndarray of shape (n_values,), float64
+        None is NaN.
+    low, scale : float
+        A value v lies in the stretch floor((v - low) · scale), up to rounding.
+    starts : ndarray of shape (n_stretches + 1,), int64
+        Index of the first point of each stretch.
+    """
     counts = np.empty(len(values), dtype=np.int64)
     last = len(starts) - 2
     for i in range(len(values)):
@@ -643,7 +700,7 @@ def _find(points, values, low, scale, starts):  # type: ignore[no-untyped-def]
         at = (value - low) * scale
         stretch = 0 if not at > 0.0 else (last if at >= last else int(at))
         first, stop = starts[stretch], starts[stretch + 1]
-        # Rounding may have led into a neighbour of the right stretch: then the search is for the whole.
+        # Rounding may have led to the neighbour of the right stretch: then all points are searched.
         if first > 0 and points[first - 1] > value:
             first = 0
         if stop < len(points) and points[stop] <= value:

@@ -1,7 +1,7 @@
-"""Rows in, tie groups out: the one sort that every metric of this package reads.
+"""Tie groups: the rows sorted once by score, which every metric of this package starts from.
 
-A ranking is summed up by its distinct scores, best first, and the mass of positives and of negatives at each.
-Prefix sums of the two channels are the ROC curve; everything else is a reader of those sums.
+A ranking is summarised by its distinct scores, highest first, and the weight of the positives and of the negatives at
+each of them. The prefix sums of the two are the ROC curve.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Rows(NamedTuple):
-    """Checked input of a metric: the rows that carry weight, as they came."""
+    """Checked input of a metric: the rows of weight above 0, in the order given."""
 
     positive: NDArray[np.bool_]
     """Shape (n_rows,)."""
@@ -32,15 +32,15 @@ class Rows(NamedTuple):
     weight: FloatArray | None
     """None when every row counts once. Shape (n_rows,)."""
     unit: NDArray[np.intp] | None
-    """Number of the unit that a row belongs to; None when each row is one. Shape (n_rows,)."""
+    """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """The rows of one class that carry weight: the tie group of each and its weight."""
+    """The tie group and the weight of each row of one class."""
 
     group: NDArray[np.intp]
-    """Index into the distinct scores, best first; non-decreasing. Shape (n_rows,)."""
+    """Index into the distinct scores, highest first; non-decreasing. Shape (n_rows,), intp."""
     weight: FloatArray | None
     """None when every row counts once. Shape (n_rows,)."""
 
@@ -48,19 +48,19 @@ class ClassRows:
         return int(self.group.size)
 
     def mass_by_group(self, n_groups: int, *, squared: bool = False) -> FloatArray:
-        """Sum of weights, or of their squares, in each tie group, shape (n_groups,)."""
+        """Return the sum of the weights, or of their squares, in each tie group, shape (n_groups,)."""
         weight = self.weight if self.weight is None or not squared else self.weight**2
         return np.bincount(self.group, weight, n_groups).astype(np.float64, copy=False)
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the weights can be read as repetitions of rows."""
+        """Whether all weights are whole numbers, which can be read as repetitions of rows."""
         return self.weight is None or bool(np.all(self.weight == np.floor(self.weight)))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreGroups:
-    """Distinct scores, best first, and the rows of each class behind them."""
+    """The distinct scores, highest first, and the rows of each class at each of them."""
 
     scores: FloatArray
     """Strictly decreasing. Shape (n_groups,)."""
@@ -68,16 +68,16 @@ class ScoreGroups:
     negatives: ClassRows
     flagged_positive: FloatArray
     flagged_negative: FloatArray
-    """Mass of each class at or above each score, after a leading 0. Shape (n_groups + 1,)."""
+    """Weight of each class at or above each score, after a leading 0. Shape (n_groups + 1,), float64."""
 
     @cached_property
     def positive(self) -> FloatArray:
-        """Positive mass at each score, shape (n_groups,)."""
+        """Weight of the positives at each score, shape (n_groups,)."""
         return self._mass(self.positives, self.flagged_positive)
 
     @cached_property
     def negative(self) -> FloatArray:
-        """Negative mass at each score, shape (n_groups,)."""
+        """Weight of the negatives at each score, shape (n_groups,)."""
         return self._mass(self.negatives, self.flagged_negative)
 
     def _mass(self, rows: ClassRows, flagged: FloatArray) -> FloatArray:
@@ -86,12 +86,12 @@ class ScoreGroups:
 
     @cached_property
     def positive_squares(self) -> FloatArray:
-        """Sum of squared positive weights at each score; the mass itself when unweighted."""
+        """Sum of the squared weights of the positives at each score, shape (n_groups,)."""
         return self._squares(self.positives, self.positive)
 
     @cached_property
     def negative_squares(self) -> FloatArray:
-        """Sum of squared negative weights at each score; the mass itself when unweighted."""
+        """Sum of the squared weights of the negatives at each score, shape (n_groups,)."""
         return self._squares(self.negatives, self.negative)
 
     def _squares(self, rows: ClassRows, mass: FloatArray) -> FloatArray:
@@ -99,7 +99,7 @@ class ScoreGroups:
 
 
 def prefix_sums(mass: FloatArray) -> FloatArray:
-    """Running totals of `mass` after a leading 0, shape (len(mass) + 1,)."""
+    """Return the running totals of `mass` after a leading 0, shape (len(mass) + 1,)."""
     totals = np.empty(mass.size + 1)
     totals[0] = 0.0
     np.cumsum(mass, out=totals[1:])
@@ -107,19 +107,19 @@ def prefix_sums(mass: FloatArray) -> FloatArray:
 
 
 def inner(left: FloatArray, right: FloatArray) -> float:
-    """Σ left · right. Not by BLAS, whose last bits depend on the number of its threads, and which wakes them."""
+    """Return Σ left · right without BLAS, whose last bits depend on the number of its threads."""
     return float(np.einsum("i,i->", left, right))
 
 
 def group_by_score(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> ScoreGroups:
-    """Check the input of a metric and sort it once. O(n log n) time, O(n) memory.
+    """Return the tie groups of rows, which are checked first. O(n log n) time, O(n) memory.
 
-    Scores are compared as float64. Infinite ones are refused: a curve starts at the threshold +inf, "flag nothing",
-    which a row scored +inf would contradict. A weight is 0, or between 1e-100 and 1e100; rows of weight 0 are left out.
+    Scores are compared as float64. Infinite scores are refused: the first threshold of a curve, +inf, flags no row. A
+    weight is 0 or between 1e-100 and 1e100; rows of weight 0 are left out.
 
-    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight.
+    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight.
     """
     return tie_groups(check_rows(y, {"scores": scores}, sample_weight))
 
@@ -130,11 +130,16 @@ def check_rows(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Rows:
-    """Check the input of a metric of one or several scorers, named as errors shall name them; leave out weight 0.
+    """Return checked rows, without those of weight 0.
 
-    Rows of one value of `group`, of numbers, booleans or text, belong to one unit.
+    InvalidData: as `group_by_score`, or `group` is not a vector of numbers, booleans or text.
 
-    InvalidData: as `group_by_score`, and if `group` is no such vector.
+    Parameters
+    ----------
+    scores : mapping of str to array_like, shape (n_samples,)
+        Scores of one or several scorers, by the names that errors use.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values belong to one unit.
     """
     _, positive = two_classes(as_vector("y", y))
     values = [finite_vector(name, vector, positive.size) for name, vector in scores.items()]
@@ -154,10 +159,10 @@ def check_rows(
 
 
 def tie_groups(rows: Rows) -> ScoreGroups:
-    """The tie groups of the only scorer of some rows."""
+    """Return the tie groups of rows that have one scorer."""
     if rows.weight is not None:
         return group_rows(rows, 0)[0]
-    # Sorting the bare values of each class and merging them is quicker than finding the order of the rows.
+    # Sorting the values of each class and merging them is quicker than an argsort of all rows.
     (values,) = rows.scores
     positives, negatives = np.sort(values[rows.positive]), np.sort(values[~rows.positive])
     of_positives = np.empty(positives.size, dtype=np.intp)
@@ -175,7 +180,7 @@ def tie_groups(rows: Rows) -> ScoreGroups:
 
 
 def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
-    """The tie groups of one scorer, and the order of the rows, best first, that they were read in."""
+    """Return the tie groups of one scorer, and the indices of the rows from the highest score down."""
     values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
     order = np.argsort(values)[::-1]
     values, positive = values[order], positive[order]
@@ -198,7 +203,7 @@ def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
 
 
 def effective_units(rows: Rows) -> tuple[float, float]:
-    """Effective number of units of the positives and of the negatives."""
+    """Return the effective numbers of units of the positives and of the negatives."""
     positive, negative = rows.positive, ~rows.positive
     return _effective(rows, positive), _effective(rows, negative)
 
@@ -213,12 +218,12 @@ def _effective(rows: Rows, of_class: NDArray[np.bool_]) -> float:
 
 
 def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
-    """Kish's number of equally weighted rows that would be worth as much: (Σw)² / Σw²."""
+    """Return Kish's effective number of rows, (Σw)² / Σw²: equally weighted rows that give the same variance."""
     return float(mass.sum()) ** 2 / float(squares.sum())
 
 
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
-    """Return numbers as float64, one a row of y if so many are said; refuse what is not finite with InvalidData."""
+    """Return a vector as float64; InvalidData if a value is not finite or its length is not `length`."""
     vector = as_vector(name, values)
     if vector.dtype.kind not in "biuf":
         raise InvalidData(f"{name} must hold real numbers, got {vector.dtype}")
@@ -235,7 +240,7 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
-    """Return finite weights, not negative and not all 0, ones where there are none; refuse any other."""
+    """Return the weights as float64, ones if None; InvalidData if one is negative or not finite, or all are 0."""
     if sample_weight is None:
         return np.ones(length)
     weight = finite_vector("sample_weight", sample_weight, length)
@@ -259,9 +264,25 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
 def _merge(  # type: ignore[no-untyped-def]
     positives, negatives, of_positives, of_negatives, distinct, above_positives, above_negatives
 ):
-    """Number the distinct values of two ascending classes from the greatest on; return how many there are.
+    """Merge the ascending scores of two classes into tie groups, numbered from the greatest score on.
 
-    A step takes the next row of either class; it has no branch, since which class comes next is as good as random.
+    Each step takes the next row of either class without a branch: which class comes next cannot be predicted.
+
+    Parameters
+    ----------
+    positives, negatives : ndarray of shape (m,) and (n,), float64
+        Scores of each class, ascending.
+    of_positives, of_negatives : ndarray of shape (m,) and (n,), intp
+        Receive the tie group of each row, highest score first.
+    distinct : ndarray of shape (m + n,), float64
+        Receives the distinct scores, falling.
+    above_positives, above_negatives : ndarray of shape (m + n + 1,), float64
+        Receive the number of rows of each class at or above each distinct score, after a leading 0.
+
+    Returns
+    -------
+    int
+        Number of distinct scores.
     """
     n_positives, n_negatives = np.uint64(len(positives)), np.uint64(len(negatives))
     p, n, n_groups = np.uint64(0), np.uint64(0), np.uint64(0)

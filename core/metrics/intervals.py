@@ -1,4 +1,4 @@
-"""Areas with their confidence intervals, from what each row adds to an area or from samples drawn again.
+"""Areas under the ROC curve with confidence intervals, analytic or by the bootstrap.
 
 Let ROC be the curve through tie groups, w the weights, P and N the class masses and [a, b] the window. Both classes
 enter the area A = ∫_a^b ROC(u) du as sums of independent terms, to first order:
@@ -11,18 +11,19 @@ enter the area A = ∫_a^b ROC(u) du as sums of independent terms, to first orde
   is ε S₊(c) at c = y clipped into the window, up to a constant. So negative k counts with h_k, the height of
   the curve at its own FPR clipped into [a, b] (averaged over its tie's stretch).
 
-The *influence* of a row is φ_i = w_i (V_i − V̄) / P, or φ_k = w_k (h_k − h̄) / N: what the area would lose of itself,
-to first order, without it. Rows of one *unit* (several rows of a patient) are drawn together, so their influences are
-summed before anything is squared. With u_g = Σ over the unit's rows of √r φ, where r = e / (e − 1) of the row's class
-and e = (Σm)² / Σm² is the effective number of units, of masses m, that the class has,
+The *influence* of a row is φ_i = w_i (V_i − V̄) / P, or φ_k = w_k (h_k − h̄) / N: the change of the area, to first
+order, if the row is left out. Rows of one *unit* (several rows of a patient) are drawn together, so their influences
+are summed before they are squared. Let e = (Σm)² / Σm² be the effective number of units of a class, m being the weight
+of each unit in it, and r = e / (e − 1). With u_g = Σ √r φ over the rows of unit g,
 
     Var A = Σ u_g²,   Cov(A, A') = Σ u_g u'_g   for any two areas on the same units.
 
 When each row is a unit no u mixes the classes. For [0, 1] without weights this is then the variance and covariance of
 DeLong et al. to the last term; for other windows it is He & Escobar's and, before smoothing, that of Dodd & Pepe's
-estimator. With units it is Obuchowski's, but for her factors I / (I − 1), of counts of units: ours also know how
-unequal the units are, and keep every variance above zero. Few units make a variance uncertain in itself, whatever the
-number of rows: what is divided by its root is held to Student's t with min(e₊, e₋) − 1 degrees of freedom.
+estimator. With units it is Obuchowski's, except for her factors I / (I − 1), which count units: ours also reflect how
+unequal the units are, and keep every variance above zero. With few units the variance is itself uncertain, whatever the
+number of rows: an area over its standard error is then compared with Student's t with min(e₊, e₋) − 1 degrees of
+freedom.
 
 For single rows the analytic variance is
 
@@ -31,13 +32,13 @@ For single rows the analytic variance is
 which for the AUC without weights is DeLong's. The interval is symmetric on the logit scale, which keeps it inside
 (0, 1) and near its level for areas close to 1.
 
-When the sample cannot show its variance, because a class has the weight of one row, the area is 0 or 1, or no
-placement differs, the interval is Wilson's for the greatest variance that any two distributions can give: a mean
-of n values in [0, 1] has variance A (1 − A) / n at most, with n = min(e₊, e₋ · (b − a)); for the AUC this is Birnbaum &
-Klose's bound. It is wide and honest: AUC 1 on 50 positives and 50 negatives gives [0.929, 1].
+The sample does not show its variance if a class has the weight of one row, the area is 0 or 1, or all placements are
+equal. The interval is then Wilson's for the greatest variance that any two distributions can have: a mean of n values
+in [0, 1] has variance A (1 − A) / n at most, with n = min(e₊, e₋ · (b − a)); for the AUC this is Birnbaum & Klose's
+bound. It is wide: AUC 1 on 50 positives and 50 negatives gives [0.929, 1].
 
-The bootstrap interval lies between two percentiles of the areas of samples drawn again. Plain percentiles are too
-narrow for few rows, since samples of n units have (n − 1) / n of the variance and no tails of Student's; so the
+The bootstrap interval lies between two percentiles of the areas of the samples. Plain percentiles are too narrow for
+few rows, since samples of n units have (n − 1) / n of the variance and lighter tails than Student's t; so the
 percentiles are those of z = t √(n / (n − 1)) for n − 1 degrees of freedom, n the effective units of the smaller class.
 
 References
@@ -95,12 +96,18 @@ from core.metrics.window import Window, check_level, check_window
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
 
-# Below this a standard error, or a distance to 0 or 1, is rounding, not sampling.
+# Standard errors, and distances to 0 or 1, below this are rounding.
 EPSILON = 1e-12
 
 
 class Interval(NamedTuple):
-    """An estimate and the ends of its confidence interval."""
+    """An estimate and the ends of its confidence interval.
+
+    Examples
+    --------
+    >>> Interval(0.8, 0.7, 0.9).low
+    0.7
+    """
 
     value: float
     low: float
@@ -114,16 +121,16 @@ class Areas:
     values: FloatArray
     """Interpolated, divided by the window's width. Shape (n_scorers, n_windows)."""
     influence: FloatArray | None
-    """The u of the module; None if a class has the weight of one unit only, which shows no variance. Shape (n_scorers,
-    n_windows, n_units)."""
+    """u_g of each unit (see the module), shape (n_scorers, n_windows, n_units); None if a class has the weight of one
+    unit only, which shows no variance."""
     effective: tuple[float, float]
-    """Effective number of units of the positives and of the negatives."""
+    """Effective numbers of units of the positives and of the negatives."""
     degrees: float = math.inf
-    """Degrees of freedom of Student's t that an area over its standard error is held to; inf, the normal distribution,
-    when each row is a unit."""
+    """Degrees of freedom of Student's t for an area over its standard error; inf, the normal distribution, if each row
+    is a unit."""
 
     def variance(self, scorer: int, window: int) -> float | None:
-        """Variance of one area; None where the sample shows none."""
+        """Return the variance of one area; None if the sample shows none."""
         if self.influence is None:
             return None
         parts = self.influence[scorer, window]
@@ -140,7 +147,7 @@ class PartialArea(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What one ranking amounts to."""
+    """Curve, areas and counts of one ranking."""
 
     curve: RocCurve
     """The full curve, a point per distinct score."""
@@ -149,14 +156,14 @@ class Summary:
     partial_aucs: tuple[PartialArea, ...]
     """One per window asked for, in that order."""
     misrank_fraction: float
-    """Share of pairs out of order, ties counted whole. In [0, 1]."""
+    """Fraction of discordant positive–negative pairs, ties included. In [0, 1]."""
     ties: float
-    """Share of positive–negative pairs with equal scores. In [0, 1]."""
+    """Fraction of positive–negative pairs with equal scores. In [0, 1]."""
     positives: int
     negatives: int
     """Rows of each class with positive weight."""
     totals: ClassTotals
-    """Total weight and effective rows of each class; with the curve, enough for an operating point."""
+    """Total weight and effective number of rows of each class; an operating point needs these and the curve."""
     level: float
     """Level of the intervals. In (0, 1)."""
 
@@ -170,7 +177,7 @@ def summarise(
     *,
     group: ArrayLike | None = None,
 ) -> Summary:
-    """Curve, areas with intervals and counts of a ranking, from one sort.
+    """Return the curve, the areas with intervals and the counts of a ranking, from one sort.
 
     InvalidData, InvalidParameter: as `partial_auc_interval`. O(n log n + n · len(windows)).
 
@@ -180,6 +187,15 @@ def summarise(
         As `auc_interval`.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates for partial AUCs.
+
+    Examples
+    --------
+    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    >>> summary = summarise(y, scores, windows=[(0.0, 0.5)])
+    >>> summary.auc.value, summary.misrank_fraction, summary.positives
+    (0.75, 0.25, 4)
+    >>> summary.partial_aucs[0].interval.value
+    0.625
     """
     level = check_level(level)
     checked = [check_window(*window) for window in windows]
@@ -225,10 +241,10 @@ def auc_interval(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Interval:
-    """The AUC with DeLong's variance and an interval on the logit scale.
+    """Return the AUC with an interval on the logit scale, from DeLong's variance.
 
-    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. InvalidParameter, if
-    `level` is not strictly between 0 and 1. O(n log n).
+    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight. InvalidParameter: `level`
+    is not strictly between 0 and 1. O(n log n).
 
     Parameters
     ----------
@@ -237,16 +253,22 @@ def auc_interval(
     level : float in (0, 1)
         Probability that the interval covers the AUC of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. For the interval weights are shares, not counts: doubling all of them changes nothing.
+        Non-negative. For the interval only their ratios matter: doubling all of them changes nothing.
     group : array_like, shape (n_samples,), optional
-        Rows of one value are drawn together: several rows of a patient. They may be of both classes. The variance is
-        then that of units, and Student's t takes the place of the normal distribution; see `intervals`.
+        Rows with equal values were drawn together, such as several rows of a patient; they may be of both classes. The
+        variance is then that of units, and Student's t replaces the normal distribution; see the module `intervals`.
 
     Returns
     -------
     Interval
-        0 ≤ low ≤ value ≤ high ≤ 1. Where the sample cannot show its variance (see the module), Wilson's interval for
+        0 ≤ low ≤ value ≤ high ≤ 1. If the sample does not show its variance (see the module), Wilson's interval for
         the greatest possible variance.
+
+    Examples
+    --------
+    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*auc_interval(y, scores)))
+    0.750, from 0.262 to 0.962
     """
     return partial_auc_interval(y, scores, level=level, sample_weight=sample_weight, group=group)
 
@@ -264,12 +286,11 @@ def partial_auc_interval(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Interval:
-    """The partial AUC (interpolated, divided by the window's width) with an interval.
+    """Return the partial AUC (interpolated, divided by the window's width) with an interval.
 
-    InvalidData, if lengths differ, a value is not finite, or a class is empty or without weight. InvalidParameter, if a
-    parameter is out of range. O(n log n), with the bootstrap O(n log n + n · n_bootstrap). At level 0.95 the analytic
-    interval covered 92.5 to 97.5 % of simulated samples, tied or not, and 91 to 95 % where a window held only two to
-    five negatives.
+    InvalidData: as `auc_interval`. InvalidParameter: a parameter is out of range. O(n log n), with the bootstrap
+    O(n log n + n · n_bootstrap). At level 0.95 the analytic interval covered the true value in 92.5 to 97.5 % of
+    simulated samples, with and without ties, and in 91 to 95 % if a window held only two to five negatives.
 
     Parameters
     ----------
@@ -291,6 +312,12 @@ def partial_auc_interval(
     -------
     Interval
         As `auc_interval`.
+
+    Examples
+    --------
+    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*partial_auc_interval(y, scores, 0.0, 0.5)))
+    0.625, from 0.148 to 0.941
     """
     low, high = check_window(fpr_min, fpr_max)
     level = check_level(level)
@@ -304,7 +331,7 @@ def partial_auc_interval(
 
 
 def check_method(method: Method, n_bootstrap: int, random_state: int) -> None:
-    """Refuse an unknown method, a number of samples below 2, and what is no seed."""
+    """Raise InvalidParameter for an unknown method, fewer than 2 samples, or an invalid seed."""
     if method not in METHODS:
         raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
     if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int | np.integer):
@@ -317,13 +344,13 @@ def check_method(method: Method, n_bootstrap: int, random_state: int) -> None:
 def _percentiles(
     rows: Rows, window: Window, level: float, n_bootstrap: int, random_state: int
 ) -> Interval:
-    """The interval between Hesterberg's expanded percentiles of the bootstrap, somewhat beyond the level's."""
+    """Return the interval between Hesterberg's expanded percentiles of the bootstrap."""
     value = float(area_values(rows, [window])[0, 0])
     effective = effective_units(rows)
     replicates = draw_areas(rows, [window], n_bootstrap, random_state)[:, 0, 0]
     units = min(effective)
     if units <= 1.0 + EPSILON or np.ptp(replicates) <= EPSILON:
-        return wilson_interval(value, least_trials(effective, window), level)
+        return wilson_interval(value, worst_case_trials(effective, window), level)
     spread = quantile(level, units - 1.0) * math.sqrt(units / (units - 1.0))
     tail = NormalDist().cdf(-spread)
     low, high = np.quantile(replicates, [tail, 1.0 - tail])
@@ -333,7 +360,7 @@ def _percentiles(
 def bootstrap_areas(
     rows: Rows, windows: Sequence[Window], n_bootstrap: int, random_state: int
 ) -> Areas:
-    """Areas whose covariance is that of their replicates: what `estimate_areas` is for the analytic one."""
+    """Return the areas of every scorer over every window; their covariance is that of the bootstrap replicates."""
     values, effective = area_values(rows, windows), effective_units(rows)
     degrees = math.inf if rows.unit is None else min(effective) - 1.0
     if min(effective) <= 1.0 + EPSILON:
@@ -344,7 +371,7 @@ def bootstrap_areas(
 
 
 def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
-    """Areas and influences of every scorer over every window.
+    """Return the areas of every scorer over every window; their covariance is the analytic one.
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
@@ -354,13 +381,13 @@ def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
 
 
 def area_values(rows: Rows, windows: Sequence[Window]) -> FloatArray:
-    """The areas alone, shape (n_scorers, n_windows)."""
+    """Return the areas, shape (n_scorers, n_windows)."""
     every = [group_rows(rows, scorer)[0] for scorer in range(len(rows.scores))]
     return np.array([[area_of(groups, *window) for window in windows] for groups in every])
 
 
 def row_influences(rows: Rows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
-    """Areas, shape (n_scorers, n_windows), and the φ of each row, shape (n_scorers, n_windows, n_rows)."""
+    """Return the areas, shape (n_scorers, n_windows), and φ of each row, shape (n_scorers, n_windows, n_rows)."""
     values = np.empty((len(rows.scores), len(windows)))
     influence = np.empty((*values.shape, rows.positive.size))
     for scorer in range(len(rows.scores)):
@@ -380,10 +407,19 @@ def areas_of_units(
     *,
     clustered: bool,
 ) -> Areas:
-    """Areas with the u of each unit, from the φ of rows.
+    """Return the areas with u of each unit, given φ of the rows; `influence` is scaled in place.
 
-    In each class φ was centred on `n_means` means of `effective` units together. `clustered` says that units are few
-    to rows, so that their number must show in the degrees of freedom. `intervals` is stretched in place.
+    Parameters
+    ----------
+    values : ndarray of shape (n_scorers, n_windows), float64
+    influence : ndarray of shape (n_scorers, n_windows, n_rows), float64
+        φ of each row.
+    effective : (float, float)
+        Effective numbers of units of the positives and of the negatives, over the means that φ was centred on.
+    n_means : float
+        Number of these means.
+    clustered : bool
+        Whether a unit has several rows: their number then sets the degrees of freedom.
     """
     whole = effective_units(rows)
     degrees = min(whole) - 1.0 if clustered else math.inf
@@ -394,7 +430,7 @@ def areas_of_units(
 
 
 def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
-    """Sums over the rows of each unit, along the last axis: Obuchowski 1997."""
+    """Return the sums over the rows of each unit, along the last axis (Obuchowski 1997)."""
     if unit is None:
         return influence
     flat = influence.reshape(-1, influence.shape[-1])
@@ -406,9 +442,10 @@ def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatAr
 def influences(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> tuple[FloatArray, FloatArray]:
-    """V of a positive and h of a negative of each tie group over the window (not divided by its width); O(n_groups).
+    """Return V of a positive and h of a negative in each tie group, shape (n_groups,) each. O(n_groups).
 
-    Over [0, 1] they are the structural components of DeLong et al. 1988; over windows those of He & Escobar 2008.
+    They are not divided by the window's width. Over [0, 1] they are the structural components of DeLong et al. 1988,
+    over windows those of He & Escobar 2008.
     """
     placement, height = np.empty((2, groups.scores.size))
     negative, positive = groups.flagged_negative, groups.flagged_positive
@@ -418,15 +455,15 @@ def influences(
 
 
 def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> float:
-    """Height at a rate of the curve through prefix sums; the middle of a vertical step."""
+    """Return the height at a rate of the curve through prefix sums; the middle of a vertical step."""
     total, all_positive = float(negative[-1]), float(positive[-1])
     right = bisect_left(negative, fpr, key=lambda mass: float(mass) / total)
     end = float(negative[right]) / total
     if end > fpr:
         start = float(negative[right - 1]) / total
-        share = (fpr - start) / (end - start)
+        fraction = (fpr - start) / (end - start)
         rise = float(positive[right] - positive[right - 1])
-        return (float(positive[right - 1]) + share * rise) / all_positive
+        return (float(positive[right - 1]) + fraction * rise) / all_positive
     top = bisect_right(negative, fpr, lo=right, key=lambda mass: float(mass) / total) - 1
     return float(positive[right] + positive[top]) / 2.0 / all_positive
 
@@ -437,7 +474,7 @@ def _of_rows(
     rows: Rows,
     order: NDArray[np.intp],
 ) -> FloatArray:
-    """φ of each row, of the area divided by the window's width, in the given order of rows."""
+    """Return φ of each row for the area divided by the window's width, in the given order of rows."""
     placement, height = influences(groups, *window)
     positive = rows.positive[order]
     phi = np.empty(order.size)
@@ -459,48 +496,52 @@ def partial_auc_interval_of(
     level: float,
     curve: RocCurve | None = None,
 ) -> Interval:
-    """The analytic `partial_auc_interval` of tie groups; pass their full curve if it is there."""
+    """Return the analytic `partial_auc_interval` of tie groups; `curve` saves computing it."""
     window = fpr_min, fpr_max
     value, variance = area_of(groups, *window, curve), area_variance(groups, *window)
-    return share_interval(value, variance, least_trials(effective_of(groups), window), level)
+    return proportion_interval(
+        value, variance, worst_case_trials(effective_of(groups), window), level
+    )
 
 
 def area_interval(areas: Areas, scorer: int, j: int, window: Window, level: float) -> Interval:
-    """The analytic interval of one of several areas, over the j-th of their windows."""
+    """Return the analytic interval of one scorer's area over the j-th window."""
     value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
-    trials = least_trials(areas.effective, window)
-    return share_interval(value, variance, trials, level, areas.degrees)
+    trials = worst_case_trials(areas.effective, window)
+    return proportion_interval(value, variance, trials, level, areas.degrees)
 
 
-def least_trials(effective: tuple[float, float], window: Window) -> float:
-    """Trials that show an area over a window as poorly as any two distributions can: the n of the module."""
+def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
+    """Return n of the module: an area has no more variance than a proportion of this number of trials."""
     return min(effective[0], effective[1] * (window[1] - window[0]))
 
 
 def effective_of(groups: ScoreGroups) -> tuple[float, float]:
-    """Effective number of rows of the positives and of the negatives."""
+    """Return the effective numbers of rows of the positives and of the negatives."""
     return (
         effective_rows(groups.positive, groups.positive_squares),
         effective_rows(groups.negative, groups.negative_squares),
     )
 
 
-def share_interval(
+def proportion_interval(
     value: float, variance: float | None, n: float, level: float, degrees: float = math.inf
 ) -> Interval:
-    """The interval of a share of pairs, symmetric on the logit scale.
+    """Return the interval of a proportion of pairs, symmetric on the logit scale.
 
-    Wilson's for `n` trials where the sample cannot show its variance: None, or of rounding, or of a share of 0 or 1.
+    It is Wilson's for `n` trials if the sample does not show its variance: the variance is None or rounding, or `value`
+    is 0 or 1.
     """
     if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
         return wilson_interval(value, n, level)
     logit = math.log(value / (1.0 - value))
-    reach = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
-    return Interval(value, min(value, _expit(logit - reach)), max(value, _expit(logit + reach)))
+    half_width = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
+    low, high = _expit(logit - half_width), _expit(logit + half_width)
+    return Interval(value, min(value, low), max(value, high))
 
 
 def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float | None:
-    """Variance of the partial AUC (divided by the window's width); None if a class has the weight of one row.
+    """Return the variance of the partial AUC (divided by the width); None if a class has the weight of one row.
 
     Over [0, 1] and without weights it is that of DeLong et al. 1988, eqs. 3 to 6.
     """
@@ -513,7 +554,7 @@ def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float 
 
 
 def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
-    """Variance of the weighted mean of independent values, given the sums of weights and of their squares."""
+    """Return the variance of a weighted mean of independent values, given sums of weights and of squared weights."""
     total = float(mass.sum())
     effective = total**2 / float(squares.sum())
     if effective <= 1.0 + EPSILON:
@@ -524,18 +565,18 @@ def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> 
 
 
 def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a share.
+    """Return Wilson's score interval of a proportion.
 
-    InvalidParameter, if an argument is out of range.
+    InvalidParameter: an argument is out of range.
 
     Parameters
     ----------
     value : float in [0, 1]
-        The share seen.
+        The proportion observed.
     n : float > 0
         Number of independent trials; with weights, the effective number.
     level : float in (0, 1)
-        Probability that the interval covers the true share.
+        Probability that the interval covers the true proportion.
 
     Returns
     -------
@@ -545,6 +586,11 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     References
     ----------
     Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
+
+    Examples
+    --------
+    >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*wilson_interval(0.9, 50)))
+    0.900, from 0.786 to 0.957
     """
     if not 0.0 <= value <= 1.0:
         raise InvalidParameter(f"value must lie in [0, 1], got {value}")
@@ -555,23 +601,23 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
 
 
 def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of `wilson_interval` for each of many shares of n trials."""
+    """Return the ends of `wilson_interval` for each of several proportions of n trials."""
     shift = normal_quantile(level) ** 2 / n
     centre = (values + shift / 2.0) / (1.0 + shift)
-    reach = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
+    half_width = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
     # Exactly, the ends never pass the value, 0 or 1; rounding might.
-    low = np.where(values == 0.0, 0.0, np.clip(centre - reach, 0.0, values))
-    high = np.where(values == 1.0, 1.0, np.clip(centre + reach, values, 1.0))
+    low = np.where(values == 0.0, 0.0, np.clip(centre - half_width, 0.0, values))
+    high = np.where(values == 1.0, 1.0, np.clip(centre + half_width, values, 1.0))
     return low, high
 
 
 def normal_quantile(level: float) -> float:
-    """Half the width, in standard deviations, of the central interval that holds `level` of a normal distribution."""
+    """Return z such that a standard normal variable lies in ± z with probability `level`."""
     return NormalDist().inv_cdf((1.0 + level) / 2.0)
 
 
 def quantile(level: float, degrees: float) -> float:
-    """`normal_quantile`, or Student's with so many degrees of freedom if they are finite."""
+    """Return t such that Student's t lies in ± t with probability `level`; `normal_quantile` if `degrees` is inf."""
     if math.isinf(degrees):
         return normal_quantile(level)
     from scipy.special import stdtrit  # which takes a tenth of a second to import
@@ -601,7 +647,18 @@ _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 def _influences(  # type: ignore[no-untyped-def]
     negative, positive, fpr_min, fpr_max, of_start, of_end, placement, height
 ):
-    """Fill `influences` from the prefix sums of both classes; of_start and of_end: heights at the window's ends."""
+    """Write the `influences` of each tie group.
+
+    Parameters
+    ----------
+    negative, positive : ndarray of shape (n_groups + 1,), float64
+        Prefix sums of each class's weight.
+    fpr_min, fpr_max : float
+    of_start, of_end : float
+        Heights of the curve at the ends of the window.
+    placement, height : ndarray of shape (n_groups,), float64
+        Written.
+    """
     start, scale = 0.0, 0.5 / positive[-1]
     for i in range(len(placement)):
         end = negative[i + 1] / negative[-1]
@@ -612,7 +669,7 @@ def _influences(  # type: ignore[no-untyped-def]
         elif width == 0.0:  # positives alone, outside
             placement[i], height[i] = max(fpr_max - max(end, fpr_min), 0.0), 0.0
         else:
-            # Where in the tie's own stretch of FPR, from 0 to 1, the window begins and ends.
+            # The fractions of the tie's own stretch of FPR at which the window begins and ends.
             enters = min(max((fpr_min - start) / width, 0.0), 1.0)
             leaves = min(max((fpr_max - start) / width, 0.0), 1.0)
             inside, middle = leaves - enters, (enters + leaves) / 2.0

@@ -1,12 +1,11 @@
-"""Margins of all positive × negative pairs, read off the ROC curve: no pair is ever listed.
+"""Margins of all pairs of a positive and a negative, computed from the ROC curve without listing the pairs.
 
-With f normalised by ‖λ‖₁, the margin of a pair is f(x_i) - f(x_k). A pair has a margin of at most θ
-when its negative scores at least s_i - θ‖λ‖₁, and the share of such negatives is the curve's false
-positive rate there. So the share of pairs within θ is the curve against itself, shifted:
+With f normalised by ‖λ‖₁, the margin of a pair is f(x_i) - f(x_k). It is at most θ if the negative scores at least
+s_i - θ‖λ‖₁; the fraction of such negatives is the curve's false positive rate there. So
 
     P{margin <= θ} = ∫ FPR(s - θ‖λ‖₁) dTPR(s)
 
-At θ = 0 it is the misrank fraction.
+At θ = 0 it is the fraction of discordant pairs, `misrank_fraction`.
 """
 
 from __future__ import annotations
@@ -23,33 +22,33 @@ from core.kernels import kernel
 from core.metrics.curve import RocCurve
 from core.metrics.groups import FloatArray, group_by_score
 
-MARGINS_KEPT = 65
+DEFAULT_THETAS = 65
 
 
 @dataclass(frozen=True, eq=False)
 class MarginDistribution:
-    """How the margins of a ranker's pairs are spread, from the least to the greatest."""
+    """The distribution of the margins of a ranker's pairs."""
 
     thetas: FloatArray
     """Strictly increasing, from the least margin to the greatest. Shape (n_thetas,)."""
     fractions: FloatArray
-    """Weighted share of pairs with a margin of at most each theta; never falls, the last is 1. Shape (n_thetas,), in
-    [0, 1]."""
+    """Weighted fraction of pairs with a margin of at most each theta; non-decreasing, the last is 1. Shape
+    (n_thetas,), in [0, 1]."""
 
     @property
     def least(self) -> float:
-        """μ, the margin of the ranking: above 0 when it orders every pair rightly."""
+        """μ, the margin of the ranking: above 0 if all pairs are in order."""
         return float(self.thetas[0])
 
     @property
     def greatest(self) -> float:
-        """The margin of the pair furthest apart."""
+        """The largest margin of a pair."""
         return float(self.thetas[-1])
 
     def fraction_within(self, theta: float) -> float:
-        """Share of pairs with a margin of at most theta; between two thetas that of the upper one.
+        """Return the fraction of pairs with a margin of at most theta; between two thetas, that of the upper one.
 
-        So it is exact at the thetas, and never too small between them: a bound stays a bound.
+        It is exact at the thetas and never too small between them, so that a bound stays a bound.
         """
         if theta < self.least:
             return 0.0
@@ -58,12 +57,12 @@ class MarginDistribution:
 
 
 def margin_distribution(
-    curve: RocCurve, l1_norm: float, n_thetas: int = MARGINS_KEPT
+    curve: RocCurve, l1_norm: float, n_thetas: int = DEFAULT_THETAS
 ) -> MarginDistribution:
-    """Spread of the margins of all positive × negative pairs.
+    """Return the distribution of the margins of all pairs of a positive and a negative.
 
-    InvalidParameter, if l1_norm is not finite and above 0, or n_thetas is below 2. O(n_points · n_thetas) after the
-    sort that made the curve. Margins are differences of scores already divided by ‖λ‖₁, compared as float64.
+    InvalidParameter: l1_norm is not finite and above 0, or n_thetas is below 2. O(n_points · n_thetas). Margins are
+    differences of scores already divided by ‖λ‖₁, compared as float64.
 
     Parameters
     ----------
@@ -72,15 +71,22 @@ def margin_distribution(
     l1_norm : float
         ‖λ‖₁, by which scores are divided; above 0.
     n_thetas : int
-        Number of margins to keep, evenly spaced; 0 is kept besides when it lies between them.
+        Number of thetas, evenly spaced; 0 is added if it lies between them.
 
     References
     ----------
     Rudin & Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost",
     Journal of Machine Learning Research 10 (2009), §2 and §3.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0, n_thetas=3)
+    >>> margins.thetas.round(2), margins.fractions
+    (array([0.1 , 0.45, 0.8 ]), array([0.25, 0.5 , 1.  ]))
     """
     _check_norm(l1_norm)
-    # Counted from the lowest score, so that an intercept far from 0 cannot overflow.
+    # Measured from the lowest score, so that an intercept far from 0 cannot overflow.
     scores = (curve.thresholds[1:] - curve.thresholds[-1]) / l1_norm
     rises, steps = np.diff(curve.tpr), np.diff(curve.fpr) > 0
     positive, negative = scores[rises > 0], scores[steps]
@@ -89,18 +95,22 @@ def margin_distribution(
     fpr = np.append(0.0, curve.fpr[1:][steps])
     _count_within(positive, rises[rises > 0], negative, fpr, thetas, fractions)
     np.minimum(fractions, 1.0, out=fractions)
-    fractions[-1] = 1.0  # what the additions lose to rounding
+    fractions[-1] = 1.0  # the sum may be rounded below 1
     return MarginDistribution(thetas, fractions)
 
 
 def listed_margin_distribution(
-    margins: ArrayLike, weight: ArrayLike | None = None, n_thetas: int = MARGINS_KEPT
+    margins: ArrayLike, weight: ArrayLike | None = None, n_thetas: int = DEFAULT_THETAS
 ) -> MarginDistribution:
-    """Spread of the margins of a list of pairs; see `margin_distribution`. O(n_pairs log n_pairs).
+    """Return the distribution of the margins of a list of pairs; see `margin_distribution`. O(n_pairs log n_pairs).
 
-    `margins`, shape (n_pairs,), are finite and at least one; weights are above 0.
+    InvalidData: there are no pairs, or a margin is not finite. InvalidParameter: n_thetas is below 2.
 
-    InvalidData, if there are no pairs, or a margin is not finite. InvalidParameter, if n_thetas is below 2.
+    Parameters
+    ----------
+    margins : array_like of float, shape (n_pairs,)
+    weight : array_like of float, shape (n_pairs,), optional
+        Above 0.
     """
     values = np.asarray(margins, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
@@ -114,10 +124,14 @@ def listed_margin_distribution(
 
 
 def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """ln F̃ of a list of pairs, the least weight scaled to 1; see `log_pair_loss`.
+    """Return ln F̃ of a list of pairs, the least weight scaled to 1; see `log_pair_loss`.
 
-    `differences`, shape (n_pairs,), are scores of the better less scores of the worse, not divided by ‖λ‖₁; weights are
-    above 0.
+    Parameters
+    ----------
+    differences : array_like of float, shape (n_pairs,)
+        Score of the better item minus score of the worse one, not divided by ‖λ‖₁.
+    weight : array_like of float, shape (n_pairs,), optional
+        Above 0.
     """
     exponents = -np.asarray(differences, dtype=np.float64)
     if weight is not None:
@@ -127,11 +141,10 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
 
 
 def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """ln F̃, with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs, the least pair weight scaled to 1.
+    """Return ln F̃, with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs, the least pair weight scaled to 1.
 
     InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
-    it, and that is what keeps the smooth margin below the margin (eq. 6). Returns float, finite, however far the scores
-    have gone.
+    it, which keeps the smooth margin below the margin (eq. 6). The result is finite for all finite scores.
 
     Parameters
     ----------
@@ -149,25 +162,31 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
 
 
 def smooth_margin(log_loss: float, l1_norm: float) -> float:
-    """G̃ = -ln F̃/‖λ‖₁, of `log_pair_loss`: a smooth margin, below the margin μ and nearer to it the greater ‖λ‖₁ is.
+    """Return the smooth margin G̃ = -ln F̃/‖λ‖₁, which is below the margin μ and tends to it as ‖λ‖₁ grows.
 
-    Rudin & Schapire (2009), §4.2, eq. 6. InvalidParameter, if l1_norm is not finite and above 0.
+    `log_loss` is ln F̃, as `log_pair_loss` returns it. InvalidParameter: l1_norm is not finite and above 0. Rudin &
+    Schapire (2009), §4.2, eq. 6.
+
+    Examples
+    --------
+    >>> round(smooth_margin(log_pair_loss([1, 0], [3.0, 1.0]), l1_norm=4.0), 3)
+    0.5
     """
     _check_norm(l1_norm)
     return -log_loss / l1_norm
 
 
-def most_tied_mass(edge: ArrayLike) -> FloatArray:
-    """Bound of Theorem 7 on d0, the mass of the pairs that a weak ranker ties: ⅔(1 - r)(1 - r²).
+def max_tied_mass(edge: ArrayLike) -> FloatArray:
+    """Return Theorem 7's upper bound of d0, the weight of the pairs that a weak ranker ties: ⅔(1 - r)(1 - r²).
 
-    `edge` is r = d+ - d- of each round, shape (n_rounds,); d0 must be below the bound. Rudin & Schapire (2009).
+    `edge` is r = d+ - d- of each round, shape (n_rounds,). Rudin & Schapire (2009).
     """
     r = np.asarray(edge, dtype=np.float64)
     return np.asarray(2 / 3 * (1 - r) * (1 - r**2))
 
 
 def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
-    """Evenly from the least margin to the greatest, and 0 where it lies between them."""
+    """Return evenly spaced thetas from the least margin to the greatest, and 0 if it lies between them."""
     if n_thetas < 2:
         raise InvalidParameter(f"n_thetas must be at least 2, got {n_thetas}")
     thetas = np.linspace(least, greatest, n_thetas)
@@ -189,16 +208,24 @@ def _check_norm(l1_norm: float) -> None:
 
 @kernel(numba.void(*[numba.float64[::1]] * 6))
 def _count_within(positive, rises, negative, fpr, thetas, fractions):  # type: ignore[no-untyped-def]
-    """Share of pairs within each theta.
+    """Write the fraction of pairs with a margin of at most each theta.
 
-    Scores fall. A positive score holds the share `rises` of the positives; fpr[k] is the share of
-    the negatives at the k greatest negative scores.
+    Parameters
+    ----------
+    positive, rises : ndarray of shape (m,), float64
+        Distinct scores of positives, falling, and the fraction of the positives at each.
+    negative : ndarray of shape (n,), float64
+        Distinct scores of negatives, falling.
+    fpr : ndarray of shape (n + 1,), float64
+        fpr[k] is the fraction of the negatives at the k highest of these scores.
+    thetas, fractions : ndarray of shape (n_thetas,), float64
+        `fractions` is written.
     """
     n = np.uint64(len(negative))
     for t in range(len(thetas)):
         theta = thetas[t]
         total = 0.0
-        within = np.uint64(0)  # how many of the negative scores are near enough to the positive's
+        within = np.uint64(0)  # number of negative scores within theta of the positive's
         for i in range(len(positive)):
             score = positive[i]
             while within < n and score - negative[within] <= theta:

@@ -12,18 +12,21 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from core.errors import InvalidParameter
 
-# Parameters of the estimators that are told a window; `check_window` holds them together.
+# Parameters of the estimators that have a window; `check_window` checks them together.
 FprMin = Annotated[float, Ge(0), Lt(1), Doc("Lower end of the window of false positive rates.")]
 FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false positive rates.")]
 
 Window = tuple[float, float]
 
-# No sample tells narrower windows apart, and squares of the width must not vanish.
+# Below this every whole number is a double.
+MAX_WHOLE = 2.0**53
+
+# Least width of a window of false positive rates: no sample resolves less, and the square of the width stays above 0.
 MIN_WIDTH = 1e-9
 
 
 def check_rate(name: str, value: float) -> float:
-    """`value` as a float in [0, 1]; InvalidParameter, if it is not a real number there."""
+    """Return `value` as a float; InvalidParameter if it is not a real number in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidParameter(f"{name} must be a number in [0, 1], got {value!r}")
     rate = float(value)
@@ -33,9 +36,9 @@ def check_rate(name: str, value: float) -> float:
 
 
 def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
-    """The window as floats, 0 ≤ fpr_min < fpr_max ≤ 1.
+    """Return the window as floats, 0 ≤ fpr_min < fpr_max ≤ 1.
 
-    InvalidParameter, if a rate lies outside [0, 1], or the window is empty or narrower than 1e-9.
+    InvalidParameter: a rate lies outside [0, 1], or the window is empty or narrower than `MIN_WIDTH`.
     """
     low, high = check_rate("fpr_min", fpr_min), check_rate("fpr_max", fpr_max)
     if low >= high:
@@ -48,17 +51,17 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 
 
 def check_level(level: float) -> float:
-    """A confidence level, strictly between 0 and 1; InvalidParameter, if it is not."""
+    """Return a confidence level as a float; InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
         raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}")
     return float(level)
 
 
 def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int, int]:
-    """First and last rank of the negatives in a window: j_α = ⌊nα⌋ and j_β = ⌈nβ⌉.
+    """Return the first and the last rank of the negatives in a window: j_α = ⌊nα⌋ and j_β = ⌈nβ⌉.
 
-    The rates are read as the decimals they print as, and the products are exact: in floating point
-    ⌈100 · 0.07⌉ is 8.
+    The rates are taken as the decimals that they print as, and the products are exact: in floating point ⌈100 · 0.07⌉
+    is 8.
 
     Parameters
     ----------
@@ -75,20 +78,39 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
     References
     ----------
     Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", eq. 2.
+
+    Examples
+    --------
+    >>> window_counts(100, 0.0, 0.07)
+    (0, 7)
     """
     low, high = (Fraction(repr(float(rate))) for rate in (fpr_min, fpr_max))
     return math.floor(n_negatives * low), math.ceil(n_negatives * high)
 
 
+def window_weights(
+    total: float, fpr_min: float, fpr_max: float, *, whole: bool
+) -> tuple[float, float]:
+    """Return the weight of the negatives above each end of a window; `total` is the weight of all negatives.
+
+    `whole` says that all weights are whole numbers: a row of weight k is k rows, and the ends are their ranks
+    (`window_counts`). Else the ends are total · fpr_min and total · fpr_max, since fractions of rows have no ranks.
+    """
+    if whole and total < MAX_WHOLE:
+        first, last = window_counts(round(total), fpr_min, fpr_max)
+        return float(first), float(last)
+    return total * fpr_min, total * fpr_max
+
+
 def froc_window(
     per_image_min: float, per_image_max: float, n_images: int, n_negatives: int
 ) -> tuple[float, float]:
-    """Turn a window of false positives per image into one of false positive rates.
+    """Return the window of false positive rates that corresponds to a window of false positives per image.
 
-    The FROC curve has the false positives per image on its axis, where the ROC curve has their share of all negatives:
-    the axes differ by a factor, the curves do not.
+    The FROC curve has false positives per image on its axis, the ROC curve the fraction of all negatives: the two axes
+    differ by a constant factor.
 
-    InvalidParameter, if a number is not positive, or the rates are no window of `check_window`.
+    InvalidParameter: a number is not positive, or the rates are not a window (`check_window`).
 
     Parameters
     ----------
@@ -106,6 +128,11 @@ def froc_window(
     ----------
     Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", §8.2: the
     factor 6848/101671 of the KDD Cup 2008.
+
+    Examples
+    --------
+    >>> froc_window(0.2, 1.5, n_images=20, n_negatives=1000)
+    (0.004, 0.03)
     """
     for name, count in (("n_images", n_images), ("n_negatives", n_negatives)):
         if count < 1:
@@ -114,6 +141,6 @@ def froc_window(
     for name, value in (("per_image_min", per_image_min), ("per_image_max", per_image_max)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise InvalidParameter(f"{name} must be a finite number, got {value!r}")
-        # exactly, as `window_counts`: 1.5 · 20 / 100 in floating point is more than .3
+        # exact, as in `window_counts`: in floating point 1.5 · 20 / 100 is more than .3
         rates.append(float(Fraction(repr(float(value))) * n_images / n_negatives))
     return check_window(rates[0], rates[1])

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from core.base.ranker import Floats
 from core.kernels import kernel
 from core.linear.design import Ints, Rows, Sample
-from core.metrics.window import window_counts
+from core.metrics.window import window_weights
 
 # Blocks of negatives that the sigmoid surrogate compares positives with.
 MAX_BLOCKS = 100
@@ -43,8 +43,6 @@ _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 # Least deviation of the scores, as a fraction of the distance between the classes' mean scores.
 MIN_DEVIATION = 0.03
 
-# Below this every whole number is a double.
-MAX_WHOLE = 2.0**53
 
 # Score ranges below this are searched by bisection alone: the guide table's scale would overflow.
 MIN_SPAN = 1e-200
@@ -67,11 +65,8 @@ def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
     The masses are ⌊nα⌋ and ⌈nβ⌉ (eq. 2), in exact decimals, if all weights are whole: a row of weight k is k rows. Else
     they are nα and nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
     """
-    total = float(weight.sum())
-    if total < MAX_WHOLE and (weight == np.floor(weight)).all():
-        low, high = window_counts(int(total), fpr_min, fpr_max)
-        return Window(float(low), float(high), total)
-    return Window(total * fpr_min, min(total * fpr_max, total), total)
+    total, whole = float(weight.sum()), bool((weight == np.floor(weight)).all())
+    return Window(*window_weights(total, fpr_min, fpr_max, whole=whole), total)
 
 
 class Violations(NamedTuple):

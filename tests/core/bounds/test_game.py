@@ -21,7 +21,7 @@ from core.bounds import (
 )
 from core.bounds.game import MAX_CELLS, BestMargin
 from core.errors import InvalidData
-from core.metrics.margins import most_tied_mass
+from core.metrics.margins import max_tied_mass
 
 # Rudin, Daubechies & Schapire 2004: AdaBoost and RankBoost stall at 1/3, the best margin is 3/8.
 CYCLIC = np.array(
@@ -198,7 +198,7 @@ def test_classes_of_different_width_are_refused() -> None:
 
 def test_theorem_7_by_hand() -> None:
     # r = ½: ⅔ · ½ · ¾ = ¼
-    assert most_tied_mass([0.0, 0.5, 1.0]) == pytest.approx([2 / 3, 0.25, 0.0])
+    assert max_tied_mass([0.0, 0.5, 1.0]) == pytest.approx([2 / 3, 0.25, 0.0])
     # d0 = .2 with r = .5 passes, .3 does not; a perfect ranker has r = 1 and is outside the theorem
     assert makes_progress([0.65, 0.6, 1.0], [0.15, 0.1, 0.0]).tolist() == [True, False, False]
 
