@@ -30,9 +30,9 @@ def examples_of(thing: Any, name: str) -> list[doctest.DocTest]:
 
 
 def is_result(value: type) -> bool:
-    """A tuple, or a dataclass that takes its fields unchecked: a reader gets one, and does not make it."""
-    plain = dataclasses.is_dataclass(value) and not hasattr(value, "__post_init__")
-    return plain or issubclass(value, tuple)
+    """A tuple, or a frozen dataclass that takes its fields unchecked: a reader gets one, and does not make it."""
+    frozen = dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen
+    return issubclass(value, tuple) or (frozen and not hasattr(value, "__post_init__"))
 
 
 def public(package: ModuleType) -> dict[str, Any]:
