@@ -22,10 +22,11 @@ from app.ingest.formats import CSV
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
+from app.platform.documents import DatasetLineage, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, Page, Session
+from app.platform.sql import Page, Session
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -502,8 +503,8 @@ def show_labels(dataset: Dataset | Model) -> str:
     return "; ".join(shown[:5]) + ("; …" if len(shown) > 5 else "")
 
 
-def table_dialect_of(dataset: Dataset | None) -> Json | None:
-    """What a model's own table says of its values, which a table to be scored need not say again."""
+def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
+    """Return what a model's own table says of its values, which a table to be scored need not say again."""
     if dataset is None:
         return None
     decimal = (dataset.dialect or {}).get("decimal")
@@ -518,10 +519,11 @@ def is_constant(column: Mapping[str, Any]) -> bool:
     return bool(distinct == 0 or (distinct == 1 and missing == 0))
 
 
-def lineage_of(dataset: Dataset) -> Json:
+def lineage_of(dataset: Dataset) -> DatasetLineage:
     """Name a version and its content, as they are when a job is handed in. `rows_from` is the version whose rows it
     begins with: versions that have it in common have these rows in common.
     """
+    assert dataset.sha256 is not None  # it is ready
     return {
         "id": dataset.id,
         "name": dataset.name,
@@ -532,7 +534,7 @@ def lineage_of(dataset: Dataset) -> Json:
     }
 
 
-def shares_rows(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> bool:
     """Whether two versions are known to have rows in common: equal content, or rows added to the same ones.
 
     Either may be None, where nobody wrote down what it was.

@@ -13,6 +13,7 @@ from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Made, Output
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
+from app.platform.documents import TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -200,8 +201,8 @@ def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Datase
     return dataset
 
 
-def table_of(dataset: Dataset, blobs: BlobStore) -> Json:
-    """Where a dataset's table lies, and which column is what."""
+def table_of(dataset: Dataset, blobs: BlobStore) -> TableFile:
+    """Return where a dataset's table lies, and which column is what."""
     return {
         "path": str(blobs.path(dataset.table_key or "")),
         "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,

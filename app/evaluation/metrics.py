@@ -26,6 +26,7 @@ from app.models.service import (
     write_curve,
 )
 from app.platform.blobs import BlobStore
+from app.platform.documents import TableFile
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from app.training.interpretation import score
@@ -55,7 +56,7 @@ class Measure(Protocol):
 class BipartiteMeasure:
     """Rows with one label: a ROC curve, and all that is read off it."""
 
-    def __init__(self, ranker: Ranker, table: Mapping[str, Any], features: Sequence[str]) -> None:
+    def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         from core.metrics import summarise
         from core.metrics.groups import check_rows, effective_units
 
@@ -114,7 +115,7 @@ class BipartiteMeasure:
 class PreferenceMeasure:
     """Items that pairs compare: the weighted share of pairs in order."""
 
-    def __init__(self, ranker: Ranker, table: Mapping[str, Any], features: Sequence[str]) -> None:
+    def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         items, self._pairs = read_items(table, features)
         self._scores = score(ranker, items)
         self.notes: list[str] = []
@@ -137,7 +138,7 @@ class PreferenceMeasure:
 class MultilabelMeasure:
     """Rows with several labels: areas label by label, and their means."""
 
-    def __init__(self, ranker: Ranker, table: Mapping[str, Any], features: Sequence[str]) -> None:
+    def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         self._labels: list[str] = table["labels"]
         self._part = read_part(table, features, self._labels)
         self._scores = score(ranker, self._part.table, len(self._labels))
@@ -207,7 +208,7 @@ def read_rows(table: Mapping[str, Any], features: Sequence[str]) -> Table:
     return rows
 
 
-MEASURES: Mapping[str, Callable[[Ranker, Json, Sequence[str]], Measure]] = {
+MEASURES: Mapping[str, Callable[[Ranker, TableFile, Sequence[str]], Measure]] = {
     DatasetKind.BIPARTITE: BipartiteMeasure,
     DatasetKind.PREFERENCES: PreferenceMeasure,
     DatasetKind.MULTILABEL: MultilabelMeasure,

@@ -82,7 +82,7 @@ class DomainDocs:
     scope_of: Callable[[Callable[..., Any]], str | None]
     operations: Mapping[str, Mapping[str, dict[str, Any]]]
     schemas: Sequence[type[BaseModel]]
-    algorithms: Callable[[], list[dict[str, Any]]]
+    algorithms: Callable[[], Sequence[Mapping[str, Any]]]
 
 
 def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
@@ -213,7 +213,7 @@ def _problem_name(status: str) -> str:
     return f"Problem_{status}"
 
 
-def _name_algorithms(schemas: dict[str, Any], algorithms: list[dict[str, Any]]) -> None:
+def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, Any]]) -> None:
     """Write a job's `algorithm` as a union of all algorithms in the registry; its name says which."""
     names = {}
     for algorithm in algorithms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from app.jobs import child_jobs, queue
 from app.jobs.kinds import Claim, Made, kind_of
@@ -30,8 +30,7 @@ def prepare(
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Return the result of the job's computation. What the callback raises stops it."""
-    result: Json = kind_of(payload["kind"]).run(payload, callback)
-    return result
+    return cast(Json, kind_of(payload["kind"]).run(payload, callback))
 
 
 def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Any:

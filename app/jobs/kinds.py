@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, cast
 
 from app.http.schemas import Resource
 from app.jobs import repository as rows
@@ -81,6 +81,20 @@ def status_of(row: JobOutput) -> str:
     if row.job.state == JobState.SUCCEEDED:
         return READY
     return row.job.state if row.job.state in FINAL_STATES else PROCESSING
+
+
+class FanOutRecord(TypedDict):
+    """The fields of `child_jobs.FanOut`."""
+
+    stage: int
+    parts: Sequence[Mapping[str, Any]]
+    share: float
+
+
+class FanOutResult(TypedDict):
+    """What `run` returns to ask for child jobs."""
+
+    fan_out: FanOutRecord
 
 
 @dataclass(frozen=True)
@@ -322,8 +336,8 @@ class JobKind(Generic[Payload, Result, Published]):
     waits for a disk or for the packing of a curve. `complete` writes that and the job's end in one transaction; with an
     output it is `execution.complete_output`. The last two may be called again with the same result when the database
     was away, and `complete` after a deadlock with what `publish` returned.
-    `run` may ask for child jobs instead: `{"fan_out": …}` with the fields of `child_jobs.FanOut`. Once they are done
-    the steps begin anew. The science is imported by `run` itself: the worker, which calls the others, never holds it.
+    `run` may ask for child jobs instead, by a `FanOutResult`; once they are done the steps begin anew. It imports the
+    science itself: the worker, which calls the other steps, never holds it.
 
     `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again. `on_end`
     runs in the transaction in which a job ends without a result; the problem is None for a cancelled job. `may_skip`
@@ -333,7 +347,7 @@ class JobKind(Generic[Payload, Result, Published]):
 
     name: str
     prepare: Callable[[Session, BlobStore, Settings, Claim, Path], Payload]
-    run: Callable[[Payload, Callback], Result]
+    run: Callable[[Payload, Callback], Result | FanOutResult]
     publish: Callable[[BlobStore, Claim, Result], Published]
     complete: Callable[[Session, Claim, Result, Published], None]
     output: Output[Any] | None = None

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from app.datasets.matrices import Floats, Table
-from app.models import repository as rows
+from app.models import repository
 from app.models.service import curve_of, find, is_approximate
+from app.platform.documents import BestMargin, Feature, MarginsRecord
 from app.platform.errors import Invalid, NotFound
-from app.platform.sql import Json, Session
+from app.platform.sql import Session
 from app.platform.tables import Model, ModelMargins, ModelMetrics
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from core.metrics import RocCurve
     from core.metrics.margins import MarginDistribution
 
-# ‖λ‖₁ below this: scores hold an intercept too, beside which so small steps are rounding.
 MIN_NORM = 1e-9
-# ρ is looked for where rows × weak rankers are no more: some 50 ms, where a fit takes as long.
-BEST_MARGIN_CELLS = 50_000
+"""‖λ‖₁ below this counts as 0: beside the intercept of the scores such steps are rounding errors."""
+
+MAX_PROGRAMME_CELLS = 50_000
+"""Rows × weak rankers of the linear programme for ρ: larger ones take longer than a fit (50 ms)."""
+
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
 WHOLE = (0.0, 1.0)
 Part = Literal["train", "validation"]
@@ -41,15 +44,15 @@ _WEIGHTED = "the theorem counts rows, and these have unequal weights"
 
 def measure(
     ranker: Ranker,
-    features: Sequence[Mapping[str, Any]],
+    features: Sequence[Feature],
     train: Table,
     scores: Floats,
     curve: RocCurve,
     workdir: Path,
-) -> Json | None:
-    """Measure the margins of all training pairs of two classes; None where the algorithm's theory knows none.
+) -> MarginsRecord | None:
+    """Return the margins of all training pairs of two classes; None where the algorithm's theory has none.
 
-    Runs in the fit process. What is long goes into files of the work folder.
+    Runs in the fit process. What is long is written into files of the work folder.
     """
     from core.metrics.margins import log_pair_loss, margin_distribution
 
@@ -60,18 +63,18 @@ def measure(
     spread = margin_distribution(curve, l1_norm)
     log_loss = log_pair_loss(train.y, scores, train.weight)
     best = _best(ranker.get_params(deep=False), train)
-    return _kept(ranker, features, combination, spread, log_loss, workdir) | {"best": best}
+    return _record(ranker, features, combination, spread, log_loss, best, workdir)
 
 
 def measure_listed(
     ranker: Ranker,
-    features: Sequence[Mapping[str, Any]],
+    features: Sequence[Feature],
     pairs: npt.NDArray[np.int64],
     weight: Floats | None,
     scores: Floats,
     workdir: Path,
-) -> Json | None:
-    """Measure the margins of listed training pairs (better, worse); otherwise as `measure`."""
+) -> MarginsRecord | None:
+    """Return the margins of listed training pairs (better, worse); otherwise as `measure`."""
     from core.metrics.margins import listed_margin_distribution, log_listed_loss
 
     combination = _combination(ranker)
@@ -80,7 +83,7 @@ def measure_listed(
     differences = scores[pairs[:, 0]] - scores[pairs[:, 1]]
     spread = listed_margin_distribution(differences / combination.weights.sum(), weight)
     log_loss = log_listed_loss(differences, weight)
-    return _kept(ranker, features, combination, spread, log_loss, workdir) | {"best": None}
+    return _record(ranker, features, combination, spread, log_loss, None, workdir)
 
 
 def _combination(ranker: Ranker) -> Combination | None:
@@ -90,14 +93,15 @@ def _combination(ranker: Ranker) -> Combination | None:
     return combination
 
 
-def _kept(
+def _record(
     ranker: Ranker,
-    features: Sequence[Mapping[str, Any]],
+    features: Sequence[Feature],
     combination: Combination,
     spread: MarginDistribution,
     log_loss: float,
+    best: BestMargin | None,
     workdir: Path,
-) -> Json:
+) -> MarginsRecord:
     """Write what is long into the work folder, and return the rest."""
     from core.metrics.margins import smooth_margin
 
@@ -116,10 +120,11 @@ def _kept(
         "smooth_margin": smooth_margin(log_loss, l1_norm),
         "weak_rankers": weak_rankers.size,
         "depends_on_data": weak_rankers.depends_on_data,
+        "best": best,
     }
 
 
-def _weak_rankers(ranker: Ranker, features: Sequence[Mapping[str, Any]]) -> WeakRankers:
+def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
     from core.bounds import column_rankers, stump_rankers
 
     parameters = ranker.get_params(deep=False)
@@ -135,11 +140,11 @@ def _weak_rankers(ranker: Ranker, features: Sequence[Mapping[str, Any]]) -> Weak
     )
 
 
-def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
-    """ρ on the training part, where the programme is small."""
+def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
+    """Return ρ on the training part where the linear programme is small, else None."""
     from core.bounds import Unsolved, best_bipartite_margin, column_outputs, stump_outputs
 
-    if train.X.size > BEST_MARGIN_CELLS:
+    if train.X.size > MAX_PROGRAMME_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
     X, positive = train.X[present], train.y[present] == 1
@@ -148,7 +153,9 @@ def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
         outputs = column_outputs(X)
     else:
         n_categories = np.array([len(texts or ()) for texts in train.categories], dtype=np.int64)
-        outputs = stump_outputs(X, weight, parameters["max_bins"], BEST_MARGIN_CELLS, n_categories)
+        outputs = stump_outputs(
+            X, weight, parameters["max_bins"], MAX_PROGRAMME_CELLS, n_categories
+        )
     if outputs is None or not outputs.size:
         return None
     try:
@@ -158,9 +165,8 @@ def _best(parameters: Mapping[str, Any], train: Table) -> Json | None:
     return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
 
 
-def row_of(model_id: str, measured: Mapping[str, Any], workdir: Path) -> ModelMargins:
-    """What `measure` found, as a row."""
-    same = measured.keys() - {"spread", "rounds"}
+def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargins:
+    """Return the row of what `measure` returned."""
     thetas, fractions = np.fromfile(workdir / measured["spread"], dtype="<f8").reshape(2, -1)
     d_plus, d_minus = np.fromfile(workdir / measured["rounds"], dtype="<f8").reshape(2, -1)
     return ModelMargins(
@@ -169,13 +175,17 @@ def row_of(model_id: str, measured: Mapping[str, Any], workdir: Path) -> ModelMa
         fractions=fractions.tobytes(),
         d_plus=d_plus.tobytes(),
         d_minus=d_minus.tobytes(),
-        **{name: measured[name] for name in same},
+        l1_norm=measured["l1_norm"],
+        smooth_margin=measured["smooth_margin"],
+        weak_rankers=measured["weak_rankers"],
+        depends_on_data=measured["depends_on_data"],
+        best=measured["best"],
     )
 
 
 @dataclass(frozen=True)
 class Margins:
-    """A model's margins and what they are worth.
+    """A model's margins and the bounds that follow from them.
 
     `bounds` holds the bounds on the training margins, and last the one on held-out rows where the model has any.
     """
@@ -188,44 +198,42 @@ class Margins:
     bounds: tuple[Bound, ...]
 
     @property
-    def best(self) -> Json | None:
-        """ρ, and how far the model's own margin is from it."""
-        if self.row.best is None:
-            return None
-        return self.row.best | {"short_by": self.row.best["rho"] - self.spread.least}
+    def short_by(self) -> float | None:
+        """ρ less the model's own margin; None where ρ is not known."""
+        return None if self.row.best is None else self.row.best["rho"] - self.spread.least
 
     @property
     def edges(self) -> Floats:
-        """Edge r = d+ - d- of each round."""
+        """Edge r = d+ - d- of each round, float64 of shape (rounds,)."""
         return self.d_plus - self.d_minus
 
     @property
     def tied(self) -> Floats:
-        """d0 of each round, the mass of the pairs that its weak ranker ties."""
+        """d0 of each round, the mass of the pairs that its weak ranker ties, float64 of shape (rounds,)."""
         return np.maximum(1 - self.d_plus - self.d_minus, 0.0)
 
     @property
     def most_tied(self) -> Floats:
-        """Theorem 7's bound on d0."""
+        """Theorem 7's bound on d0, float64 of shape (rounds,)."""
         from core.metrics.margins import max_tied_mass
 
         return max_tied_mass(self.edges)
 
     @property
     def progress(self) -> npt.NDArray[np.bool_]:
-        """Whether Theorem 7's condition holds in each round."""
+        """True where Theorem 7's condition holds, of shape (rounds,)."""
         from core.bounds import makes_progress
 
         return makes_progress(self.d_plus, self.d_minus)
 
 
 def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
-    """The model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
+    """Return the model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
     from core.bounds import WeakRankers, bound_held_out, bound_misranking
     from core.metrics.margins import MarginDistribution
 
     model = find(session, owner, ref)
-    row = rows.find_margins(session, model.id)
+    row = repository.find_margins(session, model.id)
     if row is None:
         raise NotFound(
             f"model {model.id} ({model.algorithm}) has no margins: they are measured at training, of rankers "
@@ -233,7 +241,7 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
             code="no_margins",
         )
     train = _sample(session, model, "train")
-    validation = rows.find_metrics(session, model.id, "validation")
+    validation = repository.find_metrics(session, model.id, "validation")
     spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
     weak_rankers = WeakRankers(row.weak_rankers, row.depends_on_data)
     bounds: tuple[Bound, ...] = ()
@@ -247,7 +255,7 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
 
 
 class Losses(NamedTuple):
-    """What §5 of Rudin & Schapire compares, after each round, on the rows that were learnt from.
+    """The losses that §5 of Rudin & Schapire compares, after each round, on the training rows.
 
     Attributes
     ----------
@@ -265,31 +273,29 @@ class Losses(NamedTuple):
 
 
 def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
-    """The losses of a model that has margins, round by round."""
+    """Return the losses of a model that has margins, round by round."""
     combination = ranker.combination()
     assert combination is not None  # else it had none
     log_f_tilde, smooth = ranker.log_f_tilde_, np.full(len(ranker.f_), np.nan)
     if ranker.get_params(deep=False).get("early_stopping_rounds") is None and len(smooth):
-        least_weight = (
-            log_f_tilde[-1] + row.smooth_margin * row.l1_norm
-        )  # its logarithm, by the last G̃
+        log_min_weight = log_f_tilde[-1] + row.smooth_margin * row.l1_norm  # by the last G̃
         with np.errstate(divide="ignore", invalid="ignore"):
-            smooth = (least_weight - log_f_tilde) / np.cumsum(combination.weights)
+            smooth = (log_min_weight - log_f_tilde) / np.cumsum(combination.weights)
     return Losses(ranker.f_, ranker.f_skew_, ranker.f_tilde_, smooth)
 
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
     from core.bounds import listed_pairs
 
-    if (found := rows.find_metrics(session, model.id, part)) is not None:
+    if (found := repository.find_metrics(session, model.id, part)) is not None:
         return _of_classes(found[0])
-    if (listed := rows.find_pair_metrics(session, model.id, part)) is not None:
+    if (listed := repository.find_pair_metrics(session, model.id, part)) is not None:
         return listed_pairs(listed.items, listed.pairs)
     return None
 
 
 def _of_classes(metrics: ModelMetrics) -> Sample:
-    """Weights that are equal within each class weigh all pairs alike."""
+    """Return the sample of a part; weights that are equal within each class weigh all pairs alike."""
     from core.bounds import two_classes
 
     return two_classes(metrics.positives, metrics.negatives, weighted=_is_weighted(metrics))
@@ -301,10 +307,9 @@ def _column(packed: bytes) -> Floats:
 
 @dataclass(frozen=True)
 class WindowBound:
-    """A bound on 1 - pAUC of rows to come, by the rows of the part `on`.
+    """A bound on 1 - pAUC of future rows, by the rows of the part `on`.
 
-    `epsilon` and `value` are None where nothing is known that would give it a value; `reasons` say why, or why it may
-    not be believed.
+    `epsilon` and `value` are None where the bound cannot be computed; `reasons` say why, or why it does not apply.
     """
 
     name: str
@@ -323,7 +328,7 @@ class WindowBound:
 
 @dataclass(frozen=True)
 class WindowBounds:
-    """What is known of a model's partial AUC on rows to come, in one window."""
+    """The bounds on a model's partial AUC on future rows, in one window."""
 
     model: Model
     window: tuple[float, float]
@@ -339,7 +344,7 @@ def read_bounds(
     fpr_max: float | None,
     delta: float,
 ) -> WindowBounds:
-    """The bounds in a window, each holding with probability 1 - `delta`; by default the window trained for, or all."""
+    """Return the bounds in a window, each with probability 1 - `delta`; by default the window trained for, or all."""
     model = find(session, owner, ref)
     window = _window(model, fpr_min, fpr_max)
     bounds = [_bound(session, model, part, window, delta) for part in PARTS]
@@ -369,8 +374,8 @@ def _bound(
 ) -> WindowBound | None:
     from core.bounds import bound_partial_auc, step_risk
 
-    metrics = rows.find_metrics(session, model.id, part)
-    curve = rows.find_curve(session, model.id, part)
+    metrics = repository.find_metrics(session, model.id, part)
+    curve = repository.find_curve(session, model.id, part)
     if metrics is None or curve is None:
         return None
     sample, risk = metrics[0], step_risk(curve_of(curve), *window)

@@ -1,10 +1,12 @@
-"""Objectives: what a job aims at, and the window of false positive rates that algorithms are told of it."""
+"""Objectives: what a job aims at, and the window of false positive rates that its algorithm is trained for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from numpy.typing import ArrayLike
+
+from app.platform.documents import Objective
 from app.platform.errors import Invalid
 from core.errors import InvalidParameter
 from core.metrics.window import MIN_WIDTH, check_window
@@ -18,14 +20,14 @@ Window = tuple[float, float]
 WHOLE: Window = (0.0, 1.0)
 
 TPR_WINDOW_START = 0.5
-"""Of the false positive rate asked for: where the window begins by which its TPR is trained.
+"""Start of the window that trains the TPR at a rate, as a fraction of that rate.
 
 The TPR at one rate is a partial AUC on a window of no width, which learns badly; Narasimhan & Agarwal (§8.3) train on a
 wider one that ends at the rate. See docs/papers.md for the two that were compared.
 """
 
 
-def check_objective(objective: Mapping[str, Any]) -> None:
+def check_objective(objective: Objective) -> None:
     """Raise Invalid for an objective whose window is empty, or too narrow to be one."""
     try:
         check_window(*window_of(objective))
@@ -38,8 +40,8 @@ def check_objective(objective: Mapping[str, Any]) -> None:
         raise Invalid(detail, errors=[{"pointer": pointer, "detail": detail}]) from error
 
 
-def window_of(objective: Mapping[str, Any]) -> Window:
-    """The window that fills `fpr_min` and `fpr_max` of the algorithms that have them."""
+def window_of(objective: Objective) -> Window:
+    """Return the window of false positive rates: the `fpr_min` and `fpr_max` of algorithms that have them."""
     match objective["metric"]:
         case "pauc":
             return float(objective["fpr_min"]), float(objective["fpr_max"])
@@ -49,11 +51,11 @@ def window_of(objective: Mapping[str, Any]) -> Window:
     return WHOLE
 
 
-def value_of(y: Any, scores: Floats, weight: Floats | None, objective: Mapping[str, Any]) -> float:
-    """What scores are worth by the objective: their AUC, the partial AUC in its window, or the TPR of its cut.
+def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Objective) -> float:
+    """Return the value of scores by the objective: AUC, partial AUC in its window, or TPR at its threshold.
 
-    That cut is the best one of at most its FPR, as a model is served with: between two cuts the curve has heights
-    that none reaches.
+    The threshold is the best one whose FPR is at most that of the objective, as a model is served with: between two
+    thresholds the curve has heights that none reaches.
     """
     from core.metrics import operating_point, partial_auc
 
@@ -63,6 +65,6 @@ def value_of(y: Any, scores: Floats, weight: Floats | None, objective: Mapping[s
     return partial_auc(y, scores, *window_of(objective), sample_weight=weight)
 
 
-def target_fpr(objective: Mapping[str, Any]) -> float | None:
-    """The false positive rate at which the model is to be cut; None where there is none."""
+def target_fpr(objective: Objective) -> float | None:
+    """Return the false positive rate that the objective `tpr` names; None for other objectives."""
     return float(objective["fpr"]) if objective["metric"] == "tpr" else None

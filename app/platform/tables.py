@@ -6,9 +6,10 @@ Times are seconds since 1970; `sql` has the clock.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from sqlalchemy import (
+    JSON,
     CheckConstraint,
     ColumnElement,
     ForeignKey,
@@ -26,7 +27,31 @@ from sqlalchemy.orm import (
     relationship,
 )
 
+from app.platform.documents import (
+    BestMargin,
+    Control,
+    ControlWindow,
+    DatasetLineage,
+    FeatureImportance,
+    FoldAuc,
+    Interval,
+    LabelValues,
+    LeaderboardEntry,
+    MemberRecord,
+    ModelFeature,
+    Objective,
+    Parameters,
+    PartialAuc,
+    SearchRecord,
+    TableDialect,
+    Validation,
+    Window,
+)
 from app.platform.sql import Base, Json
+
+T = TypeVar("T")
+Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
+"""A column of JSON whose keys `platform.documents` says."""
 
 
 class JobState(StrEnum):
@@ -431,23 +456,23 @@ class Model(Base):
     version: Mapped[int]
     job_id: Mapped[str]
     dataset_id: Mapped[str]
-    dataset: Mapped[Json | None]
-    validation_dataset: Mapped[Json | None]
+    dataset: Mapped[Document[DatasetLineage] | None]
+    validation_dataset: Mapped[Document[DatasetLineage] | None]
     kind: Mapped[str] = mapped_column(server_default="bipartite")
     algorithm: Mapped[str]
-    parameters: Mapped[Json]
-    objective: Mapped[Json]
-    validation: Mapped[Json]
-    optimised_for: Mapped[Json]
-    selected_by: Mapped[Json | None]
-    search: Mapped[Json | None]
+    parameters: Mapped[Document[Parameters]]
+    objective: Mapped[Document[Objective]]
+    validation: Mapped[Document[Validation]]
+    optimised_for: Mapped[Document[Objective]]
+    selected_by: Mapped[Document[Objective] | None]
+    search: Mapped[Document[SearchRecord] | None]
     beats_controls: Mapped[bool | None]
-    features: Mapped[list[Json]]
+    features: Mapped[Document[list[ModelFeature]]]
     label: Mapped[str | None]
     positive: Mapped[str | None]
     negative: Mapped[str | None]
-    labels: Mapped[list[Json] | None]
-    spelling: Mapped[Json | None]
+    labels: Mapped[Document[list[LabelValues]] | None]
+    spelling: Mapped[Document[TableDialect] | None]
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
@@ -560,7 +585,7 @@ class ModelMargins(Base):
     d_minus: Mapped[bytes]
     weak_rankers: Mapped[int]
     depends_on_data: Mapped[str | None]
-    best: Mapped[Json | None]
+    best: Mapped[Document[BestMargin] | None]
 
 
 class ModelLabelMetrics(Base):
@@ -572,8 +597,8 @@ class ModelLabelMetrics(Base):
     part: Mapped[str] = mapped_column(primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     label: Mapped[str]
-    auc: Mapped[Json | None]
-    partial_aucs: Mapped[list[Json]]
+    auc: Mapped[Document[Interval] | None]
+    partial_aucs: Mapped[Document[list[PartialAuc]]]
     level: Mapped[float]
     positives: Mapped[int]
     negatives: Mapped[int]
@@ -610,7 +635,7 @@ class ModelOutOfFold(Base):
     entries: Mapped[int]
     repeats: Mapped[int]
     folds: Mapped[int]
-    fold_aucs: Mapped[list[Json]]
+    fold_aucs: Mapped[Document[list[FoldAuc]]]
 
 
 class ModelControls(Base):
@@ -620,9 +645,9 @@ class ModelControls(Base):
 
     model_id: Mapped[OfModel]
     level: Mapped[float]
-    controls: Mapped[list[Json]]
-    windows: Mapped[list[Json]]
-    decided_on: Mapped[Json]
+    controls: Mapped[Document[list[Control]]]
+    windows: Mapped[Document[list[ControlWindow]]]
+    decided_on: Mapped[Document[Window]]
     skipped: Mapped[str | None]
 
 
@@ -634,8 +659,8 @@ class ModelLeaderboard(Base):
     model_id: Mapped[OfModel]
     budget_seconds: Mapped[float]
     seconds: Mapped[float]
-    candidates: Mapped[list[Json]]
-    members: Mapped[list[Json]]
+    candidates: Mapped[Document[list[LeaderboardEntry]]]
+    members: Mapped[Document[list[MemberRecord]]]
     notes: Mapped[list[str]]
 
 
@@ -666,7 +691,7 @@ class ModelImportance(Base):
     model_id: Mapped[OfModel]
     method: Mapped[str]
     part: Mapped[str]
-    features: Mapped[list[Json]]
+    features: Mapped[Document[list[FeatureImportance]]]
 
 
 class Evaluation(JobOutput):

@@ -11,6 +11,7 @@ import numpy as np
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
+from app.platform.documents import Objective
 from app.roc_plot import FPR, TPR, Axis, Band, Line, Mark, RocPlot, Style, Window, draw
 from core.explain import svg
 
@@ -82,7 +83,7 @@ def rows_of(validation: Mapping[str, Any], part: str) -> str:
 
 
 def _window_shown(
-    windows: Sequence[Mapping[str, Any]], objective: Mapping[str, Any]
+    windows: Sequence[Mapping[str, Any]], objective: Objective
 ) -> Mapping[str, Any] | None:
     """The measured window of the objective, else the first one measured."""
     own = window_of(objective)

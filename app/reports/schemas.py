@@ -106,6 +106,6 @@ def report_of(facts: Facts) -> Report:
             method=found.method,
             description=METHODS[found.method],
             on=found.part,
-            features=found.features,
+            features=[{**feature} for feature in found.features],
         ),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from app import __version__
 from app.datasets.service import is_constant
 from app.ingest.values import DATETIME, spell_date
+from app.platform.documents import Control, LeaderboardEntry, Window
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -261,12 +262,12 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
     return blocks
 
 
-def _baseline_note(control: Json) -> str | None:
+def _baseline_note(control: Control) -> str | None:
     """A sentence if a baseline failed or was fitted on a sample. Models of earlier versions do not know the rows."""
     if control["failed"]:
         return f"{control['algorithm']} could not be fitted: {control['failed']}"
     rows, of_rows = control.get("rows"), control.get("of_rows")
-    if rows is not None and rows < of_rows:
+    if rows is not None and of_rows is not None and rows < of_rows:
         return f"{control['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
     return None
 
@@ -300,7 +301,7 @@ def _baseline_rows(found: ModelControls) -> Iterator[list[str]]:
             ]
 
 
-def _measure(window: Json) -> str:
+def _measure(window: Window) -> str:
     whole = (window["fpr_min"], window["fpr_max"]) == (0.0, 1.0)
     return "AUC" if whole else f"partial AUC on {document.window(window)}"
 
@@ -326,7 +327,7 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
     ]
 
 
-def _candidate(each: Json) -> list[str]:
+def _candidate(each: LeaderboardEntry) -> list[str]:
     rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
     return [
         f"{each['algorithm']}: {document.settings(each['parameters'])}",

@@ -20,6 +20,7 @@ from app.scoring.schemas import (
     PartialDependence,
     VariableDependence,
     dependence_of,
+    importance_of,
     variables_of,
 )
 from app.training import interpretation
@@ -40,7 +41,7 @@ def read_importance(
     *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
 ) -> Importance:
     """Measured when the model was trained; `method` says in what sense. 404 for a model that has none."""
-    return Importance.model_validate(
+    return importance_of(
         context.db.reading(interpretation.read_importance, caller.owner, ref, label)
     )
 
@@ -185,7 +186,9 @@ def read_margins(
             "theta": theta,
             "delta": delta,
             "bounds": [_bound(bound) for bound in found.bounds],
-            "best": found.best,
+            "best": None
+            if found.row.best is None
+            else found.row.best | {"short_by": found.short_by},
             "rounds": _margin_rounds(found, max_rounds),
             "losses": _round_losses(margins.losses_of(served.ranker, found.row), max_rounds),
         }

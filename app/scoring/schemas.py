@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from app.scoring import batch as batch_scores
 from app.scoring import table_rows
 from app.scoring.dependence import Dependence, FoundVariables
 from app.scoring.table_rows import MAX_NAMES
+from app.training.interpretation import METHODS, Importances
 
 _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
@@ -277,6 +278,19 @@ class Importance(Resource):
     on: Part = Field(description="The rows that it was measured on.")
     label: str | None = Field(description="Of several labels, the one whose scores are meant.")
     features: list[FeatureImportance]
+
+
+def importance_of(measured: Importances) -> Importance:
+    """Show the importances of a model."""
+    row = measured.row
+    return Importance(
+        model_id=measured.model.id,
+        method=row.method,
+        description=METHODS[row.method],
+        on=cast(Part, row.part),
+        label=measured.label,
+        features=[FeatureImportance.model_validate(feature) for feature in measured.features],
+    )
 
 
 class DependenceAxis(Resource):

@@ -1,23 +1,36 @@
 """Baselines (`controls` over HTTP): plain algorithms on the same splits, and whether the chosen ranker beats them.
 
 A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
-nobody waits for a baseline. Baselines come after the fits that were asked for. They take a tenth of the time of those,
-or half a second; of the budget of `auto` what is left, a tenth of it at most. Where all rows would take longer they
-learn from a sample, which is named. How long they take is measured on few rows, then on more.
+nobody waits for a baseline. Baselines come after the fits that were asked for. They may take a tenth of the time of
+those fits, or half a second if that is more; with `auto`, what is left of its budget, at most a tenth of it. Where all
+rows would take longer they learn from a sample, and the model says of how many rows. How long a baseline takes is
+measured on few rows, then on more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.models.objectives import WHOLE, window_of
-from app.platform.sql import Json
-from app.training.bipartite import LEVEL, HeldOutRows, windows_of
+from app.platform.documents import (
+    ControlArea,
+    Interval,
+    Objective,
+    Parameters,
+    Validation,
+)
+from app.training.bipartite import LEVEL, HeldOutRows, as_record, windows_of
+from app.training.records import (
+    BaselineComparison,
+    BaselineSpec,
+    FinishedBaseline,
+    TrainSpec,
+)
 from app.training.search import AUTO
 from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -29,25 +42,25 @@ if TYPE_CHECKING:
 
 BASELINES = ("logistic", "auc_svm")
 
-SHARE = 0.1
-"""Of the time that a job's fits took, what its baselines may take beside."""
+TIME_FRACTION = 0.1
+"""Of the seconds that a job's fits took (of `auto`: of its budget), what its baselines may take."""
 
 MIN_SECONDS = 0.5
-"""What they may take however short the fits were."""
+"""Seconds that baselines may take however short the fits were."""
 
-FIRST_ROWS, GROWTH = 2_000, 8
-"""Rows of the first try, and how many times more are tried at a time, so that each try foretells the next."""
+FIRST_ROWS, MAX_GROWTH = 2_000, 8
+"""Rows of the first try, and the greatest factor to the next: so each try predicts the time of the next."""
 
-LATE = 1.5
-"""Times the seconds that are left for it, after which a fit is given up."""
+TIMEOUT_FACTOR = 1.5
+"""A baseline is given up after this many times the seconds that are left for it."""
 
 CHOSEN = "chosen"
 
 
-def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> Json:
-    """Say which baselines a job fits, why none where it was not told so, and which share of its time they may take.
+def resolve(asked: bool | None, *, kind: str, validation: Validation) -> BaselineSpec:
+    """Return which baselines a job fits, and why none where it did not ask for none.
 
-    `asked` is what the job says: true, for all rows whatever it takes, false, or nothing.
+    `asked` is what the job says: True (on all rows, whatever it takes), False (none), or None.
     """
     skipped = None
     if kind != "bipartite":
@@ -58,26 +71,27 @@ def resolve(asked: bool | None, *, kind: str, validation: Mapping[str, Any]) -> 
     return {
         "algorithms": list(fitted),
         "skipped": None if asked is False else skipped,
-        "share": None if asked else SHARE,
+        "share": None if asked else TIME_FRACTION,
     }
 
 
-def seconds_for(spec: Mapping[str, Any], spent: float) -> float:
-    """How long a job's baselines may take after fits and a search that took so long; nothing is left where not above 0.
+def seconds_for(spec: TrainSpec, spent: float) -> float:
+    """Return the seconds that a job's baselines may take, after fits and a search of `spent` seconds; 0 or less: none.
 
     `auto` counts them within its budget.
     """
-    share = spec["controls"].get("share", SHARE)  # jobs of earlier versions have no such entry
-    seconds = math.inf if share is None else max(share * spent, MIN_SECONDS)
+    # jobs of earlier versions have no entry `share`
+    fraction = spec["controls"].get("share", TIME_FRACTION)
+    seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
     if spec["algorithm"]["name"] == AUTO:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
-        seconds = min(seconds, SHARE * budget, budget - spent)
+        seconds = min(seconds, TIME_FRACTION * budget, budget - spent)
     return seconds
 
 
 @dataclass(frozen=True)
 class BaselineTry:
-    """A fit of a baseline: the rows that it learnt from, of so many, its seconds, and whether it was given up."""
+    """A fit of a baseline on `rows` of `of` rows: its seconds, and whether it was given up."""
 
     rows: int
     of: int
@@ -86,37 +100,37 @@ class BaselineTry:
 
 
 def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float) -> int | None:
-    """The rows that a baseline is to try next, given its tries in the first scope; None where the last will do.
+    """Return the rows that a baseline tries next in the first scope; None if its last try is its best.
 
-    `left` are the seconds left for it, in all `n_scopes` scopes, each of about `of` rows. A fit takes no longer than in
-    proportion to its rows, or little.
+    `left` are the seconds left for it in all `n_scopes` scopes, each of about `of` rows. The time of a fit is taken to
+    grow in proportion to its rows at most.
     """
     if not tries:
         return of if math.isinf(left) else min(of, FIRST_ROWS)
     last = tries[-1]
     if last.late or last.rows >= of:
         return None
-    most = last.rows * left / (max(last.seconds, 1e-6) * n_scopes)
-    if most < min(of, 2 * last.rows):
+    affordable = last.rows * left / (max(last.seconds, 1e-6) * n_scopes)
+    if affordable < min(of, 2 * last.rows):
         return None
-    return int(min(of, most, GROWTH * last.rows))
+    return int(min(of, affordable, MAX_GROWTH * last.rows))
 
 
-def find_compared(parts: Sequence[Mapping[str, Any]], n_scopes: int) -> list[Mapping[str, Any]]:
-    """Of a baseline's finished parts those that are compared: on the most rows on which it was fitted in every scope.
+def find_compared(parts: Sequence[FinishedBaseline], n_scopes: int) -> list[FinishedBaseline]:
+    """Return those parts of a baseline that are compared: on the most rows on which every scope was fitted.
 
-    None where there are no such; then some part says why.
+    An empty list where there are none; then some part says why.
     """
-    found: dict[Any, list[Mapping[str, Any]]] = {}
+    by_rows: dict[int | None, list[FinishedBaseline]] = {}
     for part in parts:
         if part["result"]["failed"] is None:
-            found.setdefault(part["spec"].get("rows"), []).append(part)
-    whole = [rows for rows, each in found.items() if len(each) == n_scopes]
-    return found[max(whole, key=lambda rows: math.inf if rows is None else rows)] if whole else []
+            by_rows.setdefault(part["spec"].get("rows"), []).append(part)
+    whole = [rows for rows, fitted in by_rows.items() if len(fitted) == n_scopes]
+    return by_rows[max(whole, key=lambda rows: math.inf if rows is None else rows)] if whole else []
 
 
-def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:
-    """A baseline's parameters: its defaults, and the job's seed."""
+def parameters_of(name: str, spec: TrainSpec) -> Parameters:
+    """Return a baseline's parameters: its defaults, and the job's seed."""
     own = {parameter.name: parameter.default for parameter in list_parameters(ALGORITHMS[name])}
     if "random_state" in own:
         own["random_state"] = spec["seed"]
@@ -124,12 +138,12 @@ def parameters_of(name: str, spec: Mapping[str, Any]) -> Json:
 
 
 def compare_with(
-    objective: Mapping[str, Any],
+    objective: Objective,
     held_out: HeldOutRows | None,
     chosen: Floats,
-    scores: Mapping[str, Floats],
-) -> Json:
-    """Compare the chosen ranker with each baseline, on the rows that judge: areas and paired differences by window.
+    scores: dict[str, Floats],
+) -> BaselineComparison:
+    """Compare the chosen ranker with each baseline, on the held-out rows: areas and paired differences by window.
 
     p-values are adjusted by Holm over all baselines and windows. The ranker beats a baseline if its area in the
     objective's window is greater, with an adjusted p-value below 1 - level. Without any baseline there is nothing to
@@ -138,40 +152,43 @@ def compare_with(
     from core.metrics.comparison import holm
 
     windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
-    window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
-    nothing: Json = {"level": LEVEL, "windows": [], "decided_on": window, "beats": None}
+    fpr_min, fpr_max = window_of(objective)
+    comparison: BaselineComparison = {
+        "level": LEVEL,
+        "windows": [],
+        "decided_on": {"fpr_min": fpr_min, "fpr_max": fpr_max},
+        "beats": None,
+    }
     if held_out is None:
-        return nothing
+        return comparison
     names = [CHOSEN, *scores]
-    found = _compare(held_out, [chosen, *scores.values()], windows, names)
+    compared = _compare(held_out, [chosen, *scores.values()], windows, names)
     against = [
         [difference for difference in window.differences if difference.first == CHOSEN]
-        for window in found.windows
+        for window in compared.windows
     ]
     adjusted = holm(np.array([[each.p_value for each in window] for window in against]))
     decided_on = windows.index(window_of(objective))
-    beats = all(
+    comparison["windows"] = [
+        {
+            "fpr_min": window.fpr_min,
+            "fpr_max": window.fpr_max,
+            "chosen": as_record(window.values[0]),
+            "controls": [
+                _area_of(as_record(area), difference, float(p))
+                for area, difference, p in zip(window.values[1:], differences, ps, strict=True)
+            ],
+        }
+        for window, differences, ps in zip(compared.windows, against, adjusted, strict=True)
+    ]
+    comparison["beats"] = all(
         each.value > 0.0 and p < 1.0 - LEVEL
         for each, p in zip(against[decided_on], adjusted[decided_on], strict=True)
     )
-    return nothing | {
-        "windows": [
-            {
-                "fpr_min": window.fpr_min,
-                "fpr_max": window.fpr_max,
-                "chosen": window.values[0]._asdict(),
-                "controls": [
-                    _shown(area._asdict(), difference, float(p))
-                    for area, difference, p in zip(window.values[1:], differences, ps, strict=True)
-                ],
-            }
-            for window, differences, ps in zip(found.windows, against, adjusted, strict=True)
-        ],
-        "beats": beats,
-    }
+    return comparison
 
 
-def _shown(area: Json, difference: Difference, adjusted: float) -> Json:
+def _area_of(area: Interval, difference: Difference, adjusted: float) -> ControlArea:
     return {
         "algorithm": difference.second,
         "area": area,
@@ -193,16 +210,28 @@ def _compare(
 ) -> Comparison:
     from core.metrics import compare, cross_validated_compare
 
-    same: Json = {
-        "level": LEVEL,
-        "sample_weight": held_out.weight,
-        "group": held_out.group,
-        "names": names,
-        "adjust": "none",
-    }
-    folds = held_out.folds
+    y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
     if folds is None:
-        return compare(held_out.y, scores, windows, **same)
+        return compare(
+            y,
+            scores,
+            windows,
+            level=LEVEL,
+            sample_weight=weight,
+            group=group,
+            names=names,
+            adjust="none",
+        )
     return cross_validated_compare(
-        held_out.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **same
+        y,
+        scores,
+        folds.fold,
+        windows,
+        repeat=folds.repeat,
+        row=folds.row,
+        level=LEVEL,
+        sample_weight=weight,
+        group=group,
+        names=names,
+        adjust="none",
     )

@@ -1,12 +1,12 @@
-"""Rows with a label of two values, split to learn from and to judge by: judged by the ROC curve and its areas."""
+"""Rows with a label of two values: their splits, and their figures by the ROC curve and its areas."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,18 @@ from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.models import margins
 from app.models.objectives import value_of, window_of
 from app.models.service import write_curve
+from app.platform import documents
+from app.platform.documents import (
+    Feature,
+    MarginsRecord,
+    Objective,
+    PartialAuc,
+    TableFile,
+    Validation,
+)
 from app.platform.errors import Invalid
-from app.platform.sql import Json
 from app.training.interpretation import draw_classes, score
+from app.training.records import RocMetrics, TrainPayload
 from app.training.splits import (
     CROSS_VALIDATION,
     HOLDOUT,
@@ -34,19 +43,20 @@ from app.training.splits import (
 if TYPE_CHECKING:
     from core.base.checkpoint import SharedRanker
     from core.base.ranker import Callback, Floats, Ranker
-    from core.metrics import Summary
+    from core.metrics import Interval, Summary
     from core.selection import HeldOut
 
 LEVEL = 0.95
-"""Of intervals and tests."""
+"""Confidence level of intervals and tests."""
 
 Ints = npt.NDArray[np.int64]
 DEFAULT_WINDOW = (0.0, 0.05)
+"""Window of false positive rates whose partial AUC every model reports."""
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Of out-of-fold rows their numbers, from 0, and the repeat and fold in which each was scored, from 1."""
+    """Out-of-fold rows: number (from 0), repeat and fold (from 1) of each."""
 
     row: Ints
     repeat: Ints
@@ -55,7 +65,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows that judge: label, weight and group of each; under cross-validation the out-of-fold rows, once a repeat."""
+    """The held-out rows: label, weight and group of each; under cross-validation each row once per repeat."""
 
     y: npt.NDArray[np.int8]
     weight: Floats | None
@@ -64,9 +74,9 @@ class HeldOutRows:
 
 
 class BipartiteTable:
-    """The rows of a job, and the parts that its validation splits them into."""
+    """The rows of a job, and the parts into which its validation splits them."""
 
-    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+    def __init__(self, payload: TrainPayload, names: list[str]) -> None:
         spec = payload["spec"]
         validation = spec["validation"]
         columns = _columns(payload["table"], names, validation.get("time_column"))
@@ -85,6 +95,7 @@ class BipartiteTable:
                 self.served = self._split_data(*divide(table, *row_split))
             case "dataset":
                 other = payload["validation_table"]
+                assert other is not None
                 judge = read_table(Path(other["path"]), _columns(other, names, None))
                 check_classes(judge.y, "the validation dataset")
                 self.served = self._split_data(table, judge.coded_as(table))
@@ -105,7 +116,7 @@ class BipartiteTable:
             self.served.notes = [note]
 
     def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
-        """The rows of a fold, or those whose ranker is served."""
+        """Return the rows of a fold (repeat, fold), or those whose ranker is served."""
         if scope is None:
             return self.served
         if self._latest is None or self._latest[0] != scope:
@@ -115,15 +126,15 @@ class BipartiteTable:
         return self._latest[1]
 
     def row_split(self, scope: tuple[int, int]) -> RowSplit:
-        """Which rows a fold learns from and is judged by."""
+        """Return the training and the validation rows of a fold."""
         repeat, fold = scope
         return self._folds[repeat * self._n_folds + fold]
 
     def held_out_rows(self, folds: Sequence[tuple[int, int]]) -> HeldOutRows:
-        """The rows that judge, fold by fold; without folds those held out once."""
+        """Return the held-out rows, fold by fold; without folds those that were held out once."""
         if not folds:
-            held = self.served.held_rows()
-            return HeldOutRows(held.y, held.weight, held.group)
+            held_out = self.served.held_out_rows()
+            return HeldOutRows(held_out.y, held_out.weight, held_out.group)
         rows = [self.row_split(fold).test for fold in folds]
         sizes = [len(each) for each in rows]
         row, table = np.concatenate(rows), self.served.train
@@ -139,20 +150,23 @@ class BipartiteTable:
         )
 
     def count_repeated(self) -> tuple[int, int]:
-        """Of the rows that judge, fold by fold, how many are equal in every feature to one that was learnt from, and
-        how many there are. None repeats where rows without groups are split by content; by time it would be no leak.
-        In a table of few distinct rows they are of a kind, which a note says.
+        """Return how many held-out rows equal a training row in every feature, and how many held-out rows there are.
+
+        Rows without groups are split by content, so that none repeats; by time a repeated row is no leak, and counts
+        0. In a table of few distinct rows equal rows are expected, and a note says so.
         """
-        held = self.served.validation
-        judging = sum(len(part.test) for part in self._folds) if held is None else len(held.X)
-        if not judging or not self._may_repeat:
-            return 0, judging
+        validation = self.served.validation
+        n_held_out = sum(len(part.test) for part in self._folds)
+        if validation is not None:
+            n_held_out = len(validation.X)
+        if not n_held_out or not self._may_repeat:
+            return 0, n_held_out
         learnt = hash_rows(self.served.train)
-        if held is not None:
-            pairs = [(hash_rows(held), learnt)]
+        if validation is not None:
+            pairs = [(hash_rows(validation), learnt)]
         else:
             pairs = [(learnt[part.test], learnt[part.train]) for part in self._folds]
-        return sum(int(np.isin(*pair).sum()) for pair in pairs), judging
+        return sum(int(np.isin(*pair).sum()) for pair in pairs), n_held_out
 
     def _split_data(
         self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
@@ -162,13 +176,13 @@ class BipartiteTable:
 
 
 class BipartiteSplitData(SplitData):
-    """The rows to learn from, and those to judge by; `divided` keeps how the former are split once more."""
+    """Training and validation rows; `divided` caches the inner splits of the training rows."""
 
     def __init__(
         self,
         train: Table,
         validation: Table | None,
-        features: Sequence[Mapping[str, Any]],
+        features: Sequence[Feature],
         divided: dict[InnerSplits, list[RowSplit]],
     ) -> None:
         self.train, self.validation = train, validation
@@ -181,21 +195,21 @@ class BipartiteSplitData(SplitData):
         ranker.fit(train.coded, train.y, train.weight, groups=train.group, callback=callback)
 
     def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
-        """Learn some of the pieces of a ranker from the training part."""
+        """Fit some of the pieces of a ranker on the training rows."""
         train = self.train
         return ranker.fit_share(
             train.coded, train.y, train.weight, first=first, last=last, callback=callback
         )
 
     def join_shares(self, ranker: SharedRanker, shares: Sequence[bytes]) -> None:
-        """Put all the pieces of a ranker together, as `fit` would have made it."""
+        """Join all pieces of a ranker, into what `fit` would have made."""
         ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
-    def thinned(self, share: float, seed: int) -> BipartiteSplitData:
+    def thinned(self, fraction: float, seed: int) -> BipartiteSplitData:
         from core.selection import draw_rows
 
         thin = copy(self)
-        thin.train = self.train.take(draw_rows(self.train.y, share, seed)).known_to()
+        thin.train = self.train.take(draw_rows(self.train.y, fraction, seed)).known_to()
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
@@ -203,7 +217,7 @@ class BipartiteSplitData(SplitData):
         return BipartiteSplitData(*parts, self._features, {})
 
     def can_split(self, inner: InnerSplits, seed: int) -> bool:
-        """Whether the training part's rows differ, and can be split so."""
+        """Return True if the training rows differ, and can be split so."""
         try:
             self._split(inner, seed)
         except Invalid:
@@ -212,7 +226,7 @@ class BipartiteSplitData(SplitData):
 
     def _split(self, inner: InnerSplits, seed: int) -> list[RowSplit]:
         if inner not in self._divided:
-            validation: Json = {
+            validation: Validation = {
                 "method": CROSS_VALIDATION,
                 "folds": inner.n_splits,
                 "repeats": inner.n_repeats,
@@ -225,21 +239,23 @@ class BipartiteSplitData(SplitData):
     def table(self, part: str) -> Table | None:
         return self.train if part == "train" else self.validation
 
-    def held_rows(self) -> HeldOut:
-        """The labels of the validation part, its weights and groups."""
+    def held_out_rows(self) -> HeldOut:
+        """Return the labels, weights and groups of the validation rows."""
         from core.selection import HeldOut
 
-        held = self._known("validation")
-        return HeldOut(held.y, held.weight, held.group)
+        rows = self._known("validation")
+        return HeldOut(rows.y, rows.weight, rows.group)
 
-    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
-        held = self._known("validation")
-        return value_of(held.y, scores, held.weight, objective)
+    def value(self, scores: Floats, objective: Objective) -> float:
+        rows = self._known("validation")
+        return value_of(rows.y, scores, rows.weight, objective)
 
-    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+    def evaluate(
+        self, ranker: Ranker, objective: Objective, workdir: Path
+    ) -> dict[str, RocMetrics]:
         from core.metrics import summarise
 
-        parts: Json = {}
+        parts: dict[str, RocMetrics] = {}
         for part, table in (("train", self.train), ("validation", self.validation)):
             if table is None:
                 continue
@@ -256,11 +272,11 @@ class BipartiteSplitData(SplitData):
             if self.has_curve:
                 curve = f"{part}.curve"
                 write_curve(workdir / curve, summary.curve)
-            parts[part] = metrics_of(summary) | {"curve": curve, "margins": measured}
+            parts[part] = metrics_of(summary, curve, measured)
         return parts
 
     def scores_of(self, ranker: Ranker, part: str) -> Floats:
-        """The scores of a part's rows."""
+        """Return the scores of a part's rows."""
         return score(ranker, self._known(part))
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table]:
@@ -270,26 +286,31 @@ class BipartiteSplitData(SplitData):
 
 
 def scores_file(part: str) -> str:
-    """Where the scores of a part's rows are written."""
+    """Return the name of the file in which the scores of a part's rows are written."""
     return f"{part}.scores.npy"
 
 
-def _columns(table: Mapping[str, Any], names: list[str], time: str | None) -> Columns:
+def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:
     return Columns(names, table["label"], table["weight"], table["group"], time)
 
 
-def windows_of(objective: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """The windows of false positive rates that are reported: the usual one, and that of the objective."""
+def windows_of(objective: Objective) -> list[tuple[float, float]]:
+    """Return the windows of false positive rates that are reported: the default one, and that of the objective."""
     windows = [DEFAULT_WINDOW]
     if objective["metric"] in ("pauc", "tpr") and (own := window_of(objective)) not in windows:
         windows.append(own)
     return windows
 
 
-def metrics_of(summary: Summary) -> Json:
-    """The figures of a part, small enough for JSON."""
+def as_record(interval: Interval) -> documents.Interval:
+    """Return an interval as it is stored."""
+    return {"value": interval.value, "low": interval.low, "high": interval.high}
+
+
+def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | None) -> RocMetrics:
+    """Return the figures of a part; `curve` is the file of its curve."""
     return {
-        "auc": summary.auc._asdict(),
+        "auc": as_record(summary.auc),
         "level": summary.level,
         "positives": summary.positives,
         "negatives": summary.negatives,
@@ -299,12 +320,14 @@ def metrics_of(summary: Summary) -> Json:
         "negative_effective": summary.totals.negative_effective,
         "ties": summary.ties,
         "partial_aucs": partial_aucs_of(summary),
+        "curve": curve,
+        "margins": measured,
     }
 
 
-def partial_aucs_of(summary: Summary) -> list[Json]:
-    """The partial AUCs, window by window, small enough for JSON."""
+def partial_aucs_of(summary: Summary) -> list[PartialAuc]:
+    """Return the partial AUCs, window by window."""
     return [
-        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **area.interval._asdict()}
+        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **as_record(area.interval)}
         for area in summary.partial_aucs
     ]

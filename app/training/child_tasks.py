@@ -7,17 +7,26 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from app.jobs import child_jobs as parts
+from app.jobs import child_jobs
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.training import tasks as training
+from app.training import tasks
 from app.training.plan import name_file
-from app.training.progress import BASELINE, TRIAL, Leaderboard, Reporter
+from app.training.progress import Leaderboard, Reporter
+from app.training.records import (
+    BASELINE,
+    TRIAL,
+    ChildPayload,
+    ChildResult,
+    ChildSpec,
+    Outcome,
+    PublishedFile,
+)
 
 TRAIN_PART = "train_part"
 PARTS = "parts"
@@ -25,30 +34,36 @@ PARTS = "parts"
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
-    """Gather what the fits need to know: the parent's payload, and which of its fits these are."""
+) -> ChildPayload:
+    """Return the payload of the fits: that of the parent, and which of its fits these are."""
     parent = replace(claim, spec=claim.spec["parent"])
-    payload = training.prepare(session, blobs, settings, parent, workdir)
-    return payload | {"fits": claim.spec["part"]["fits"]}
+    payload = tasks.prepare(session, blobs, settings, parent, workdir)
+    return {**payload, "fits": _spec_of(claim)["part"]["fits"]}
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+def _spec_of(claim: Claim) -> ChildSpec:
+    return cast(ChildSpec, claim.spec)
+
+
+def run(payload: ChildPayload, callback: Callback) -> ChildResult:
     """Fit; pure computing on the files that the payload names."""
     results = _run_fits(payload, callback)
-    files = {
+    files: dict[str, PublishedFile] = {
         name_file(number, name): {"path": path, "sha256": _sha256(path)}
         for number, result in enumerate(results)
-        for name, path in result.pop("files").items()
+        for name, path in result["files"].items()
     }
-    return {"results": results, "files": files}
+    stored = [{key: value for key, value in each.items() if key != "files"} for each in results]
+    return {"results": cast(list[Outcome], stored), "files": files}
 
 
-def _run_fits(payload: Mapping[str, Any], callback: Callback) -> list[Json]:
-    """Do the fits that the payload names, on tables that are read once; their results, in order."""
+def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
+    """Return the results of the payload's fits, in order; the tables are read once."""
     from app.training.fitting import FitContext
 
     reporter, fits = Reporter(payload["spec"], callback), payload["fits"]
-    context, results = FitContext(payload, reporter), []
+    context = FitContext(payload, reporter)
+    results: list[Outcome] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
         for number, fit in enumerate(fits):
@@ -65,8 +80,8 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> dict[str, str]:
-    """Publish the files; returns the key of each by its name."""
+def publish(blobs: BlobStore, claim: Claim, result: ChildResult) -> dict[str, str]:
+    """Publish the files, and return the key of each by its name."""
     return {
         name: blobs.publish(Path(file["path"]), PARTS, file["sha256"])
         for name, file in result["files"].items()
@@ -74,21 +89,23 @@ def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> dict[s
 
 
 def complete(
-    session: Session, claim: Claim, result: Mapping[str, Any], published: dict[str, str]
+    session: Session, claim: Claim, result: ChildResult, published: dict[str, str]
 ) -> None:
     """End the child job; its parent goes on if it was the last."""
 
-    def learnt(progress: Json) -> Json:
-        board = Leaderboard(claim.spec["parent"], progress)
-        for fit, found in zip(claim.spec["part"]["fits"], result["results"], strict=True):
-            board.add(fit, found)
-        return progress | board.state()
+    spec = _spec_of(claim)
 
-    parts.finish(session, claim, {"results": result["results"]}, published, learnt)
+    def report(progress: Json) -> Json:
+        board = Leaderboard(spec["parent"], progress)
+        for fit, outcome in zip(spec["part"]["fits"], result["results"], strict=True):
+            board.add(fit, outcome)
+        return {**progress, **board.state()}
+
+    child_jobs.finish(session, claim, {"results": result["results"]}, published, report)
 
 
 def may_skip(part: Mapping[str, Any]) -> bool:
-    """Whether a job that is to end early can do without these fits: all of them try or compare."""
+    """Return True if a job that is to end early can do without these fits: all of them try or compare."""
     return all(fit["what"] in (TRIAL, BASELINE) for fit in part["fits"])
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Query
@@ -21,7 +21,6 @@ from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.sql import Session
 from app.training import service
-from app.training import service as submission
 from app.training.schemas import (
     Algorithm,
     Algorithms,
@@ -88,8 +87,8 @@ async def submit_job(
     """
     train = body.to_request()
 
-    def work(session: Session) -> dict[str, Any]:
-        return show(submission.submit(session, context.settings, caller.owner, train))
+    def work(session: Session) -> dict[str, object]:
+        return show(service.submit(session, context.settings, caller.owner, train))
 
     return await create(
         context,
@@ -103,9 +102,9 @@ async def submit_job(
     )
 
 
-def _check(session: Session, owner: str, train: submission.TrainRequest) -> dict[str, Any]:
-    spec = submission.check(session, owner, train)
-    estimate = submission.estimate(session, owner, train, spec)
+def _check(session: Session, owner: str, train: service.TrainRequest) -> dict[str, object]:
+    spec = service.check(session, owner, train)
+    estimate = service.estimate(session, owner, train, spec)
     algorithm = spec["algorithm"]
     return {
         "valid": True,
@@ -153,7 +152,7 @@ def read_out_of_fold(
     """Every row's score by a ranker that has not learnt from it, with its fold and label. 404 for a model that was not
     cross-validated, 409 once its dataset is deleted: the scores go with it.
     """
-    model, found, path = context.db.reading(
+    model, out_of_fold, path = context.db.reading(
         service.read_out_of_fold, context.blobs, caller.owner, ref
     )
     if format == "parquet":
@@ -166,19 +165,19 @@ def read_out_of_fold(
         return StreamingResponse(parquet_as_csv(path), media_type="text/csv; charset=utf-8")
     head = {
         "model_id": model.id,
-        "repeats": found.repeats,
-        "folds": found.folds,
-        "fold_aucs": found.fold_aucs,
+        "repeats": out_of_fold.repeats,
+        "folds": out_of_fold.folds,
+        "fold_aucs": out_of_fold.fold_aucs,
     }
     return StreamingResponse(_json(head, path), media_type="application/json")
 
 
-def _json(head: dict[str, Any], path: Path) -> Iterator[bytes]:
+def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
-        yield orjson.dumps(head | {"columns": names})[:-1] + b',"data":['
+        yield orjson.dumps({**head, "columns": names})[:-1] + b',"data":['
         separator = b""
         for batch in file.iter_batches(_ROWS_A_CHUNK):
             columns = [column.to_pylist() for column in batch.columns]

@@ -1,7 +1,7 @@
-"""The parts of a training job: each one fit, needing nothing but the job's payload and what the part says.
+"""Runs the parts of a training job: each is one fit, and needs nothing but the job's payload and its own record.
 
-A part answers with small JSON and leaves what is larger as files in its folder. The same functions run one after the
-other in the job's own process, or each as a job of its own; the bits are the same.
+A part returns small JSON and leaves what is large as files in its folder. The same functions run one after the other
+in the job's own process, or each as a job of its own; the bits are the same.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from app.jobs.progress import Callback
+from app.platform.documents import MemberRecord
 from app.platform.errors import Invalid
-from app.platform.sql import Json
 from app.platform.tables import DatasetKind
 from app.training import interpretation
 from app.training.bipartite import BipartiteSplitData, BipartiteTable
@@ -35,16 +35,30 @@ from app.training.plan import (
 )
 from app.training.preferences import PreferenceSplitData
 from app.training.progress import (
-    BASELINE,
     COMPARING,
-    FIT,
     MEASURING,
     PREPARING,
     READING,
-    SHARD,
-    TRIAL,
     FitProgress,
     Reporter,
+)
+from app.training.records import (
+    BASELINE,
+    FIT,
+    SHARD,
+    TRIAL,
+    BaselineOutcome,
+    BaselinePart,
+    FitOutcome,
+    FitPart,
+    Outcome,
+    Part,
+    ServedOutcome,
+    ShardFile,
+    ShardPart,
+    TrainPayload,
+    TrialOutcome,
+    TrialPart,
 )
 from app.training.result import CALIBRATION_FILE, quantiles_of
 from app.training.splits import InnerSplits, SplitData
@@ -67,25 +81,26 @@ from core.selection import (
 
 ARTIFACT_FILE = "ranker.safetensors"
 MAX_CATEGORIES_SHOWN = 100
+"""Categories of a feature that SQL keeps: the artifact has them all."""
 
-# Rows of a fit that only loads kernels.
-FEW = 100
+WARM_UP_ROWS = 100
+"""Rows of a fit that only loads kernels."""
 
-# Selection must not divide the rows as the job's own split does; no job's seed is so great.
 _SALT = 2**32
+"""Added to the seed of inner splits, so that they differ from the job's own split; no job's seed is as great."""
 
-_MAX_KEPT_CELLS = 20_000_000
-"""Of inner splits that are kept, rows times features."""
+_MAX_CACHED_CELLS = 20_000_000
+"""Rows × features of the inner splits that are cached."""
 
 Result = TypeVar("Result")
 
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any], list[str]], BipartiteTable | SplitData]] = {
+_READERS: Mapping[str, Callable[[TrainPayload, list[str]], BipartiteTable | SplitData]] = {
     DatasetKind.BIPARTITE: BipartiteTable,
     DatasetKind.PREFERENCES: PreferenceSplitData,
     DatasetKind.MULTILABEL: MultilabelSplitData,
 }
-"""What reads the tables that a payload names, by the kind of dataset."""
+"""Reads the tables of a payload, by the kind of dataset."""
 
 
 class _TooSlow(Exception):
@@ -93,24 +108,24 @@ class _TooSlow(Exception):
 
 
 class FitContext:
-    """What the fits of a payload have in common: its tables, read once, and the job's spec."""
+    """What the fits of a payload share: its tables, read once, and the job's spec."""
 
-    def __init__(self, payload: Mapping[str, Any], reporter: Reporter) -> None:
+    def __init__(self, payload: TrainPayload, reporter: Reporter) -> None:
         self._payload = payload
         self._reporter = reporter
-        self.spec: Mapping[str, Any] = payload["spec"]
+        self.spec = payload["spec"]
         self._data: BipartiteTable | SplitData | None = None
-        self._inner: dict[Any, SplitData] = {}
+        self._inner: dict[tuple[Scope, InnerSplits, int], SplitData] = {}
         self._lock = threading.RLock()
 
     @property
     def names(self) -> list[str]:
-        """The features."""
+        """The names of the features."""
         return [feature["name"] for feature in self._payload["table"]["features"]]
 
     @property
     def data(self) -> BipartiteTable | SplitData:
-        """The tables, read when they are first asked for; only rows with one label are split more than once."""
+        """The tables, read at first use; only rows with one label are split more than once."""
         with self._lock:
             if self._data is None:
                 self._reporter.enter(READING)
@@ -118,7 +133,7 @@ class FitContext:
             return self._data
 
     def split_data(self, scope: Scope) -> SplitData:
-        """The rows of a scope."""
+        """Return the rows of a scope."""
         data = self.data
         if isinstance(data, BipartiteTable):
             return data.split_data(scope)
@@ -127,53 +142,54 @@ class FitContext:
 
     @property
     def at_once(self) -> int:
-        """How many trials run at once."""
+        """The number of trials that run at once."""
         if self._payload["dataset_kind"] != "bipartite":
             return 1
         n_rows, _, n_features, _ = self.counts(None)
         return count_at_once(n_rows, n_features)
 
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
-        """The rows that judge the candidates of a scope."""
-        return _bipartite(self._inner_split_data(scope, inner, split)).held_rows()
+        """Return the rows that judge the candidates of a scope."""
+        return _bipartite(self._inner_split_data(scope, inner, split)).held_out_rows()
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
-        """Whether the rows that a scope has to learn from differ, and can be split so."""
+        """Return True if the training rows of a scope differ, and can be split so."""
         with self._lock:
             split_data = _bipartite(self.split_data(scope))
             return split_data.can_split(inner, self.spec["seed"] + _SALT)
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """The rows that a scope has to learn from, those of its rarer class, features, most categories of one."""
+        """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
         train = _bipartite(self.split_data(scope)).train
         y = train.y
         positives = int(np.count_nonzero(y))
         most = max((len(texts or ()) for texts in train.categories), default=0)
         return len(y), min(positives, len(y) - positives), len(train.categories), most
 
-    def run(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
-        """Run one part, and tell of it.
+    def run(self, part: Part, folder: Path, progress: FitProgress) -> Outcome:
+        """Run one part, and report it.
 
-        Returns what it found, and the files that it has put into the folder, by name.
+        Returns its result, with the files that it has put into the folder, by name.
         """
         started = time.perf_counter()
-        match part["what"]:
-            case "tryout":
-                result = self._run_trial(part, folder, progress)
-            case "control":
-                result = self._fit_baseline(part, folder, progress)
-            case "share":
-                result = self._fit_shard(part, folder, progress)
-            case "fit":
-                result = self._fit(part, folder, progress)
-            case what:
-                raise ValueError(
-                    f"a part must be {TRIAL}, {SHARD}, {FIT} or {BASELINE}, got {what!r}"
-                )
-        files = {file.name: str(file) for file in sorted(folder.iterdir())}
-        return result | {"elapsed": time.perf_counter() - started, "files": files}
+        result: Outcome
+        if part["what"] == TRIAL:
+            result = self._run_trial(part, folder, progress)
+        elif part["what"] == BASELINE:
+            result = self._fit_baseline(part, folder, progress)
+        elif part["what"] == SHARD:
+            result = self._fit_shard(part, folder, progress)
+        elif part["what"] == FIT:
+            result = self._fit(part, folder, progress)
+        else:
+            raise ValueError(
+                f"a part must be {TRIAL}, {SHARD}, {FIT} or {BASELINE}, got {part['what']!r}"
+            )
+        result["files"] = {file.name: str(file) for file in sorted(folder.iterdir())}
+        result["elapsed"] = time.perf_counter() - started
+        return result
 
-    def _run_trial(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
+    def _run_trial(self, part: TrialPart, folder: Path, progress: FitProgress) -> TrialOutcome:
         trial, objective = trial_of(part), self.spec["objective"]
         inner = self._inner_split_data(scope_of(part), InnerSplits(**part["inner"]), trial.split)
         learning = inner
@@ -200,17 +216,19 @@ class FitContext:
             "notes": list(inner.notes),
             "rows": learning.n_learnt,
             "along": path_parameter(ALGORITHMS[trial.algorithm]) if trial.path else None,
+            "elapsed": 0.0,
+            "files": {},
         }
 
     def _inner_split_data(self, scope: Scope, inner: InnerSplits, split: int) -> SplitData:
-        """A scope's training rows split once more; the latest are kept, for trials come split by split."""
+        """Return a scope's training rows split once more; the latest are cached, for trials come split by split."""
         which = (scope, inner, split)
         with self._lock:
             if which in self._inner:
                 return self._inner[which]
             cells = len(self.split_data(scope).training_values(0)) * len(self.names)
-            most = max(_MAX_KEPT_CELLS // max(cells, 1), self.at_once)
-            while len(self._inner) >= most:
+            max_cached = max(_MAX_CACHED_CELLS // max(cells, 1), self.at_once)
+            while len(self._inner) >= max_cached:
                 del self._inner[next(iter(self._inner))]
             try:
                 split_data = self.split_data(scope).inner(inner, split, self.spec["seed"] + _SALT)
@@ -222,16 +240,30 @@ class FitContext:
             self._inner[which] = split_data
             return split_data
 
-    def _fit_baseline(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
-        """Fit a plain algorithm for comparison; one that refuses the rows, or takes too long, is none."""
-        split_data = self.split_data(scope_of(part))
-        of, seed = len(_bipartite(split_data).train.y), self.spec["seed"]
+    def _fit_baseline(
+        self, part: BaselinePart, folder: Path, progress: FitProgress
+    ) -> BaselineOutcome:
+        """Fit a plain algorithm for comparison; `failed` says that it refused the rows, or took too long."""
+        split_data = _bipartite(self.split_data(scope_of(part)))
+        of, seed = len(split_data.train.y), self.spec["seed"]
         learning, rows = split_data, part.get("rows")
         if rows is not None:
             learning = split_data.thinned(rows / of, seed)
-        learnt_from = {"rows": len(_bipartite(learning).train.y), "of": of}
-        progress.enter(COMPARING, rows=learnt_from["rows"])
+        n_rows = len(learning.train.y)
+        progress.enter(COMPARING, rows=n_rows)
         until = time.perf_counter() + (part.get("seconds") or math.inf)
+        members: list[MemberRecord] = [
+            {"algorithm": part["algorithm"], "parameters": part["parameters"], "weight": 1.0}
+        ]
+        outcome: BaselineOutcome = {
+            "rows": n_rows,
+            "of": of,
+            "failed": None,
+            "late": False,
+            "seconds": 0.0,
+            "elapsed": 0.0,
+            "files": {},
+        }
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
             progress.step(done, of, info)
@@ -240,28 +272,30 @@ class FitContext:
 
         try:
             if rows is not None:  # that kernels are loaded is not to count
-                _fit([part], split_data.thinned(min(1.0, FEW / of), seed), step)
-            ranker, seconds, _ = _fit([part], learning, step)
+                _fit(members, split_data.thinned(min(1.0, WARM_UP_ROWS / of), seed), step)
+            ranker, outcome["seconds"], _ = _fit(members, learning, step)
         except _TooSlow:
-            failed = f"it took more than {part['seconds']:.3g} s on {learnt_from['rows']:,} rows"
-            return learnt_from | {"failed": failed, "late": True, "seconds": part["seconds"]}
+            outcome["late"], outcome["seconds"] = True, part["seconds"] or 0.0
+            outcome["failed"] = f"it took more than {part['seconds']:.3g} s on {n_rows:,} rows"
+            return outcome
         except CoreError as error:
-            return learnt_from | {"failed": str(error), "late": False, "seconds": 0.0}
-        np.save(folder / SCORES_FILE, _bipartite(split_data).scores_of(ranker, "validation"))
-        return learnt_from | {"failed": None, "late": False, "seconds": seconds}
+            outcome["failed"] = str(error)
+            return outcome
+        np.save(folder / SCORES_FILE, split_data.scores_of(ranker, "validation"))
+        return outcome
 
-    def _fit_shard(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
+    def _fit_shard(self, part: ShardPart, folder: Path, progress: FitProgress) -> FitOutcome:
         """Fit one shard of a ranker: some of its pieces, which another part will join."""
         split_data = _bipartite(self.split_data(scope_of(part)))
         progress.enter(PREPARING, rows=split_data.n_learnt)
         ranker, first, last = _sharded(part["members"]), part["first"], part["last"]
-        share, seconds, notes = _timed(
+        shard, seconds, notes = _timed(
             lambda: split_data.fit_share(ranker, first, last, progress.step)
         )
-        (folder / SHARD_FILE).write_bytes(share)
-        return {"seconds": seconds, "notes": notes}
+        (folder / SHARD_FILE).write_bytes(shard)
+        return {"seconds": seconds, "notes": notes, "elapsed": 0.0, "files": {}}
 
-    def _fit(self, part: Mapping[str, Any], folder: Path, progress: FitProgress) -> Json:
+    def _fit(self, part: FitPart, folder: Path, progress: FitProgress) -> FitOutcome:
         scope = scope_of(part)
         split_data = self.split_data(scope)
         rows = part.get("rows", 1.0)
@@ -269,25 +303,28 @@ class FitContext:
             split_data if rows == 1.0 else _bipartite(split_data).thinned(rows, self.spec["seed"])
         )
         progress.enter(PREPARING, rows=learning.n_learnt)
-        if shares := part.get("shares"):
-            ranker, seconds, notes = _join(part["members"], shares, split_data)
+        if shards := part.get("shares"):
+            ranker, seconds, notes = _join(part["members"], shards, split_data)
         else:
             limit = part.get("limit", math.inf)
             ranker, seconds, notes = _fit(part["members"], learning, progress.step, limit)
         progress.enter(MEASURING)
+        outcome: FitOutcome = {"seconds": seconds, "notes": notes, "elapsed": 0.0, "files": {}}
         if scope is SERVED:
-            return self._serve(ranker, split_data, folder) | {"seconds": seconds, "notes": notes}
+            return self._serve(ranker, split_data, outcome, folder)
         fold = _bipartite(split_data)
         np.save(folder / SCORES_FILE, fold.scores_of(ranker, "validation"))
         np.save(folder / CALIBRATION_FILE, quantiles_of(fold.scores_of(ranker, "train")))
-        return {"seconds": seconds, "notes": notes}
+        return outcome
 
-    def _serve(self, ranker: Ranker, split_data: SplitData, folder: Path) -> Json:
-        """Measure the ranker that is served, and write it and what is asked of it later."""
+    def _serve(
+        self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome, folder: Path
+    ) -> ServedOutcome:
+        """Measure the ranker that is served, and write it and what is asked about it later."""
         seed = self.spec["seed"]
         parts = split_data.evaluate(ranker, self.spec["objective"], folder)
         drawn = {part: split_data.sample(part, seed) for part in parts}
-        kept = {
+        samples = {
             part: interpretation.as_scored(sample, ranker)
             for part, sample in drawn.items()
             if sample is not None
@@ -298,19 +335,22 @@ class FitContext:
         missing = [_missing_among(split_data.training_values(i)) for i in range(len(names))]
         empty = [name for name, (_, is_empty) in zip(names, missing, strict=True) if is_empty]
         return {
+            **outcome,
             "artifact": {
                 "file": ARTIFACT_FILE,
                 "sha256": hashlib.sha256(data).hexdigest(),
                 "bytes": len(data),
             },
-            "parts": parts,
+            "parts": dict(parts),
             "samples": {
                 part: interpretation.write_sample(folder, part, sample)
-                for part, sample in kept.items()
+                for part, sample in samples.items()
             },
-            "importance": interpretation.measure(ranker, split_data, kept["train"], seed),
+            "importance": interpretation.measure(
+                ranker, samples["train"], split_data.evaluation_rows, seed
+            ),
             "features": [
-                feature | {"missing": any_missing} | _categories_of(texts)
+                {**feature, "missing": any_missing, **_categories_of(texts)}
                 for feature, (any_missing, _), texts in zip(
                     self._payload["table"]["features"], missing, ranker.categories_, strict=True
                 )
@@ -321,20 +361,20 @@ class FitContext:
 
 
 def _bipartite(split_data: SplitData) -> BipartiteSplitData:
-    """Folds, baselines and ensembles are for rows with one label; jobs of other kinds were refused."""
+    """Return the same: folds, baselines and ensembles are for rows with one label, others were refused."""
     assert isinstance(split_data, BipartiteSplitData)
     return split_data
 
 
 def _fit(
-    members: Sequence[Mapping[str, Any]],
+    members: Sequence[MemberRecord],
     split_data: SplitData,
     callback: Callback,
     limit: float = math.inf,
 ) -> tuple[Ranker, float, list[str]]:
-    """Fit one ranker, or the rank average of several, within so many seconds where a fit can keep what it has by then.
+    """Return a ranker, or the rank average of several, with the seconds of the fit and its warnings.
 
-    The job's parameters were checked when it was taken in.
+    A fit that can keep what it has by then ends after `limit` seconds. The parameters were checked with the job.
     """
     chosen = _chosen(members)
     until = time.perf_counter() + limit
@@ -342,20 +382,20 @@ def _fit(
 
 
 def _join(
-    members: Sequence[Mapping[str, Any]], shares: Sequence[Mapping[str, Any]], split_data: SplitData
+    members: Sequence[MemberRecord], shards: Sequence[ShardFile], split_data: SplitData
 ) -> tuple[Ranker, float, list[str]]:
-    """The ranker whose pieces were fitted in shards, as one fit would have made it; its time is that of all."""
+    """Return the ranker whose pieces were fitted in shards, as one fit would have made it, and the time of all."""
     ranker = _sharded(members)
-    files = [Path(share["file"]).read_bytes() for share in shares]
+    files = [Path(shard["file"]).read_bytes() for shard in shards]
     _, seconds, notes = _timed(lambda: _bipartite(split_data).join_shares(ranker, files))
-    seconds += sum(share["seconds"] for share in shares)
-    earlier = [note for share in shares for note in share["notes"]]
+    seconds += sum(shard["seconds"] for shard in shards)
+    earlier = [note for shard in shards for note in shard["notes"]]
     assert isinstance(ranker, Ranker)
     return ranker, seconds, list(dict.fromkeys([*earlier, *notes]))
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
-    """Do it; returns its result, its seconds, and the warnings that it gave."""
+    """Return the result of `work`, its seconds, and its warnings."""
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -364,18 +404,18 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
     return result, seconds, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
-def _sharded(members: Sequence[Mapping[str, Any]]) -> SharedRanker:
-    """A ranker that the plan has divided."""
+def _sharded(members: Sequence[MemberRecord]) -> SharedRanker:
+    """Return a ranker that the plan has divided into shards."""
     ranker = make_ranker(_chosen(members))
     assert isinstance(ranker, SharedRanker)
     return ranker
 
 
-def _chosen(members: Sequence[Mapping[str, Any]]) -> Chosen:
+def _chosen(members: Sequence[MemberRecord]) -> Chosen:
     return Chosen(tuple(_member_of(member) for member in members), ())
 
 
-def _member_of(member: Mapping[str, Any]) -> Member:
+def _member_of(member: MemberRecord) -> Member:
     if member["algorithm"] not in ALGORITHMS:
         raise Invalid(
             f"algorithm.name must be one of {', '.join(ALGORITHMS)}, got {member['algorithm']!r}",
@@ -385,13 +425,18 @@ def _member_of(member: Mapping[str, Any]) -> Member:
 
 
 def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
-    """Whether any is missing, and whether all are."""
+    """Return whether any value is missing, and whether all are."""
     missing = np.isnan(values)
     return bool(missing.any()), bool(missing.all())
 
 
-def _categories_of(texts: Sequence[str] | None) -> Json:
-    """What is kept of a feature's categories in SQL: the artifact has them all."""
+class _Categories(TypedDict, total=False):
+    categories: list[str]
+    n_categories: int
+
+
+def _categories_of(texts: Sequence[str] | None) -> _Categories:
+    """Return what SQL keeps of a feature's categories: the first of them, and how many there are."""
     if texts is None:
         return {}
     return {"categories": list(texts[:MAX_CATEGORIES_SHOWN]), "n_categories": len(texts)}

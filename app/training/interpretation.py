@@ -1,73 +1,78 @@
-"""What is kept of a model so that it can be asked what it has learnt: a few rows of each part, and importances.
+"""Samples and importances: what is stored with a model, so that it can be asked what it has learnt.
 
-The rows are people's data: they go when the dataset goes that they came from. There is one definition of importance per
-kind of ranker, and an answer names it: figures of two methods cannot be compared.
+Sampled rows are people's data: they are deleted with the dataset that they came from. There is one definition of
+importance per kind of ranker, and an answer names it: figures of two methods cannot be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from app.datasets.matrices import Floats, Rows, Table
-from app.models import repository as rows
+from app.models import repository
 from app.models.service import find, find_label
+from app.platform.documents import FeatureImportance
 from app.platform.errors import NotFound
-from app.platform.sql import Json, Session
-from app.platform.tables import ModelSample
+from app.platform.sql import Session
+from app.platform.tables import Model, ModelImportance, ModelSample
+from app.training.records import ImportanceRecord, SampleFile
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from app.training.splits import SplitData
     from core.base.ranker import Ranker
 
 MAX_ROWS = 1_000
 MIN_ROWS = 100
 MAX_VALUES = 500_000
-"""A sample's rows, and its rows times features, are no more: 4 MB, or 100 rows of a wider table."""
+"""A sample has at most `MAX_ROWS` rows, and at most `MAX_VALUES` numbers (4 MB); of a wide table `MIN_ROWS` rows."""
 
 _ROWS_AT_ONCE = 1 << 16
 
 
 def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
-    """A few rows of weight above 0, of all or of some, in random order: the first of them are a sample, too."""
+    """Return a few rows of weight above 0, in random order, so that the first of them are a sample too.
+
+    `rows` limits the rows that are drawn from.
+    """
     among = np.arange(len(table.X)) if rows is None else rows
-    return table.take(_draw(table, seed, among, _most(table)))
+    return table.take(_draw(table, seed, among, _max_rows(table)))
 
 
 def draw_classes(table: Table, seed: int) -> Table:
-    """As many rows of one class as of the other, or all that there are: what AUC is estimated from best."""
-    half = _most(table) // 2
+    """Return as many rows of one class as of the other, or all there are: AUC is estimated best from such rows."""
+    half = _max_rows(table) // 2
     drawn = [_draw(table, seed, np.flatnonzero(table.y == y), half) for y in (0, 1)]
     return table.take(np.concatenate(drawn))
 
 
-def _most(table: Table) -> int:
+def _max_rows(table: Table) -> int:
     n_features: int = table.X.shape[1]
     return min(MAX_ROWS, max(MIN_ROWS, MAX_VALUES // n_features))
 
 
-def _draw(table: Table, seed: int, among: Rows, most: int) -> Rows:
+def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
     if table.weight is not None:
         among = among[table.weight[among] > 0]
     generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
-    return generator.permutation(among)[:most]
+    return generator.permutation(among)[:n_rows]
 
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:
-    """The rows with the ranker's own categories, which may be fewer than the table's."""
+    """Return the rows coded by the ranker's own categories, which may be fewer than the table's."""
     from core.base.table import to_matrix
 
     X, categories = to_matrix(sample.coded, ranker.categories_)
     return replace(sample, X=X, categories=categories)
 
 
-def write_sample(workdir: Path, part: str, sample: Table) -> Json:
-    """Put the rows into a file, as they will lie in SQL."""
+def write_sample(workdir: Path, part: str, sample: Table) -> SampleFile:
+    """Write the rows into a file, in the form of their columns in SQL."""
     name = f"{part}.sample"
     weight = b"" if sample.weight is None else sample.weight.astype("<f8").tobytes()
     (workdir / name).write_bytes(sample.X.astype("<f8").tobytes("C") + weight)
@@ -75,7 +80,7 @@ def write_sample(workdir: Path, part: str, sample: Table) -> Json:
 
 
 def read_sample(row: ModelSample) -> tuple[Floats, Floats]:
-    """The rows, of shape (rows, features), and their weights."""
+    """Return the rows, float64 of shape (rows, features), and their weights, float64 of shape (rows,)."""
     values = np.frombuffer(row.values, dtype="<f8").reshape(row.rows, -1)
     if row.weight is None:
         return values, np.ones(row.rows)
@@ -83,10 +88,10 @@ def read_sample(row: ModelSample) -> tuple[Floats, Floats]:
 
 
 def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
-    """The scores of a table, of shape (rows,), or (rows, labels) of a ranker for several.
+    """Return the scores of a table, float64 of shape (rows,), or (rows, labels) of a ranker for several labels.
 
-    They are computed in blocks: the ranker reads rows, the table lies in columns, and a whole copy would double its
-    memory.
+    They are computed in blocks: the ranker reads rows, the table is stored by columns, and a whole copy would double
+    its memory.
     """
     from core.base.table import to_matrix
 
@@ -109,48 +114,58 @@ METHODS: Mapping[str, str] = {
     PERMUTATION: "AUC that is lost on a sample of held-out rows when the feature's values are dealt out to them anew, "
     "mean of 5 deals. 0 where the ranker does not need the feature; below 0 is noise.",
 }
-DEALS = 5
+N_PERMUTATIONS = 5
+"""Permutations of each feature."""
+
 MAX_SCORED = 500_000
-FEWEST_JUDGES = 25
-"""Permutation deals each feature out so often, and scores so many rows for it, or 25 of each class per deal."""
+"""Rows that are scored for permutation importance, over all features and permutations."""
+
+MIN_ROWS_PER_CLASS = 25
+"""Rows of each class that are scored per permutation, however many features there are."""
 
 
-def measure(ranker: Ranker, split_data: SplitData, train: Table, seed: int) -> Json | None:
-    """Measure importances in the first way that the ranker has; None where it has none of them.
+def measure(
+    ranker: Ranker,
+    train: Table,
+    draw_both_classes: Callable[[int], tuple[str, Table] | None],
+    seed: int,
+) -> ImportanceRecord | None:
+    """Return the importances by the first method that the ranker supports; None where it supports none.
 
-    Runs in the fit process. `train` holds a few rows of the training part, as the ranker scores them.
+    Runs in the fit process. `train` has a few training rows as the ranker scores them; `draw_both_classes` is
+    `SplitData.evaluation_rows`.
     """
     from core.explain import mean_absolute, permutation_importance
 
     squared = getattr(ranker, "feature_importances_", None)
     if squared is not None:
         gains = getattr(ranker, "auc_gains_")  # noqa: B009 - comes with the other, in no common base
-        return _found(SQUARED_GAIN, "train", squared) | {"gains": gains.tolist()}
+        return {**_record(SQUARED_GAIN, "train", squared), "gains": gains.tolist()}
     parts = _parts(ranker, train)
     if parts is not None:
         weight = np.ones(len(parts)) if train.weight is None else train.weight
-        return _found(CONTRIBUTION, "train", mean_absolute(parts, weight))
-    drawn = split_data.evaluation_rows(seed)
+        return _record(CONTRIBUTION, "train", mean_absolute(parts, weight))
+    drawn = draw_both_classes(seed)
     if drawn is None:
         return None
     part, table = drawn
     few = _few(as_scored(table, ranker))
     losses = permutation_importance(
-        ranker.score_rows, few.X, few.y, few.weight, n_repeats=DEALS, random_state=seed
+        ranker.score_rows, few.X, few.y, few.weight, n_repeats=N_PERMUTATIONS, random_state=seed
     )
-    return _found(PERMUTATION, part, losses)
+    return _record(PERMUTATION, part, losses)
 
 
 def _few(table: Table) -> Table:
-    """So many rows, of each class, that scoring their deals stays within its bound."""
-    each = max(FEWEST_JUDGES, MAX_SCORED // (2 * DEALS * table.X.shape[1]))
-    rows = [np.flatnonzero(table.y == y)[:each] for y in (0, 1)]
+    """Return rows of each class, as many as `MAX_SCORED` allows for all permutations."""
+    n_rows = max(MIN_ROWS_PER_CLASS, MAX_SCORED // (2 * N_PERMUTATIONS * table.X.shape[1]))
+    rows = [np.flatnonzero(table.y == y)[:n_rows] for y in (0, 1)]
     few = table.take(np.concatenate(rows))
     return replace(few, X=np.ascontiguousarray(few.X))
 
 
 def _parts(ranker: Ranker, train: Table) -> Floats | None:
-    """The parts that scores are sums of, feature by feature; None where they are not."""
+    """Return the contribution of each feature to each score; None where scores are not sums of such parts."""
     if not hasattr(ranker, "contributions"):
         return None
     try:
@@ -160,32 +175,35 @@ def _parts(ranker: Ranker, train: Table) -> Floats | None:
     return parts
 
 
-def _found(method: str, part: str, values: Any) -> Json:
+def _record(method: str, part: str, values: ArrayLike) -> ImportanceRecord:
     return {"method": method, "part": part, "values": np.asarray(values).tolist()}
 
 
-def read_importance(session: Session, owner: str, ref: str, label: str | None) -> Json:
-    """The features by importance, the greatest first; with several labels, to the scores of one."""
+@dataclass(frozen=True)
+class Importances:
+    """The importances of a model; `features` are by importance, the greatest first."""
+
+    model: Model
+    row: ModelImportance
+    label: str | None
+    features: list[FeatureImportance]
+
+
+def read_importance(session: Session, owner: str, ref: str, label: str | None) -> Importances:
+    """Return the features by importance, the greatest first; with several labels, to the scores of one of them."""
     model = find(session, owner, ref)
-    found = rows.find_importance(session, model.id)
+    row = repository.find_importance(session, model.id)
     labels = None if model.labels is None else [known["name"] for known in model.labels]
     position = find_label(labels, label)
-    if found is None:
+    if row is None:
         raise NotFound(
             f"model {model.id} ({model.algorithm}) has no importances: they are measured at training, and were not "
             "for this one",
             code="no_importance",
         )
-    features = [dict(feature) for feature in found.features]
+    features = [feature.copy() for feature in row.features]
     if labels is not None:
         for feature in features:
             feature["importance"] = feature["importance"][position]
     features.sort(key=lambda feature: -feature["importance"])
-    return {
-        "model_id": model.id,
-        "method": found.method,
-        "description": METHODS[found.method],
-        "on": found.part,
-        "label": label,
-        "features": features,
-    }
+    return Importances(model, row, label, features)

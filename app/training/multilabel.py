@@ -1,27 +1,28 @@
-"""Rows with several labels, split to learn from and to judge by: judged label by label, and by the means over them.
+"""Rows with several labels: their splits, and their figures by label, with the means over the labels.
 
-A label's figures need rows of both its classes. Where a part has too few of one, the label has no figure there: the
-model says so in a warning, and the means go over the others. Rows are split by the hash of their group, else of their
-features; with several labels there is no one class to stratify by.
+A label's figures need rows of both its classes. Where a part has too few rows of one class, the label has no figures
+there: the model says so in a warning, and the means are over the other labels. Rows are split by the hash of their
+group, else of their features; with several labels there is no one class to stratify by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from app.datasets.matrices import MIN_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
+from app.platform.documents import Objective, TableFile
 from app.platform.errors import Invalid
-from app.platform.sql import Json
-from app.training.bipartite import LEVEL, partial_aucs_of, windows_of
+from app.training.bipartite import LEVEL, as_record, partial_aucs_of, windows_of
 from app.training.interpretation import score
+from app.training.records import LabelMetrics, MultilabelMetrics, TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows, and which of the labels each has: `has` is of shape (rows, labels), with 1 for yes."""
+    """Rows and their labels; `has` is int8 of shape (rows, labels), 1 where the row has the label."""
 
     table: Table
     has: npt.NDArray[np.int8]
 
     def measurable(self) -> npt.NDArray[np.bool_]:
-        """Which labels have enough rows of both classes to be judged by."""
+        """Return a bool per label: whether it has enough rows of both classes for its figures."""
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
         positives = has.sum(axis=0, dtype=np.int64)
@@ -52,7 +53,7 @@ class Part:
         return enough
 
     def check(self, labels: Sequence[str], what: str) -> None:
-        """Raise Invalid where no label can be judged; `what` names these rows."""
+        """Raise Invalid if no label can have figures; `what` names these rows."""
         if not self.measurable().any():
             raise Invalid(
                 f"{what} must have a label with at least {MIN_PER_CLASS} rows of each class, "
@@ -61,7 +62,7 @@ class Part:
             )
 
     def notes(self, labels: Sequence[str], where: str) -> list[str]:
-        """Which labels cannot be judged; `where` names these rows, and says what follows."""
+        """Return a warning that names the labels without figures; `where` names these rows, and says what follows."""
         has_auc = zip(labels, self.measurable().tolist(), strict=True)
         without = [label for label, enough in has_auc if not enough]
         if not without:
@@ -73,10 +74,10 @@ class Part:
 
 
 class MultilabelSplitData(SplitData):
-    """The rows to learn from, and those to judge by."""
+    """Training and validation rows."""
 
-    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
-        self._labels = [label["name"] for label in payload["labels"]]
+    def __init__(self, payload: TrainPayload, names: list[str]) -> None:
+        self._labels = [label["name"] for label in payload["labels"] or ()]
         self._train, self._validation = self._parts(payload, names)
         self._check_parts()
 
@@ -84,38 +85,40 @@ class MultilabelSplitData(SplitData):
         table, has = self._train.table, self._train.has
         ranker.fit(table.coded, has, table.weight, groups=table.group, callback=callback)
 
-    def thinned(self, share: float, seed: int) -> MultilabelSplitData:
+    def thinned(self, fraction: float, seed: int) -> MultilabelSplitData:
         from core.selection import draw_rows
 
         part = self._train
-        rows = draw_rows(np.zeros(len(part.has)), share, seed)
+        rows = draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
         thin._train = Part(part.table.take(rows).known_to(), part.has[rows])
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
         check_one_split(inner, "several labels")
-        found = copy(self)
-        found._train, found._validation = self._divide(self._train, inner.fraction, seed)
-        found._check_parts()
-        return found
+        divided = copy(self)
+        divided._train, divided._validation = self._divide(self._train, inner.fraction, seed)
+        divided._check_parts()
+        return divided
 
     def table(self, part: str) -> Table | None:
         rows = self._train if part == "train" else self._validation
         return None if rows is None else rows.table
 
-    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
-        """The mean over the labels that can be judged of their AUC, or partial AUC in the objective's window."""
-        held = self._validation
-        assert held is not None
+    def value(self, scores: Floats, objective: Objective) -> float:
+        """Return the mean AUC (or partial AUC in the objective's window) over the labels that have figures."""
+        validation = self._validation
+        assert validation is not None
         values = [
-            value_of(held.has[:, k], scores[:, k], held.table.weight, objective)
-            for k in np.flatnonzero(held.measurable()).tolist()
+            value_of(validation.has[:, k], scores[:, k], validation.table.weight, objective)
+            for k in np.flatnonzero(validation.measurable()).tolist()
         ]
         return sum(values) / len(values)
 
-    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
-        parts: Json = {}
+    def evaluate(
+        self, ranker: Ranker, objective: Objective, workdir: Path
+    ) -> dict[str, MultilabelMetrics]:
+        parts: dict[str, MultilabelMetrics] = {}
         for name, part in (("train", self._train), ("validation", self._validation)):
             if part is not None:
                 scores = score(ranker, part.table, len(self._labels))
@@ -128,7 +131,7 @@ class MultilabelSplitData(SplitData):
                 }
         return parts
 
-    def _parts(self, payload: Mapping[str, Any], names: list[str]) -> tuple[Part, Part | None]:
+    def _parts(self, payload: TrainPayload, names: list[str]) -> tuple[Part, Part | None]:
         spec = payload["spec"]
         validation = spec["validation"]
         whole = read_part(payload["table"], names, self._labels)
@@ -138,6 +141,7 @@ class MultilabelSplitData(SplitData):
             case "holdout":
                 return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
+                assert payload["validation_table"] is not None
                 judge = read_part(payload["validation_table"], names, self._labels)
                 return whole, Part(judge.table.coded_as(whole.table), judge.has)
         raise Invalid(
@@ -150,13 +154,13 @@ class MultilabelSplitData(SplitData):
         check_fraction(fraction)
         hashes = hash_units(part.table, seed)
         units, counts = np.unique(hashes, return_counts=True)  # a random order
-        held = np.isin(hashes, units[: cut(counts, fraction)])
-        rows = np.flatnonzero(~held), np.flatnonzero(held)
+        held_out = np.isin(hashes, units[: cut(counts, fraction)])
+        rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         train, validation = divide(part.table, *rows)
         return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
-        """Refuse parts by which no label can be judged, and note which labels the validation part cannot judge."""
+        """Refuse parts in which no label can have figures, and note the labels without figures in validation."""
         self._train.check(self._labels, "the training part")
         if self._validation is not None:
             self._validation.check(self._labels, "the validation part")
@@ -165,12 +169,12 @@ class MultilabelSplitData(SplitData):
             )
 
     def _metrics(
-        self, part: Part, scores: Floats, k: int, objective: Mapping[str, Any] | None
-    ) -> Json:
+        self, part: Part, scores: Floats, k: int, objective: Objective | None
+    ) -> LabelMetrics:
         from core.metrics import summarise
 
         positives = int(part.has[:, k].sum())
-        found: Json = {
+        metrics: LabelMetrics = {
             "label": self._labels[k],
             "auc": None,
             "partial_aucs": [],
@@ -180,12 +184,13 @@ class MultilabelSplitData(SplitData):
             "ties": None,
         }
         if objective is None:
-            return found
+            return metrics
         summary = summarise(
             part.has[:, k], scores[:, k], part.table.weight, windows_of(objective), LEVEL
         )
-        return found | {
-            "auc": summary.auc._asdict(),
+        return {
+            **metrics,
+            "auc": as_record(summary.auc),
             "partial_aucs": partial_aucs_of(summary),
             "positives": summary.positives,
             "negatives": summary.negatives,
@@ -193,8 +198,8 @@ class MultilabelSplitData(SplitData):
         }
 
 
-def read_part(table: Mapping[str, Any], names: Sequence[str], labels: Sequence[str]) -> Part:
-    """Read the rows with their features and labels."""
+def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> Part:
+    """Return the rows with their features and labels, read from the table's file."""
     import pyarrow.parquet as pq
 
     path = Path(table["path"])

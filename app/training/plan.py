@@ -1,22 +1,22 @@
 """The plan of a training job: which fits it takes, stage by stage, as parts that run one by one or at once.
 
-A *scope* is a set of rows to learn from, with or without rows to judge by. The scope `None` is that of the ranker that
-is served: the training part of a holdout, or under cross-validation all rows, with none to judge by. Under
+A *scope* is a set of training rows, with or without validation rows. The scope `None` is that of the ranker that is
+served: the training part of a holdout, or under cross-validation all rows, without validation rows. Under
 cross-validation each fold (repeat, fold) is a scope of its own.
 
 A *part* is one fit in one scope. Its `what` says which:
 
 - `tryout` (`TRIAL`): a planner of `core.selection` tries a candidate on an inner split of the scope's training rows.
-- `fit` (`FIT`): what the planner has chosen, fitted on all training rows; it scores the scope's rows to judge by. So
-  rows by which anything is judged have chosen nothing, whatever the job searches.
+- `fit` (`FIT`): what the planner has chosen, fitted on all training rows; it scores the scope's validation rows. So
+  validation rows have no part in any choice, whatever the job searches.
 - `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
   by one, and what each draws depends on its number alone (`core.base.checkpoint`): joined they are bit for bit one
   fit's.
-- `control` (`BASELINE`): a plain algorithm on the same rows, for comparison, after all else: by then it is known what
-  time there is for it.
+- `control` (`BASELINE`): a plain algorithm on the same rows, for comparison, after all else: by then it is known how
+  much time it may take.
 
-`Plan.next` is pure: what comes next depends on the job's spec and on what has been found, so that whoever runs the
-parts may ask again after a crash, in another process.
+`Plan.next` is pure: the next parts depend on the job's spec and on the finished parts alone, so that it may be asked
+again after a crash, in another process.
 """
 
 from __future__ import annotations
@@ -25,22 +25,48 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from app.platform.sql import Json
+from app.platform.documents import MemberRecord
 from app.training import search
 from app.training.baselines import (
     FIRST_ROWS,
-    LATE,
     MIN_SECONDS,
+    TIMEOUT_FACTOR,
     BaselineTry,
     next_rows,
     parameters_of,
     seconds_for,
 )
-from app.training.progress import BASELINE, FIT, SHARD, TRIAL, key_of, leave_out
+from app.training.progress import key_of, leave_out
+from app.training.records import (
+    BASELINE,
+    FIT,
+    SHARD,
+    TRIAL,
+    BaselinePart,
+    Finished,
+    FinishedBaseline,
+    FinishedServed,
+    FinishedShard,
+    FinishedTrial,
+    FitPart,
+    InnerSplitsRecord,
+    Outcome,
+    PackedParts,
+    Part,
+    ShardFile,
+    ShardPart,
+    TrainSpec,
+    TrialPart,
+    TrialRecord,
+    is_baseline,
+    is_fit,
+    is_shard,
+    is_trial,
+)
 from app.training.splits import Fold, InnerSplits, folds_of
 from core.registry import ALGORITHMS
 
@@ -50,61 +76,62 @@ if TYPE_CHECKING:
 SHARD_FILE = "share.bin"
 MAX_SHARDS = 16
 MIN_PIECES = 8
-"""Each shard prepares the table once more, which takes about as long as one of its pieces."""
+"""Pieces of a shard: it prepares the table once more, which takes about as long as one piece."""
 
-STAGE_SHARE = 0.9
-"""How much of the work that is left the shards of a fit are taken for; the rest is to join and judge them."""
+SHARDS_FRACTION = 0.9
+"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and judge them."""
 
 Scope = Fold | None
-"""None for what is served."""
+"""A fold, or None for what is served."""
 
 SERVED: Scope = None
 SCORES_FILE = "scores.npy"
-MIN_LEFT, MIN_FIT_SECONDS = 0.1, 1.0
-"""Of a budget, and in seconds, what the fit that is served has in any case."""
+MIN_FIT_FRACTION, MIN_FIT_SECONDS = 0.1, 1.0
+"""Time that the last fit of a scope has in any case: a fraction of its budget, and seconds."""
 
 MIN_CHILD_JOBS = 10
-"""Child jobs that the smallest job makes which fans out."""
+"""Child jobs of the smallest job that fans out."""
 
 
-def scope_of(part: Mapping[str, Any]) -> Scope:
-    """The scope that a part's specification names."""
+def scope_of(part: Part) -> Scope:
+    """Return the scope of a part."""
     scope = part["scope"]
     return None if scope is None else (scope[0], scope[1])
 
 
-def is_served(part: Mapping[str, Any]) -> bool:
-    """Whether a part makes the ranker that is served."""
-    return part["what"] == FIT and scope_of(part) is SERVED
+def fit_of_served(finished: Sequence[Finished]) -> FinishedServed:
+    """Return the fit of the ranker that is served."""
+    fits = (each for each in finished if is_fit(each) and scope_of(each["spec"]) is SERVED)
+    return cast(FinishedServed, next(fits))
 
 
-def is_trial_for_served(part: Mapping[str, Any]) -> bool:
-    """Whether a part was tried to choose the ranker that is served."""
-    return part["what"] == TRIAL and scope_of(part) is SERVED
+def trials_for_served(finished: Sequence[Finished]) -> list[FinishedTrial]:
+    """Return the trials by which the ranker that is served was chosen."""
+    return [each for each in finished if is_trial(each) and scope_of(each["spec"]) is SERVED]
 
 
 class Rows(Protocol):
-    """What planners may ask of the rows; only `auto` does."""
+    """What planners may ask about the rows; only `auto` does."""
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
-        """Whether the rows that a scope has to learn from differ, and can be split so."""
+        """Return True if the training rows of a scope differ, and can be split so."""
 
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
-        """The held-out rows of an inner split of a scope."""
+        """Return the held-out rows of an inner split of a scope."""
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """The rows that a scope has to learn from, those of its rarer class, the features, and the categorical ones."""
+        """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
 
 
 class Plan:
-    """Says what a job is to run next, given what has been run.
+    """Returns the parts that a job runs next, given the finished ones.
 
-    `ends` says of a scope whether its search is to choose now, by its owner's request, among what was tried.
+    `ends` returns True for a scope whose search is to choose now, by its owner's request, among what was tried.
     """
 
     def __init__(
         self,
-        spec: Mapping[str, Any],
+        spec: TrainSpec,
         rows: Rows,
         ends: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
@@ -117,22 +144,20 @@ class Plan:
         self._chosen: dict[Scope, Chosen] = {}
         self._tried: dict[tuple[int, int], TrialResult] = {}
 
-    def next(
-        self, finished: Sequence[Mapping[str, Any]], least_pieces: float = math.inf
-    ) -> list[Json]:
-        """The specifications of the next stage's parts; none when all is done.
+    def next(self, finished: Sequence[Finished], least_pieces: float = math.inf) -> list[Part]:
+        """Return the parts of the next stage; an empty list when all is done.
 
-        `finished` holds `stage`, `part`, `spec` and `result` of every part so far, in order. A fit that is alone is
-        divided into shards of at least so many pieces.
+        `finished` has all parts so far, in order. A fit that is alone in its stage is divided into shards of at least
+        `least_pieces` pieces.
         """
-        parts: list[Json] = []
+        parts: list[Part] = []
         done = _by_scope(finished)
         for scope in self._scopes:
             parts += self._next_of(scope, done[scope], math.inf if self.folds else least_pieces)
         return parts or self._next_baselines(finished)
 
-    def chosen(self, scope: Scope, finished: Sequence[Mapping[str, Any]]) -> Chosen:
-        """What a scope's search ended in, once it has."""
+    def chosen(self, scope: Scope, finished: Sequence[Finished]) -> Chosen:
+        """Return what the search of a scope has chosen, once it has."""
         from core.selection import Chosen
 
         step = self._choose(scope, _by_scope(finished)[scope])
@@ -140,41 +165,52 @@ class Plan:
         return step
 
     def _next_of(
-        self, scope: Scope, done: Sequence[Mapping[str, Any]], least_pieces: float
-    ) -> list[Json]:
+        self, scope: Scope, done: Sequence[Finished], least_pieces: float
+    ) -> Sequence[Part]:
         from core.selection import Chosen
 
-        if any(each["spec"]["what"] == FIT for each in done):
+        if any(is_fit(each) for each in done):
             return []
         step = self._choose(scope, done)
         if isinstance(step, Chosen):
-            members = [asdict(member) for member in step.members]
-            if step.rows < 1.0:
-                limit = self._limit(done)
-                return [_part(FIT, scope, members=members, rows=step.rows, **limit)]
-            if shares := [_shard_of_fit(each) for each in done if each["spec"]["what"] == SHARD]:
-                return [_part(FIT, scope, members=members, shares=shares)]
-            ranges = divide_fit(members, least_pieces)
-            return [
-                _part(SHARD, scope, members=members, first=first, last=last)
-                for first, last in ranges
-            ] or [_part(FIT, scope, members=members, **self._limit(done))]
-        inner = asdict(self._inner(scope))
-        asked = [asdict(trial) for trial in step]
+            return self._parts_of_chosen(step, scope, done, least_pieces)
+        inner = cast(InnerSplitsRecord, asdict(self._inner(scope)))
+        asked = [cast(TrialRecord, asdict(trial)) for trial in step]
         n_asked = Counter(key_of(trial, scope) for trial in asked)
         return [
-            _part(TRIAL, scope, tryout=each, inner=inner, asked=n_asked[key_of(each, scope)])
+            TrialPart(
+                what=TRIAL,
+                scope=_stored(scope),
+                tryout=each,
+                inner=inner,
+                asked=n_asked[key_of(each, scope)],
+            )
             for each in asked
         ]
 
-    def _limit(self, done: Sequence[Mapping[str, Any]]) -> Json:
-        """The seconds that are left of a budget for the fit of a scope."""
+    def _parts_of_chosen(
+        self, chosen: Chosen, scope: Scope, done: Sequence[Finished], least_pieces: float
+    ) -> Sequence[Part]:
+        """Return the fit of what was chosen, or the shards that it is divided into."""
+        members = [cast(MemberRecord, asdict(member)) for member in chosen.members]
+        fit = FitPart(what=FIT, scope=_stored(scope), members=members)
+        if chosen.rows < 1.0:
+            fit["rows"] = chosen.rows
+        elif shards := [_file_of(each) for each in done if is_shard(each)]:
+            fit["shares"] = shards
+            return [fit]
+        elif ranges := divide_fit(members, least_pieces):
+            return [
+                ShardPart(what=SHARD, scope=_stored(scope), members=members, first=first, last=last)
+                for first, last in ranges
+            ]
         budget = search.budget_of(self._spec, len(self._scopes))
-        if budget is None:
-            return {}
-        return {"limit": max(budget - seconds_of(done), MIN_LEFT * budget, MIN_FIT_SECONDS)}
+        if budget is not None:
+            left = budget - seconds_of(done)
+            fit["limit"] = max(left, MIN_FIT_FRACTION * budget, MIN_FIT_SECONDS)
+        return [fit]
 
-    def _choose(self, scope: Scope, done: Sequence[Mapping[str, Any]]) -> Sequence[Trial] | Chosen:
+    def _choose(self, scope: Scope, done: Sequence[Finished]) -> Sequence[Trial] | Chosen:
         from core.selection import CHOOSE_NOW, Chosen, Member
 
         if scope in self._chosen:
@@ -183,17 +219,16 @@ class Plan:
         if planner is None:
             algorithm = self._spec["algorithm"]
             return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
-        tried = [each for each in done if each["spec"]["what"] == TRIAL]
         inner = self._inner(scope)
-        held = _HeldOuts(
+        held_out = _HeldOutSplits(
             inner.n_splits * inner.n_repeats,
             lambda split: self._rows.held_out(scope, inner, split),
         )
-        recalled = [self._recall(each) for each in tried]
+        recalled = [self._recall(each) for each in done if is_trial(each)]
         if search.budget_of(self._spec, 1) is not None:
             recalled = _whole(recalled)
         elapsed = CHOOSE_NOW if self._ends(scope) else seconds_of(done)
-        step = planner.next(recalled, held, elapsed)
+        step = planner.next(recalled, held_out, elapsed)
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step
@@ -217,36 +252,34 @@ class Plan:
         fraction = planner.fraction if is_auto else search.fraction_of(self._spec)
         return InnerSplits(planner.n_splits, fraction, planner.n_repeats)
 
-    def _recall(self, each: Mapping[str, Any]) -> TrialResult:
-        """A trial as its planner knows it; its scores are read from their file once."""
+    def _recall(self, each: FinishedTrial) -> TrialResult:
+        """Return a trial as its planner knows it; its scores are read from their file once."""
         number = each["stage"], each["part"]
         if number not in self._tried:
             self._tried[number] = _tried(each)
         return self._tried[number]
 
-    def _next_baselines(self, finished: Sequence[Mapping[str, Any]]) -> list[Json]:
-        """The next fits of baselines: one after the other, each on more rows, as far as their time goes."""
-        names = self._spec.get("controls", {}).get("algorithms", ())
-        if not names:
+    def _next_baselines(self, finished: Sequence[Finished]) -> list[Part]:
+        """Return the next fits of baselines: one after the other, each on more rows, as far as their time goes."""
+        controls = self._spec.get("controls")
+        if controls is None or not (names := controls["algorithms"]):
             return []
-        own = [each for each in finished if each["spec"]["what"] == BASELINE]
-        spent = sum(
-            each["result"]["elapsed"] for each in finished if each["spec"]["what"] != BASELINE
-        )
+        own = [each for each in finished if is_baseline(each)]
+        spent = sum(each["result"]["elapsed"] for each in finished if not is_baseline(each))
         seconds = seconds_for(self._spec, spent)
         if not own and seconds <= 0.0:
             return []
         left = seconds - sum(each["result"]["elapsed"] for each in own)
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             tried = [each for each in own if each["spec"]["algorithm"] == name]
-            if parts := self._fits_of_baseline(name, tried, left / (len(names) - place)):
-                return parts
+            if parts := self._fits_of_baseline(name, tried, left / (len(names) - index)):
+                return [*parts]
         return []
 
     def _fits_of_baseline(
-        self, name: str, tried: Sequence[Mapping[str, Any]], left: float
-    ) -> list[Json]:
-        """Tries in the first of the scopes that are judged, until the rows are chosen; then the other scopes."""
+        self, name: str, tried: Sequence[FinishedBaseline], left: float
+    ) -> list[BaselinePart]:
+        """Return tries in the first scope with validation rows, until the rows are chosen; then the other scopes."""
         first, *others = self._scopes[1:] or [SERVED]
         if any(each["result"]["failed"] and not each["result"].get("late") for each in tried):
             return []
@@ -267,20 +300,25 @@ class Plan:
         chosen = sound[-1]["spec"].get("rows")
         return [self._baseline_part(name, it, chosen, left) for it in others if it not in done]
 
-    def _baseline_part(self, name: str, scope: Scope, rows: int | None, left: float) -> Json:
-        """A baseline's fit on so many rows, or on all; given up where it takes much longer than there is time for."""
-        seconds = None if math.isinf(left) else LATE * max(left, MIN_SECONDS)
-        parameters = parameters_of(name, self._spec)
-        return _part(
-            BASELINE, scope, algorithm=name, parameters=parameters, rows=rows, seconds=seconds
-        )
+    def _baseline_part(
+        self, name: str, scope: Scope, rows: int | None, left: float
+    ) -> BaselinePart:
+        """Return a baseline's fit on `rows` rows, or on all; given up where it takes much more than `left` seconds."""
+        return {
+            "what": BASELINE,
+            "scope": _stored(scope),
+            "algorithm": name,
+            "parameters": parameters_of(name, self._spec),
+            "rows": rows,
+            "seconds": None if math.isinf(left) else TIMEOUT_FACTOR * max(left, MIN_SECONDS),
+        }
 
 
-def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> list[tuple[int, int]]:
-    """The first piece of each shard, and the one after its last; none where the fit is not worth dividing.
+def divide_fit(members: Sequence[MemberRecord], least_pieces: float) -> list[tuple[int, int]]:
+    """Return the first piece of each shard, and the one after its last; an empty list if a fit is not worth dividing.
 
     `members` are what is to be fitted: several make a rank average, which is not divided. A shard has at least
-    `least_pieces`, such that it is worth a job of its own.
+    `least_pieces`, so that it is worth a job of its own.
     """
     from core.base.checkpoint import SharedRanker
 
@@ -298,7 +336,7 @@ def divide_fit(members: Sequence[Mapping[str, Any]], least_pieces: float) -> lis
     return [(k * n // n_shards, (k + 1) * n // n_shards) for k in range(n_shards)]
 
 
-def _try_of(finished: Mapping[str, Any], of: int) -> BaselineTry:
+def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
     result = finished["result"]
     rows = finished["spec"].get("rows")
     return BaselineTry(
@@ -306,27 +344,26 @@ def _try_of(finished: Mapping[str, Any], of: int) -> BaselineTry:
     )
 
 
-def seconds_of(done: Sequence[Mapping[str, Any]]) -> float:
-    """What the search of a scope has taken: all its parts but the fit that came of it, its shards, and baselines."""
-    searching = [each for each in done if each["spec"]["what"] not in {SHARD, FIT, BASELINE}]
-    return float(sum(each["result"]["elapsed"] for each in searching))
+def seconds_of(done: Sequence[Finished]) -> float:
+    """Return the seconds that the trials of a scope have taken."""
+    return float(sum(each["result"]["elapsed"] for each in done if is_trial(each)))
 
 
-def share_of(parts: Sequence[Mapping[str, Any]]) -> float:
-    """How much of the work that is left a stage is taken for.
+def fraction_of(parts: Sequence[Part]) -> float:
+    """Return the fraction of the remaining work that a stage counts as.
 
-    Half of it for one of trials, for what comes after it is not known yet; but little of it where they are limited,
-    for then they come a few at a time. One of fits is the last.
+    A stage of trials is half of it, for what comes after is not known yet; but little of it where trials are limited in
+    time, for then they come a few at a time. A stage of fits is the last.
     """
     if any(part["what"] == SHARD for part in parts):
-        return STAGE_SHARE
+        return SHARDS_FRACTION
     trials = [part["tryout"] for part in parts if part["what"] == TRIAL]
     if not trials:
         return 1.0
     return 0.5 if trials[0]["limit"] is None else 0.05
 
 
-class _HeldOuts(Sequence["HeldOut"]):
+class _HeldOutSplits(Sequence["HeldOut"]):
     """The held-out rows of each split, read when they are asked for."""
 
     def __init__(self, n_splits: int, read: Callable[[int], HeldOut]) -> None:
@@ -344,12 +381,12 @@ class _HeldOuts(Sequence["HeldOut"]):
         return self._read(split % self._n_splits)
 
 
-def _part(what: str, scope: Scope, **more: Any) -> Json:
-    return {"what": what, "scope": None if scope is None else list(scope), **more}
+def _stored(scope: Scope) -> list[int] | None:
+    return None if scope is None else list(scope)
 
 
-def _shard_of_fit(finished: Mapping[str, Any]) -> Json:
-    """What the part that joins needs to know of a shard."""
+def _file_of(finished: FinishedShard) -> ShardFile:
+    """Return what the part that joins needs to know of a shard."""
     result = finished["result"]
     return {
         "file": result["files"][SHARD_FILE],
@@ -358,30 +395,29 @@ def _shard_of_fit(finished: Mapping[str, Any]) -> Json:
     }
 
 
-def _by_scope(
-    finished: Sequence[Mapping[str, Any]],
-) -> dict[Scope, list[Mapping[str, Any]]]:
-    done: dict[Scope, list[Mapping[str, Any]]] = defaultdict(list)
+def _by_scope(finished: Sequence[Finished]) -> dict[Scope, list[Finished]]:
+    done: dict[Scope, list[Finished]] = defaultdict(list)
     for each in finished:
         done[scope_of(each["spec"])].append(each)
     return done
 
 
 def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
-    """Without the candidates of which some splits were left out: `auto` takes them for untried."""
+    """Return the trials of candidates none of whose splits was left out; to `auto` the others are untried."""
     left_out = {one.trial.label for one in tried if one.skipped}
     return [one for one in tried if one.trial.label not in left_out]
 
 
-def trial_of(part: Mapping[str, Any]) -> Trial:
-    """The trial that a part's specification describes."""
+def trial_of(part: TrialPart) -> Trial:
+    """Return the trial that a part describes."""
     from core.selection import Trial
 
-    given = part["tryout"]
-    return Trial(**{**given, "path": tuple(given["path"])})
+    record = part["tryout"]
+    values: dict[str, Any] = {**record, "path": tuple(record["path"])}
+    return Trial(**values)
 
 
-def _tried(finished: Mapping[str, Any]) -> TrialResult:
+def _tried(finished: FinishedTrial) -> TrialResult:
     from core.selection import TrialResult
 
     result = finished["result"]
@@ -403,42 +439,47 @@ def _tried(finished: Mapping[str, Any]) -> TrialResult:
 
 
 def fits_a_part(cells: int, fan_out_cells: int) -> int:
-    """How many fits on a table of so many cells go into one child job.
+    """Return how many fits on a table of `cells` cells go into one child job.
 
-    A child job costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes what it
-    found.
+    A child job costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes its
+    results.
     """
     return max(1, fan_out_cells // MIN_CHILD_JOBS // max(cells, 1))
 
 
-def pack(fits: Sequence[Json], size: int) -> list[Json]:
-    """The specifications of child jobs of so many fits each, in the order of the plan."""
+def pack(fits: Sequence[Part], size: int) -> list[PackedParts]:
+    """Return the specifications of child jobs of `size` fits each, in the order of the plan."""
     return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
 
 
 def name_file(number: int, name: str) -> str:
-    """The name among a child job's files of one that its fit of this number has made."""
+    """Return the name, among the files of a child job, of a file of its fit `number`."""
     return f"{number}/{name}"
 
 
-def unpack(finished: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """What the fits of finished child jobs brought back, numbered within their stage."""
-    found: list[Json] = []
-    for part in finished:
-        for spec, result in _results_of(part):
-            first = not found or found[-1]["stage"] != part["stage"]
-            number = 0 if first else found[-1]["part"] + 1
-            found.append({"stage": part["stage"], "part": number, "spec": spec, "result": result})
-    return found
+def unpack(children: Sequence[Mapping[str, Any]]) -> list[Finished]:
+    """Return the fits of finished child jobs (`child_jobs.finished`), numbered within their stage."""
+    finished: list[Finished] = []
+    for child in children:
+        for spec, result in _results_of(child):
+            first = not finished or finished[-1]["stage"] != child["stage"]
+            number = 0 if first else finished[-1]["part"] + 1
+            finished.append(as_finished(child["stage"], number, spec, result))
+    return finished
 
 
-def _results_of(part: Mapping[str, Any]) -> Iterator[tuple[Json, Json]]:
-    """The fits of a child job and what each found; of one that was left out, that each was."""
-    if part["result"] is None:
-        yield from ((spec, leave_out(spec)) for spec in part["spec"]["fits"])
+def as_finished(stage: int, number: int, spec: Part, result: Outcome) -> Finished:
+    """Return a part that is done; its outcome is of its kind."""
+    return cast(Finished, {"stage": stage, "part": number, "spec": spec, "result": result})
+
+
+def _results_of(child: Mapping[str, Any]) -> Iterator[tuple[Part, Outcome]]:
+    """Yield the fits of a child job, each with its result; of a child job that was left out, that each was."""
+    if child["result"] is None:
+        yield from ((spec, leave_out(spec)) for spec in child["spec"]["fits"])
         return
-    files = part["result"]["files"]
-    fits = zip(part["spec"]["fits"], part["result"]["results"], strict=True)
+    files = child["result"]["files"]
+    fits = zip(child["spec"]["fits"], child["result"]["results"], strict=True)
     for number, (spec, result) in enumerate(fits):
         start = name_file(number, "")
         own = {

@@ -1,17 +1,17 @@
-"""Items and their pairs, to learn from and to judge by: judged by the weighted share of pairs put in order.
+"""Items and their pairs: their splits, and their figure, the weighted fraction of pairs put in order.
 
 **Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
-learnt from: *by items*, a share of the items is held out, the pairs within it judge, those within the rest teach, and
-those between the two do neither. That leaves about (1 - s)² of the pairs to learn from and s² to judge by. Where the
-items are so few that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all
-pairs of the same two items, in either direction, stay together, and the figure then speaks of new comparisons between
-known items; the model says so in a warning. Either way units go by hash: of the group, else of the features, so that
-equal items stay together, and the split does not depend on any order.
+learnt from: *by items*, a fraction s of the items is held out; pairs of two held-out items judge, pairs of two other
+items teach, and mixed pairs do neither. So about (1 - s)² of the pairs teach and s² judge. Where the items are so few
+that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same two
+items, in either direction, stay together, and the figure is then about new comparisons between known items; the model
+says so in a warning. Either way the split goes by a hash: of the group, else of the features, so that equal items stay
+together, and the split does not depend on any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +23,11 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models import margins
+from app.platform.documents import MarginsRecord, Objective, TableFile
 from app.platform.errors import Invalid
-from app.platform.sql import Json
+from app.training.bipartite import as_record
 from app.training.interpretation import draw, score
+from app.training.records import PairCounts, PairMetrics, TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,
@@ -41,8 +43,9 @@ if TYPE_CHECKING:
 
 
 MIN_PAIRS = 30
-"""Pairs that each part needs to be split by items: fewer say little, and their interval less."""
-FEWEST_PAIRS = 2
+"""Pairs that each part needs for a split by items: fewer say little, and their interval less."""
+MIN_PAIRS_BY_PAIRS = 2
+"""Pairs that each part needs for a split by pairs."""
 
 
 @runtime_checkable
@@ -52,25 +55,25 @@ class PairLearner(Protocol):
     def fit_pairs(
         self, X: Any, pairs: Any, pair_weight: Any = None, *, callback: Callback | None = None
     ) -> Any:
-        """Learn to score the better item of each pair above the worse one."""
+        """Fit: score the better item of each pair above the worse one."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows (better, worse) of shape (pairs, 2), and their weights where they have any."""
+    """Item numbers (better, worse), int64 of shape (pairs, 2), and float64 weights where there are any."""
 
     rows: npt.NDArray[np.int64]
     weight: Floats | None
 
     def take(self, which: npt.NDArray[np.bool_]) -> Pairs:
-        """Some of them, in their order."""
+        """Return the pairs that a bool array of shape (pairs,) marks, in their order."""
         return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
 class PreferenceSplitData(SplitData):
-    """The pairs to learn from, and those to judge by."""
+    """Training and validation pairs."""
 
-    def __init__(self, payload: Mapping[str, Any], names: list[str]) -> None:
+    def __init__(self, payload: TrainPayload, names: list[str]) -> None:
         spec = payload["spec"]
         validation = spec["validation"]
         self._features = payload["table"]["features"]
@@ -78,6 +81,7 @@ class PreferenceSplitData(SplitData):
         self._held_out_table = self._table
         self._validation: Pairs | None = None
         if validation["method"] == "dataset":
+            assert payload["validation_table"] is not None
             self._held_out_table, self._validation = read_items(payload["validation_table"], names)
         elif validation["method"] == "holdout":
             self._split(validation["fraction"], spec["seed"])
@@ -96,12 +100,12 @@ class PreferenceSplitData(SplitData):
             items.coded, pairs.rows, pairs.weight, groups=items.group, callback=callback
         )
 
-    def thinned(self, share: float, seed: int) -> PreferenceSplitData:
+    def thinned(self, fraction: float, seed: int) -> PreferenceSplitData:
         from core.selection import draw_rows
 
         pairs = self._train
         chosen = np.zeros(len(pairs.rows), dtype=bool)
-        chosen[draw_rows(chosen, share, seed)] = True
+        chosen[draw_rows(chosen, fraction, seed)] = True
         thin = copy(self)
         thin._train = pairs.take(chosen)
         thin._learn_categories()
@@ -109,11 +113,11 @@ class PreferenceSplitData(SplitData):
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> PreferenceSplitData:
         check_one_split(inner, "pairs")
-        found = copy(self)
-        found._held_out_table = self._table
-        found._split(inner.fraction, seed)
-        found._learn_categories()
-        return found
+        divided = copy(self)
+        divided._held_out_table = self._table
+        divided._split(inner.fraction, seed)
+        divided._learn_categories()
+        return divided
 
     @property
     def n_learnt(self) -> int:
@@ -124,28 +128,30 @@ class PreferenceSplitData(SplitData):
             return self._table
         return None if self._validation is None else self._held_out_table
 
-    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
-        """The weighted share of validation pairs that the scores put in order."""
+    def value(self, scores: Floats, objective: Objective) -> float:
+        """Return the weighted fraction of validation pairs that the scores put in order."""
         from core.metrics import pair_order
 
         assert self._validation is not None
         return pair_order(scores, self._validation.rows, self._validation.weight)
 
-    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
+    def evaluate(
+        self, ranker: Ranker, objective: Objective, workdir: Path
+    ) -> dict[str, PairMetrics]:
         scores = score(ranker, self._table)
         train = self._train
         measured = margins.measure_listed(
             ranker, self._features, train.rows, train.weight, scores, workdir
         )
-        parts: Json = {"train": _metrics(scores, train) | {"margins": measured}}
+        parts = {"train": _metrics(scores, train, measured)}
         if self._validation is not None:
             if self._held_out_table is not self._table:
                 scores = score(ranker, self._held_out_table)
-            parts["validation"] = _metrics(scores, self._validation) | {"margins": None}
+            parts["validation"] = _metrics(scores, self._validation, None)
         return parts
 
     def sample(self, part: str, seed: int) -> Table | None:
-        """A few of the items that the pairs of a part are made of."""
+        """Return a few of the items of a part's pairs."""
         if part == "train":
             return draw(self._table, seed, np.unique(self._train.rows))
         if self._validation is None:
@@ -160,18 +166,16 @@ class PreferenceSplitData(SplitData):
         check_fraction(fraction)
         pairs, notes = self._train, []
         hashes = hash_units(self._table, seed)
-        held = _hold_out_items(hashes, pairs, fraction)
-        train, validation = (
-            pairs.take(~(held[:, 0] | held[:, 1])),
-            pairs.take(held[:, 0] & held[:, 1]),
-        )
+        ends = _hold_out_items(hashes, pairs, fraction)
+        train = pairs.take(~(ends[:, 0] | ends[:, 1]))
+        validation = pairs.take(ends[:, 0] & ends[:, 1])
         if min(len(train.rows), len(validation.rows)) < MIN_PAIRS:
             if self._table.group is not None:
                 raise _too_few("groups", train, validation, MIN_PAIRS)
             chosen = _hold_out_pairs(hashes, pairs, fraction)
             train, validation = pairs.take(~chosen), pairs.take(chosen)
-            if min(len(train.rows), len(validation.rows)) < FEWEST_PAIRS:
-                raise _too_few("pairs", train, validation, FEWEST_PAIRS)
+            if min(len(train.rows), len(validation.rows)) < MIN_PAIRS_BY_PAIRS:
+                raise _too_few("pairs", train, validation, MIN_PAIRS_BY_PAIRS)
             notes = [
                 "split by pairs, for the items are too few to hold some out: "
                 "validation speaks of new pairs of items that training has seen"
@@ -179,7 +183,7 @@ class PreferenceSplitData(SplitData):
         self.notes, self._train, self._validation = notes, train, validation
 
     def _learn_categories(self) -> None:
-        """Forget the categories of all items but those that are learnt from."""
+        """Keep only the categories of items that are learnt from."""
         is_same = self._held_out_table is self._table
         self._table = self._table.known_to(np.unique(self._train.rows))
         self._held_out_table = (
@@ -196,24 +200,24 @@ def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
 
 
 def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
-    """Which ends of the pairs are items to be held out, shape (pairs, 2)."""
+    """Return a bool array of shape (pairs, 2): whether each end of a pair is a held-out item."""
     occur = hashes[np.unique(pairs.rows)]
     units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
-    held = units[: cut(items, fraction)]
-    ends: npt.NDArray[np.bool_] = np.isin(hashes, held)[pairs.rows]
+    held_out = units[: cut(items, fraction)]
+    ends: npt.NDArray[np.bool_] = np.isin(hashes, held_out)[pairs.rows]
     return ends
 
 
 def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
-    """Which pairs are to be held out, those of the same two units together."""
+    """Return a bool per pair: whether it is held out. Pairs of the same two units stay together."""
     both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])  # whichever is the better
     units, counts = np.unique(both, return_counts=True)
     chosen: npt.NDArray[np.bool_] = np.isin(both, units[: cut(counts, fraction)])
     return chosen
 
 
-def read_items(table: Mapping[str, Any], names: Sequence[str]) -> tuple[Table, Pairs]:
-    """Read the items, and the pairs of weight above 0."""
+def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
+    """Return the items, and the pairs of weight above 0, read from their files."""
     import pyarrow.parquet as pq
 
     items = read_table(Path(table["path"]), Columns(names, None, None, table["group"]))
@@ -227,14 +231,25 @@ def read_items(table: Mapping[str, Any], names: Sequence[str]) -> tuple[Table, P
     return items, Pairs(rows, weight)
 
 
-def _metrics(scores: Floats, pairs: Pairs) -> Json:
+def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> PairMetrics:
     from core.metrics import summarise_pairs
 
     summary = summarise_pairs(scores, pairs.rows, pairs.weight)
-    return {**summary.order._asdict(), "level": summary.level, **pair_counts(summary)}
+    return {
+        **as_record(summary.order),
+        "level": summary.level,
+        **pair_counts(summary),
+        "margins": measured,
+    }
 
 
-def pair_counts(summary: PairSummary) -> Json:
-    """What is reported of pairs beside the share that is in order."""
-    names = ("misrank_fraction", "ties", "pairs", "items", "weight", "effective_pairs")
-    return {name: getattr(summary, name) for name in names}
+def pair_counts(summary: PairSummary) -> PairCounts:
+    """Return what is reported of pairs beside the fraction in order."""
+    return {
+        "misrank_fraction": summary.misrank_fraction,
+        "ties": summary.ties,
+        "pairs": summary.pairs,
+        "items": summary.items,
+        "weight": summary.weight,
+        "effective_pairs": summary.effective_pairs,
+    }

@@ -1,6 +1,6 @@
 """The progress of a training job: what it is doing, and the best of what it has tried.
 
-A fit calls back with the number of a step and its figures. Around that, a `Reporter` says what the fit is for.
+A fit calls back with the number of a step and its figures. A `Reporter` adds what the fit is for.
 """
 
 from __future__ import annotations
@@ -9,69 +9,137 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from app.jobs.progress import Callback, Report
-from app.platform.sql import Json
+from app.platform.documents import MemberRecord, Parameters
+from app.training.records import (
+    BASELINE,
+    FIT,
+    TRIAL,
+    BaselineOutcome,
+    Outcome,
+    Part,
+    TrainSpec,
+    TrialOutcome,
+    TrialPart,
+    TrialRecord,
+)
 from app.training.search import searches, trials_of
 from app.training.splits import folds_of
-
-TRIAL, SHARD, FIT, BASELINE = "tryout", "share", "fit", "control"
-"""What a part is, as it is stored; `plan` says what each does."""
 
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING = "measuring", "comparing"
 
-SHOWN_ROWS = 10
-"""Of the leaderboard: the document is written again and again."""
-SHOWN_PARAMETERS = 8
-_TELLING = ("max_leaves", "loss", "weak_ranker", "leaf", "max_depth", "n_rounds", "learning_rate")
-MAX_CHARACTERS = 40
+MAX_ROWS, MAX_PARAMETERS, MAX_CHARACTERS = 10, 8, 40
+"""Rows of the leaderboard, parameters of a row and characters of a value: the document is written again and again."""
+
 MAX_PARTIAL = 100
+"""Candidates that are waiting for their other inner splits."""
+
+_MOST_INFLUENTIAL = (
+    "max_leaves",
+    "loss",
+    "weak_ranker",
+    "leaf",
+    "max_depth",
+    "n_rounds",
+    "learning_rate",
+)
 
 
 class EndEarly(BaseException):
     """The job's owner asked for the best so far. Not an Exception, so that no algorithm swallows it."""
 
 
+class LeaderboardRow(TypedDict):
+    """A candidate that all its inner splits have judged, by the mean of their values."""
+
+    trial: int
+    algorithm: str
+    parameters: Parameters
+    rows: int | None
+    value: float
+    seconds: float
+
+
+class BestRow(LeaderboardRow):
+    """The best candidate, and the metric of its value."""
+
+    metric: str
+
+
+class PartialCandidate(TypedDict):
+    """A candidate that `n` of its inner splits have judged; `sums` has a value per value of its path."""
+
+    key: str
+    sums: list[float]
+    n: int
+    seconds: float
+
+
+class BoardState(TypedDict):
+    """The leaderboard as it is stored: what is shown of it, and what another process goes on from."""
+
+    best: BestRow | None
+    leaderboard: list[LeaderboardRow]
+    keepable: bool
+    trials_done: int
+    partial: list[PartialCandidate]
+    ready: list[list[int] | None]
+
+
+class RunningPart(TypedDict):
+    """What a part under way is for."""
+
+    fold: int | None
+    algorithm: str
+    parameters: Parameters
+    trial: NotRequired[int]
+    trials: NotRequired[int | None]
+    phase: NotRequired[str]
+    rows: NotRequired[int]
+
+
 class Leaderboard:
     """The best of what a search has tried so far, trial by trial: small enough to be written again and again.
 
-    A row is a candidate on some rows, once all inner splits have judged it, by the mean. `state()` can be stored, and
-    given to another process to go on from.
+    `state()` can be stored, and given to another process to go on from.
     """
 
-    def __init__(self, spec: Mapping[str, Any], state: Mapping[str, Any] | None = None) -> None:
-        state = state or {}
+    def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
+        known = cast(BoardState, state or {})  # which others write into, too: keys may be absent
         self._spec = spec
-        self._rows: list[Json] = list(state.get("leaderboard") or ())
-        self._partial: list[Json] = list(state.get("partial") or ())
-        self._scopes: list[Any] = list(state.get("ready") or ())
-        self.n_trials: int = state.get("trials_done") or 0
+        self._rows = list(known.get("leaderboard") or ())
+        self._partial = list(known.get("partial") or ())
+        self._scopes = list(known.get("ready") or ())
+        self.n_trials = known.get("trials_done") or 0
         self.n_known = 0
 
-    def add(
-        self, part: Mapping[str, Any], result: Mapping[str, Any], trial: int | None = None
-    ) -> None:
-        """Take note of a part that is done, by the number of its trial."""
+    def add(self, part: Part, result: Outcome, trial: int | None = None) -> None:
+        """Add a part that is done; `trial` is its number among the trials, the next one by default."""
         self.n_known += 1
         if part["what"] == FIT:
             self._make_ready(part["scope"])
-        if part["what"] != TRIAL or result.get("skipped"):
-            return
-        self.n_trials += 1
+        elif part["what"] == TRIAL and not result.get("skipped"):
+            self.n_trials += 1
+            self._add_trial(part, cast(TrialOutcome, result), trial or self.n_trials)
+
+    def _add_trial(self, part: TrialPart, result: TrialOutcome, trial: int) -> None:
         key = key_of(part["tryout"], part["scope"])
-        found = next((each for each in self._partial if each["key"] == key), None)
-        if found is not None:
-            self._partial.remove(found)
+        done = next((each for each in self._partial if each["key"] == key), None)
+        if done is not None:
+            self._partial.remove(done)
         if result["failed"]:
             return
-        done = found or {"key": key, "sums": [0.0] * len(result["values"]), "n": 0, "seconds": 0.0}
-        candidate: Json = {
+        sums, n, seconds = [0.0] * len(result["values"]), 0, 0.0
+        if done is not None:
+            sums, n, seconds = done["sums"], done["n"], done["seconds"]
+        candidate: PartialCandidate = {
             "key": key,
-            "sums": [a + b for a, b in zip(done["sums"], result["values"], strict=False)],
-            "n": done["n"] + 1,
-            "seconds": done["seconds"] + result["seconds"],
+            "sums": [a + b for a, b in zip(sums, result["values"], strict=False)],
+            "n": n + 1,
+            "seconds": seconds + result["seconds"],
         }
         if candidate["n"] < part.get("asked", part["inner"]["n_splits"]):
             self._partial = [*self._partial, candidate][-MAX_PARTIAL:]
@@ -79,17 +147,17 @@ class Leaderboard:
         if self._spec.get("search") is not None or _is_full(part):
             self._make_ready(part["scope"])
         if part["scope"] is None:
-            self._add_row(trial or self.n_trials, part["tryout"], result, candidate)
+            self._add_row(trial, part["tryout"], result, candidate)
 
     def is_ready(self, scope: Sequence[int] | None) -> bool:
-        """Whether the scope has a candidate that can be chosen, or its ranker."""
+        """Return True if the scope has its ranker, or a candidate that can be chosen."""
         return (None if scope is None else list(scope)) in self._scopes
 
-    def state(self) -> Json:
-        """What is shown of it, and what it takes to go on."""
-        best = (
-            {**self._rows[0], "metric": self._spec["objective"]["metric"]} if self._rows else None
-        )
+    def state(self) -> BoardState:
+        """Return what is shown of it, and what another process needs to go on."""
+        best: BestRow | None = None
+        if self._rows:
+            best = {**self._rows[0], "metric": self._spec["objective"]["metric"]}
         return {
             "best": best,
             "leaderboard": self._rows,
@@ -99,43 +167,43 @@ class Leaderboard:
             "ready": self._scopes,
         }
 
-    def _make_ready(self, scope: Any) -> None:
+    def _make_ready(self, scope: list[int] | None) -> None:
         if scope not in self._scopes:
             self._scopes = [*self._scopes, scope]
 
     def _add_row(
         self,
         number: int,
-        trial: Mapping[str, Any],
-        result: Mapping[str, Any],
-        candidate: Json,
+        trial: TrialRecord,
+        result: TrialOutcome,
+        candidate: PartialCandidate,
     ) -> None:
         sums = candidate["sums"]
-        place = max(range(len(sums)), key=lambda k: sums[k])
+        index = max(range(len(sums)), key=lambda k: sums[k])
         parameters = shown_parameters(self._spec, trial["parameters"])
         if along := result.get("along"):
-            parameters[along] = trial["path"][place]
+            parameters[along] = trial["path"][index]
         elif n_rounds := result.get("steps"):
             parameters["n_rounds"] = n_rounds  # the best, where early stopping found them
-        row = {
+        row: LeaderboardRow = {
             "trial": number,
             "algorithm": trial["algorithm"],
             "parameters": parameters,
             "rows": result.get("rows"),  # a worker of an earlier version does not say
-            "value": sums[place] / candidate["n"],
+            "value": sums[index] / candidate["n"],
             "seconds": candidate["seconds"],
         }
         ranked = sorted([*self._rows, row], key=lambda each: -each["value"])
-        self._rows = ranked[:SHOWN_ROWS]
+        self._rows = ranked[:MAX_ROWS]
 
 
 class Reporter:
-    """Tells of the parts of a job that one process runs, some of them at once.
+    """Reports the parts of a job that one process runs, some of them at once.
 
     `ended` is set once the job's owner has asked for the best so far.
     """
 
-    def __init__(self, spec: Mapping[str, Any], callback: Callback, *, ended: bool = False) -> None:
+    def __init__(self, spec: TrainSpec, callback: Callback, *, ended: bool = False) -> None:
         self.spec = spec
         self.board = Leaderboard(spec)
         self.ended = ended
@@ -147,41 +215,39 @@ class Reporter:
         self._n_trials = trials_of(spec, 1 + len(folds_of(spec["validation"])))
         self._n_begun = 0
 
-    def begin(
-        self, part: Mapping[str, Any], share: float, callback: Callback | None = None
-    ) -> FitProgress:
-        """A part begins that is a share of the whole job; `callback` takes the place of `send`."""
+    def begin(self, part: Part, fraction: float, callback: Callback | None = None) -> FitProgress:
+        """Begin a part that is a fraction of the whole job; `callback` takes the place of `send`."""
         with self.lock:
-            return FitProgress(self, part, share, self._what_runs(part), callback or self.send)
+            return FitProgress(self, part, fraction, self._what_runs(part), callback or self.send)
 
     def enter(self, phase: str) -> None:
-        """A phase begins that belongs to no part."""
+        """Begin a phase that belongs to no part."""
         state = {"phase": phase, **self.board.state()}
         self.send(0, 0, Report({}, state, self.fraction))
 
     def send(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a report on, one at a time."""
+        """Pass a report on to the job's callback, one at a time."""
         with self.lock:
             self._callback(step, of, info)
 
-    def may_leave_out(self, part: Mapping[str, Any]) -> bool:
-        """Whether the job is to end early, and has something to keep in the place of this part."""
+    def may_leave_out(self, part: Part) -> bool:
+        """Return True if the job is to end early, and can do without this part."""
         return self.ended and self.can_do_without(part)
 
-    def can_do_without(self, part: Mapping[str, Any]) -> bool:
-        """Whether there is something to keep in the place of this part."""
+    def can_do_without(self, part: Part) -> bool:
+        """Return True if there is something to keep in the place of this part."""
         if part["what"] == TRIAL:
             return self.board.is_ready(part["scope"])
         return part["what"] == BASELINE and bool(self.board.state()["keepable"])
 
     def ends(self, scope: Sequence[int] | None) -> bool:
-        """Whether the search of a scope is to choose now."""
+        """Return True if the search of a scope is to choose now."""
         ends = self.ended and self.board.is_ready(scope)
         self._is_search_cut = self._is_search_cut or ends
         return ends
 
     def notes(self) -> list[str]:
-        """What the owner of the model should know."""
+        """Return the warnings for the model's owner."""
         if self.is_cut_short:
             return ["the fit was ended early by request: what it had learnt so far is served"]
         if not self._is_search_cut:
@@ -191,61 +257,68 @@ class Reporter:
             "the best so far is served"
         ]
 
-    def _what_runs(self, part: Mapping[str, Any]) -> Json:
+    def _what_runs(self, part: Part) -> RunningPart:
         scope = part["scope"]
-        about: Json = {"fold": None if scope is None else scope[1] + 1}
+        running: RunningPart = {
+            "fold": None if scope is None else scope[1] + 1,
+            "algorithm": "",
+            "parameters": {},
+        }
+        tried: TrialRecord | MemberRecord
         if part["what"] == TRIAL:
             self._n_begun = max(self._n_begun, self.board.n_trials) + 1
-            about |= {"trial": self._n_begun, "trials": self._n_trials}
+            running |= {"trial": self._n_begun, "trials": self._n_trials}
             tried = part["tryout"]
         elif part["what"] == BASELINE:
-            return about | {"algorithm": part["algorithm"], "parameters": {}}
+            return running | {"algorithm": part["algorithm"]}
         else:
             tried, *others = part["members"]
             if others:
                 names = "+".join(dict.fromkeys(each["algorithm"] for each in part["members"]))
-                return about | {"algorithm": names[:MAX_CHARACTERS], "parameters": {}}
+                return running | {"algorithm": names[:MAX_CHARACTERS]}
         shown = shown_parameters(self.spec, tried["parameters"])
-        return about | {"algorithm": tried["algorithm"], "parameters": shown}
+        return running | {"algorithm": tried["algorithm"], "parameters": shown}
 
 
 class FitProgress:
-    """Tells of one part of a job."""
+    """Reports one part of a job."""
 
     def __init__(
         self,
         reporter: Reporter,
-        part: Mapping[str, Any],
-        share: float,
-        about: Json,
+        part: Part,
+        fraction: float,
+        running: RunningPart,
         callback: Callback,
     ) -> None:
         self._reporter = reporter
         self._part = part
-        self._share = share
-        self._about = about
+        self._fraction = fraction
+        self._running = running
         self._end: type[BaseException] | None = None
         self._stop = _stop_of(part, reporter.spec)
         self._callback = callback
         self._done = 0.0
-        self._now: Json = {}
+        self._state: dict[str, object] = {}
         self._n_known = -1
 
-    def enter(self, phase: str, **about: Any) -> None:
-        """A phase begins that has no steps, or none yet."""
-        self._about |= {"phase": phase, **about}
-        self._look()
-        self._callback(0, 0, Report({}, self._now, self._reporter.fraction, self._end))
+    def enter(self, phase: str, rows: int | None = None) -> None:
+        """Begin a phase that has no steps, or none yet; `rows` are those that are learnt from."""
+        self._running["phase"] = phase
+        if rows is not None:
+            self._running["rows"] = rows
+        self._refresh()
+        self._callback(0, 0, Report({}, self._state, self._reporter.fraction, self._end))
 
     def step(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """A step of the fit under way is done: the callback that rankers take."""
-        is_first = self._about["phase"] == PREPARING
+        """Report a step of the fit: the callback that rankers take."""
+        is_first = self._running["phase"] == PREPARING
         if is_first:
-            self._about["phase"] = FITTING
+            self._running["phase"] = FITTING
         if is_first or self._n_known != self._reporter.board.n_known:
-            self._look()
+            self._refresh()
         self._reach(step / max(of, 1))
-        report = Report(info, self._now, self._reporter.fraction, self._end)
+        report = Report(info, self._state, self._reporter.fraction, self._end)
         if self._stop is None:
             self._callback(step, of, report)
             return
@@ -257,31 +330,32 @@ class FitProgress:
             self._reporter.is_cut_short = True
             raise
 
-    def finish(self, result: Mapping[str, Any]) -> None:
-        """The part is done."""
+    def finish(self, result: Outcome) -> None:
+        """End the part."""
         self._reach(1.0)
         with self._reporter.lock:
-            self._reporter.board.add(self._part, result, self._about.get("trial"))
+            self._reporter.board.add(self._part, result, self._running.get("trial"))
 
-    def _look(self) -> None:
-        """Take in what parts beside this one have found."""
+    def _refresh(self) -> None:
+        """Read what the parts beside this one have found."""
         with self._reporter.lock:
             board = self._reporter.board
-            self._n_known, self._now = board.n_known, self._about | board.state()
+            self._n_known = board.n_known
+            self._state = {**self._running, **board.state()}
             may_end = not self._reporter.ended and self._reporter.can_do_without(self._part)
             self._end = EndEarly if may_end else None
-        if self._stop is not None and self._about["phase"] == FITTING:
-            self._now["keepable"], self._end = True, self._stop
+        if self._stop is not None and self._running["phase"] == FITTING:
+            self._state["keepable"], self._end = True, self._stop
 
     def _reach(self, done: float) -> None:
         with self._reporter.lock:
             more = max(done - self._done, 0.0)
             self._done += more
-            self._reporter.fraction = min(self._reporter.fraction + self._share * more, 1.0)
+            self._reporter.fraction = min(self._reporter.fraction + self._fraction * more, 1.0)
 
 
-def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseException] | None:
-    """What stops the only fit of a job and keeps what it has; None where nothing does."""
+def _stop_of(part: Part, spec: TrainSpec) -> type[BaseException] | None:
+    """Return what stops the only fit of a job and keeps what it has; None where nothing does."""
     if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
     from core.base.ranker import StopFit
@@ -291,46 +365,57 @@ def _stop_of(part: Mapping[str, Any], spec: Mapping[str, Any]) -> type[BaseExcep
     return StopFit if ALGORITHMS[member["algorithm"]].keeps_when_stopped else None
 
 
-def leave_out(part: Mapping[str, Any]) -> Json:
-    """The result of a trial or a baseline that was left out, for its job was to end early."""
+def leave_out(part: Part) -> TrialOutcome | BaselineOutcome:
+    """Return the result of a trial or a baseline that was left out because its job ended early."""
     why = "the search was ended before it, by request"
-    result: Json = {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
-    if part["what"] == TRIAL:
-        result |= {"values": [], "aucs": [], "setup": 0.0, "notes": [], "rows": 0, "along": None}
-    return result
+    if part["what"] != TRIAL:
+        return {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
+    return {
+        "skipped": True,
+        "failed": why,
+        "seconds": 0.0,
+        "elapsed": 0.0,
+        "files": {},
+        "values": [],
+        "aucs": [],
+        "setup": 0.0,
+        "notes": [],
+        "rows": 0,
+        "along": None,
+    }
 
 
-def shown_parameters(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> Json:
-    """A candidate's parameters in short: those that are searched, or of `auto` those that it has set."""
+def shown_parameters(spec: TrainSpec, parameters: Parameters) -> Parameters:
+    """Return a candidate's parameters in short: those that are searched, or those that `auto` has set."""
     search = spec.get("search")
     names = search["space"] if search is not None else parameters
     if not searches(spec):
         return {}
-    found = {name: parameters[name] for name in names if name in parameters}
-    found.pop("random_state", None)
-    shown = list(most_important_first(found).items())[:SHOWN_PARAMETERS]
+    varied = {name: parameters[name] for name in names if name in parameters}
+    varied.pop("random_state", None)
+    shown = list(most_important_first(varied).items())[:MAX_PARAMETERS]
     return {
         name: value if _is_short(value) else str(value)[:MAX_CHARACTERS] for name, value in shown
     }
 
 
-def most_important_first(parameters: Mapping[str, Any]) -> Json:
-    """The same parameters, those first that tell most of what a model is: what is cut off is then the least."""
-    first = {name: parameters[name] for name in _TELLING if name in parameters}
+def most_important_first(parameters: Mapping[str, Any]) -> Parameters:
+    """Return the same parameters, most influential first, so that the least influential are cut off."""
+    first = {name: parameters[name] for name in _MOST_INFLUENTIAL if name in parameters}
     return first | dict(parameters)
 
 
-def _is_full(part: Mapping[str, Any]) -> bool:
-    """Whether a trial of `auto` is one of those that it chooses among; others say what to try."""
+def _is_full(part: TrialPart) -> bool:
+    """Return True for a trial of `auto` that it may choose; others only say what to try."""
     return str(part["tryout"]["label"]).startswith("full/")
 
 
-def _is_short(value: Any) -> bool:
+def _is_short(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
-def key_of(trial: Mapping[str, Any], scope: Sequence[int] | None) -> str:
-    """What the trials of one candidate on all inner splits have in common."""
-    candidate = {name: trial[name] for name in trial if name not in ("split", "limit")}
+def key_of(trial: TrialRecord, scope: Sequence[int] | None) -> str:
+    """Return a key that the trials of one candidate have in common on all inner splits."""
+    candidate = {name: value for name, value in trial.items() if name not in ("split", "limit")}
     text = json.dumps([scope, candidate], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

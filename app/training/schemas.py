@@ -236,7 +236,7 @@ class JobRequest(Body):
         return data
 
     def to_request(self) -> TrainRequest:
-        """What the service takes."""
+        """Return the request as the service takes it."""
         given = self.model_dump(exclude_none=True)
         return TrainRequest(**given | {"algorithm": self.algorithm})  # a parameter may be null
 

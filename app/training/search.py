@@ -1,20 +1,29 @@
-"""Search: which candidates a training job tries, and how it spends its fits on them.
+"""Search: which candidates a training job tries, and how many fits it spends on them.
 
-What is offered is what `core.selection` has: all of a grid, candidates drawn at random, successive halving, and `auto`
-over several algorithms. The values of a parameter along a path, a number of rounds or C of an SVM, share one fit.
-Selection has inner splits of its own within the rows to learn from; neither touches the rows by which the model is
-judged in the end. What is served is fitted anew on all rows to learn from, with the values chosen.
+The methods are those of `core.selection`: a grid, candidates drawn at random, successive halving, and `auto` over
+several algorithms. Values along a path (a number of rounds, or C of an SVM) share one fit. Candidates are judged on
+inner splits of the training rows, never on the rows by which the model is judged. The ranker that is served is fitted
+anew on all training rows, with the chosen values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from app.models.objectives import value_of, window_of
+from app.platform.documents import (
+    FoldChoice,
+    LeaderboardEntry,
+    MemberRecord,
+    Parameters,
+    SearchCandidate,
+    SearchRecord,
+    SearchSpec,
+)
 from app.platform.errors import escape, invalid, shown
-from app.platform.sql import Json
+from app.training.records import LeaderboardRecord, TrainSpec
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
@@ -25,16 +34,18 @@ if TYPE_CHECKING:
 
 GRID, RANDOM, HALVING = METHODS = ("grid", "random", "halving")
 FRACTION = 0.25
+"""Fraction of the training rows that an inner holdout keeps for validation."""
+
 MAX_FOLDS = 20
 MAX_FITS = 10_000
+"""Fits of one job, over all folds."""
 
 AUTO = "auto"
-BUDGET_SECONDS = 60.0
-MAX_SECONDS = 30 * 86_400.0
+DEFAULT_BUDGET_SECONDS, MAX_BUDGET_SECONDS = 60.0, 30 * 86_400.0
 
 
-def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int) -> Json:
-    """Return the parameters of the first sound candidate, a path's at its greatest value; raises Invalid.
+def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> Parameters:
+    """Return the parameters of the first valid candidate, with the greatest value of a path; raises Invalid.
 
     `parameters` are those of the algorithm without a search.
     """
@@ -63,7 +74,7 @@ def check(search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], s
     ) from wrong
 
 
-def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Json:
+def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
     """Return the parameters of `auto`; raises Invalid."""
     for parameter in given:
         if parameter != "budget_seconds":
@@ -72,8 +83,8 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Json:
                 f"{AUTO} has no parameter {shown(parameter)}; it has budget_seconds",
                 code="invalid_parameter",
             )
-    budget = given.get("budget_seconds", BUDGET_SECONDS)
-    most = MAX_SECONDS if timeout_seconds is None else timeout_seconds
+    budget = given.get("budget_seconds", DEFAULT_BUDGET_SECONDS)
+    most = MAX_BUDGET_SECONDS if timeout_seconds is None else timeout_seconds
     is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
     if not is_number or not 0 < budget <= most:
         raise invalid(
@@ -84,21 +95,22 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Json:
     return {"budget_seconds": float(budget)}
 
 
-def searches(spec: Mapping[str, Any]) -> bool:
-    """Whether a job chooses among candidates; those of earlier versions have no entry of a search."""
+def searches(spec: TrainSpec) -> bool:
+    """Return True if the job chooses among candidates; jobs of earlier versions have no entry `search`."""
     return spec.get("search") is not None or spec["algorithm"]["name"] == AUTO
 
 
 def planner_of(
-    spec: Mapping[str, Any],
+    spec: TrainSpec,
     n_scopes: int,
     counts: Callable[[], tuple[int, int, int, int]],
     can_split: Callable[[int, int, float], bool],
 ) -> Planner | None:
-    """Who decides in a scope of a job; None where there is nothing to decide.
+    """Return the planner of one scope of a job; None where there is nothing to choose.
 
-    `auto` has its share of the budget for each of the scopes, and is told how many rows the scope has to learn from,
-    and of its rarer class, how many features, how many categories one has at most, and which inner splits can be made.
+    Each of the `n_scopes` has an equal part of the budget of `auto`. `counts` returns the training rows of the scope,
+    those of its rarer class, the features, and the most categories of one of them; `can_split` returns whether the
+    inner splits (n_splits, n_repeats, fraction) can be made.
     """
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
@@ -122,8 +134,8 @@ def planner_of(
     return None if spec.get("search") is None else _planner_of(spec)
 
 
-def budget_of(spec: Mapping[str, Any], n_scopes: int) -> float | None:
-    """The seconds that `auto` has in each scope of a job; None for other algorithms."""
+def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
+    """Return the seconds that `auto` has in each scope of a job; None for other algorithms."""
     algorithm = spec["algorithm"]
     if algorithm["name"] != AUTO:
         return None
@@ -131,8 +143,8 @@ def budget_of(spec: Mapping[str, Any], n_scopes: int) -> float | None:
     return budget / n_scopes
 
 
-def check_size(spec: Mapping[str, Any], n_scopes: int) -> None:
-    """Raise Invalid for a search of more fits in all than a job may have."""
+def check_size(spec: TrainSpec, n_scopes: int) -> None:
+    """Raise Invalid for a search that takes more than `MAX_FITS` fits in all scopes."""
     n_fits = _count(spec) * n_scopes
     if n_fits > MAX_FITS:
         raise invalid(
@@ -142,24 +154,24 @@ def check_size(spec: Mapping[str, Any], n_scopes: int) -> None:
         )
 
 
-def count_fits(spec: Mapping[str, Any]) -> float:
-    """About how many fits a search makes in one scope, in fits of as many rows as it has to learn from."""
-    if spec["search"] is None:
+def count_fits(spec: TrainSpec) -> float:
+    """Return about how many fits a search takes in one scope, in units of a fit on all its training rows."""
+    if (search := spec.get("search")) is None:
         return 0.0
-    n_splits = spec["search"].get("folds") or 1
+    n_splits = search.get("folds") or 1
     return _count(spec) * (1.0 - fraction_of(spec) if n_splits == 1 else 1.0 - 1.0 / n_splits)
 
 
-def _count(spec: Mapping[str, Any]) -> int:
-    """The trials of one scope, each taken for a whole one; 0 without a search."""
-    if spec["search"] is None:
+def _count(spec: TrainSpec) -> int:
+    """Return the number of trials in one scope, each counted as a whole fit; 0 without a search."""
+    if spec.get("search") is None:
         return 0
     planner = _planner_of(spec)
     return len(planner.candidates) * planner.n_splits
 
 
-def trials_of(spec: Mapping[str, Any], n_scopes: int) -> int | None:
-    """The trials of a search in all scopes together; None where that is not known before, as of `auto`."""
+def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
+    """Return the number of trials of a search in all scopes; None where it is not known in advance, as for `auto`."""
     from core.selection import SuccessiveHalving
 
     if spec.get("search") is None:
@@ -171,41 +183,44 @@ def trials_of(spec: Mapping[str, Any], n_scopes: int) -> int | None:
     return n_candidates * planner.n_splits * n_scopes
 
 
-def fraction_of(spec: Mapping[str, Any]) -> float:
-    """The share of the rows to learn from that an inner holdout keeps back."""
-    fraction: float = (spec.get("search") or {}).get("fraction", FRACTION)
-    return fraction
+def fraction_of(spec: TrainSpec) -> float:
+    """Return the fraction of the training rows that an inner holdout keeps for validation."""
+    search = spec.get("search")
+    return FRACTION if search is None else search.get("fraction", FRACTION)
 
 
-def describe(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json:
-    """What a search has tried and chosen, as it is kept with the model."""
-    search = spec["search"]
+def describe(
+    spec: TrainSpec, chosen: Chosen, seconds: float, folds_chosen: list[FoldChoice]
+) -> SearchRecord:
+    """Return what a search has tried and chosen, as it is stored with the model."""
+    search = _search_of(spec)
     return {
         **search,
         "chosen": searched(search, chosen),
         "candidates": [_candidate(search, row) for row in chosen.candidates],
         "seconds": seconds,
+        "folds_chosen": folds_chosen,
     }
 
 
-def leaderboard(spec: Mapping[str, Any], chosen: Chosen, seconds: float) -> Json:
-    """What `auto` has tried, as it is kept with the model."""
+def leaderboard(spec: TrainSpec, chosen: Chosen, seconds: float) -> LeaderboardRecord:
+    """Return what `auto` has tried, as it is stored with the model."""
     return {
         "budget_seconds": spec["algorithm"]["parameters"]["budget_seconds"],
         "seconds": seconds,
-        "candidates": [asdict(row) for row in chosen.candidates],
-        "members": [asdict(member) for member in chosen.members],
+        "candidates": [cast(LeaderboardEntry, asdict(row)) for row in chosen.candidates],
+        "members": [cast(MemberRecord, asdict(member)) for member in chosen.members],
         "notes": list(chosen.notes),
     }
 
 
-def searched(search: Mapping[str, Any], chosen: Chosen) -> Json:
-    """The values that a search has chosen."""
+def searched(search: SearchSpec, chosen: Chosen) -> Parameters:
+    """Return the values that a search has chosen: those of the parameters in its space."""
     (member,) = chosen.members
     return _searched(search, member.parameters)
 
 
-def _candidate(search: Mapping[str, Any], row: LeaderboardRow) -> Json:
+def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchCandidate:
     return {
         "parameters": _searched(search, row.parameters),
         "value": row.value,
@@ -217,27 +232,31 @@ def _candidate(search: Mapping[str, Any], row: LeaderboardRow) -> Json:
     }
 
 
-def _searched(search: Mapping[str, Any], parameters: Mapping[str, Any]) -> Json:
+def _searched(search: SearchSpec, parameters: Mapping[str, Any]) -> Parameters:
     return {name: parameters[name] for name in parameters if name in search["space"]}
 
 
-def _planner_of(spec: Mapping[str, Any]) -> CandidateSearch:
+def _planner_of(spec: TrainSpec) -> CandidateSearch:
     algorithm = spec["algorithm"]
-    return _planner(spec["search"], algorithm["name"], algorithm["parameters"], spec["seed"])
+    return _planner(_search_of(spec), algorithm["name"], algorithm["parameters"], spec["seed"])
 
 
-def _planner(
-    search: Mapping[str, Any], name: str, parameters: Mapping[str, Any], seed: int
-) -> CandidateSearch:
+def _search_of(spec: TrainSpec) -> SearchSpec:
+    search = spec.get("search")
+    assert search is not None  # else there is nothing to plan or describe
+    return search
+
+
+def _planner(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> CandidateSearch:
     from core.selection import GridSearch, RandomSearch, SuccessiveHalving
 
     shared = {key: value for key, value in parameters.items() if key not in search["space"]}
-    given: Json = {"n_splits": search.get("folds") or 1}
+    options: dict[str, Any] = {"n_splits": search.get("folds") or 1}
     if search["method"] == GRID:
-        return GridSearch(name, search["space"], shared, **given)
-    given["random_state"] = seed
+        return GridSearch(name, search["space"], shared, **options)
+    options["random_state"] = seed
     if search.get("n_candidates") is not None:
-        given["n_candidates"] = search["n_candidates"]
+        options["n_candidates"] = search["n_candidates"]
     if search["method"] == RANDOM:
-        return RandomSearch(name, search["space"], shared, **given)
-    return SuccessiveHalving(name, search["space"], shared, **given)
+        return RandomSearch(name, search["space"], shared, **options)
+    return SuccessiveHalving(name, search["space"], shared, **options)

@@ -1,5 +1,5 @@
-"""Training jobs handed in: every rule is checked, every default resolved, before a row is written. And algorithms as
-callers see them, from the registry and the estimators' signatures; and how a model was evaluated.
+"""Training jobs as they are submitted: every rule is checked and every default filled in before a row is written. Also
+the algorithms as callers see them, from the estimators' signatures; and how a model was evaluated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from pydantic import ConfigDict, Field, create_model
 
@@ -28,6 +28,7 @@ from app.jobs.service import TRAIN, enqueue
 from app.models.objectives import check_objective, window_of
 from app.models.service import find
 from app.platform.blobs import BlobStore
+from app.platform.documents import Objective, Parameters, SearchSpec, Validation
 from app.platform.errors import (
     MAX_ERRORS,
     Conflict,
@@ -40,7 +41,7 @@ from app.platform.errors import (
 )
 from app.platform.ids import is_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Session
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -51,7 +52,8 @@ from app.platform.tables import (
     ModelOutOfFold,
 )
 from app.training import baselines, search
-from app.training.search import AUTO, BUDGET_SECONDS, MAX_SECONDS
+from app.training.records import AlgorithmSpec, TrainSpec
+from app.training.search import AUTO, DEFAULT_BUDGET_SECONDS, MAX_BUDGET_SECONDS
 from app.training.splits import CROSS_VALIDATION, folds_of
 from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
@@ -61,14 +63,16 @@ if TYPE_CHECKING:
     from core.base.ranker import Ranker
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+JsonSchema = dict[str, Any]
 VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
-# These come from fields of the job, not from the algorithm's own parameters.
-FILLED = {
+JOB_LEVEL_PARAMETERS = {
     "random_state": "seed",
     "fpr_min": "objective",
     "fpr_max": "objective",
     "noise_rate": "label_noise",
 }
+"""Parameters of algorithms that a job sets by a field of its own: parameter -> field."""
+
 _SECONDS_PER_CELL_TO_BIN = 40e-9
 _SECONDS_PER_CELL_AND_ROUND = 0.6e-9
 _SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
@@ -80,13 +84,13 @@ _BYTES_PER_CELL_OF_FOLDS = 8  # the table stays while a fold's part of it is lea
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """What a caller asked for, with the defaults of the contract but nothing looked up yet."""
+    """What a caller asked for, with the defaults of the contract, before anything is looked up."""
 
     dataset_id: str
     algorithm: Mapping[str, Any]
-    objective: Mapping[str, Any]
-    validation: Mapping[str, Any]
-    search: Mapping[str, Any] | None = None
+    objective: Objective
+    validation: Validation
+    search: SearchSpec | None = None
     controls: bool | None = None
     name: str | None = None
     seed: int = 0
@@ -96,8 +100,8 @@ class TrainRequest:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def refuse_unknown_methods(job: Any) -> None:
-    """Say plainly which methods there are; raises Invalid."""
+def refuse_unknown_methods(job: object) -> None:
+    """Raise Invalid, with the methods that there are, for an unknown method of search or validation."""
     if not isinstance(job, Mapping):
         return
     asked = job.get("search")
@@ -118,11 +122,12 @@ def refuse_unknown_methods(job: Any) -> None:
         )
 
 
-def check(session: Session, owner: str, request: TrainRequest) -> Json:
-    """Check everything and return the resolved spec; raises Invalid, NotFound or Conflict. It changes nothing, and
-    locks nothing.
+def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
+    """Check everything and return the complete spec; raises Invalid, NotFound or Conflict.
+
+    It changes nothing, and locks nothing.
     """
-    objective = dict(request.objective)
+    objective = request.objective.copy()
     check_objective(objective)
     algorithm = _resolve_algorithm(request, objective)
     name = request.name or algorithm["name"]
@@ -141,7 +146,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
     if algorithm["name"] != AUTO:
         check_categories(algorithm, dataset)
     check_pairs_ready(dataset, "/dataset_id")
-    validation = dict(request.validation)
+    validation = request.validation.copy()
     check_validation(validation, dataset)
     judge = None
     if validation["method"] == "dataset":
@@ -149,7 +154,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
         judge = lineage_of(other)
-    spec = {
+    spec: TrainSpec = {
         "dataset": lineage_of(dataset),
         "validation_dataset": judge,
         "algorithm": algorithm,
@@ -170,7 +175,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> Json:
 
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
-    """Check, and write the job into the caller's transaction."""
+    """Check the request, and write its job in the caller's transaction."""
     lock_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
     spec = check(session, owner, request)
     return enqueue(
@@ -179,7 +184,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
         owner=owner,
         kind=TRAIN,
         name=spec["model_name"],
-        spec=spec,
+        spec=cast(dict[str, Any], spec),
         tags=dict(request.tags),
         dataset_id=request.dataset_id,
         timeout_seconds=request.timeout_seconds or _timeout(settings, spec),
@@ -187,14 +192,21 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
     )
 
 
-def _timeout(settings: Settings, spec: Mapping[str, Any]) -> float:
-    """Longest run of a job that names none: the service's own, and twice the budget of `auto` at least."""
+def _timeout(settings: Settings, spec: TrainSpec) -> float:
+    """Return the seconds of a job that names no timeout: the service's own, or twice the budget of `auto`."""
     budget: float = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
     return max(settings.job_timeout_seconds, 2.0 * float(budget))
 
 
-def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) -> Json:
-    """Guess time and memory from the table's size: within a factor of a few, on one core like ours."""
+class Estimate(TypedDict):
+    """A rough guess of what a job takes."""
+
+    seconds: float
+    memory_bytes: int
+
+
+def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpec) -> Estimate:
+    """Return a guess of time and memory from the table's size: within a small factor, on one core."""
     dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
     features = count_features(dataset)
     cells = (dataset.rows or 0) * features
@@ -223,16 +235,16 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: Json) ->
     return {"seconds": round(seconds, 3), "memory_bytes": memory}
 
 
-def own_parameters(estimator: type[Ranker]) -> dict[str, Any]:
-    """The parameters that a job sets beside the algorithm's name: name -> default."""
+def own_parameters(estimator: type[Ranker]) -> Parameters:
+    """Return the parameters that a job sets beside the algorithm's name, with their defaults."""
     return {
         parameter.name: parameter.default
         for parameter in list_parameters(estimator)
-        if parameter.name not in FILLED
+        if parameter.name not in JOB_LEVEL_PARAMETERS
     }
 
 
-def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
+def _resolve_algorithm(request: TrainRequest, objective: Objective) -> AlgorithmSpec:
     given, searched = dict(request.algorithm), request.search
     name = given.pop("name", None)
     if name == AUTO:
@@ -257,10 +269,15 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     refuse_all(list(islice(wrong, MAX_ERRORS)), "invalid_parameter")
     if searched is not None:
         _check_searched(searched, given)
-    window = dict(zip(("fpr_min", "fpr_max"), window_of(objective), strict=True))
-    filled = {"random_state": request.seed, "noise_rate": request.label_noise, **window}
+    fpr_min, fpr_max = window_of(objective)
+    job_level = {
+        "random_state": request.seed,
+        "noise_rate": request.label_noise,
+        "fpr_min": fpr_min,
+        "fpr_max": fpr_max,
+    }
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
-    parameters = {**own, **given, **{k: v for k, v in filled.items() if k in known_parameters}}
+    parameters = {**own, **given, **{k: v for k, v in job_level.items() if k in known_parameters}}
     if searched is not None:
         return {
             "name": name,
@@ -273,13 +290,13 @@ def _resolve_algorithm(request: TrainRequest, objective: Json) -> Json:
     return {"name": name, "parameters": parameters}
 
 
-def _check_searched(searched: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Check that what is searched is not said elsewhere."""
+def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
+    """Check that a parameter that is searched is not set elsewhere."""
     for parameter in searched["space"]:
-        if parameter in FILLED:
+        if parameter in JOB_LEVEL_PARAMETERS:
             raise invalid(
                 f"/search/space/{parameter}",
-                f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the search",
+                f"{parameter} comes from the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; leave it out of the search",
                 code="invalid_parameter",
             )
         if parameter in given:
@@ -291,12 +308,10 @@ def _check_searched(searched: Mapping[str, Any], given: Mapping[str, Any]) -> No
 
 
 def _parameter_error(
-    name: str, estimator: type[Ranker], own: Mapping[str, Any], parameter: str, value: Any
+    name: str, estimator: type[Ranker], own: Parameters, parameter: str, value: object
 ) -> str | None:
-    if parameter in FILLED:
-        return (
-            f"{parameter} comes from the job's {FILLED[parameter]!r}; leave it out of the algorithm"
-        )
+    if parameter in JOB_LEVEL_PARAMETERS:
+        return f"{parameter} comes from the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; leave it out of the algorithm"
     if parameter not in own:
         return f"{name} has no parameter {shown(parameter)}; it has {', '.join(own)}"
     try:
@@ -307,7 +322,7 @@ def _parameter_error(
 
 
 def check_auto(dataset: Dataset) -> None:
-    """Check that the dataset is one that `auto` knows rankers for."""
+    """Check that the dataset is of the kind that `auto` has rankers for."""
     if dataset.kind != DatasetKind.BIPARTITE:
         raise invalid(
             "/algorithm/name",
@@ -328,8 +343,8 @@ def check_target(name: str, dataset: Dataset) -> None:
         )
 
 
-def check_curve(objective: Json, dataset: Dataset) -> None:
-    """Check that the model will have the one curve that a rate is cut at."""
+def check_curve(objective: Objective, dataset: Dataset) -> None:
+    """Check that the model will have the one curve on which the objective `tpr` chooses a threshold."""
     if objective["metric"] == "tpr" and dataset.kind == DatasetKind.MULTILABEL:
         raise invalid(
             "/objective/metric",
@@ -338,8 +353,8 @@ def check_curve(objective: Json, dataset: Dataset) -> None:
         )
 
 
-def check_categories(algorithm: Json, dataset: Dataset) -> None:
-    """Check that the algorithm takes categorical features, with these parameters, where there are any."""
+def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
+    """Check that the algorithm, with these parameters, takes the dataset's categorical features, if it has any."""
     categorical = [
         column["name"]
         for column in dataset.columns
@@ -359,8 +374,8 @@ def check_categories(algorithm: Json, dataset: Dataset) -> None:
         )
 
 
-def check_pair_learner(algorithm: Json, objective: Json) -> Json:
-    """Check that the algorithm learns from pairs, with these parameters; return what it aims at."""
+def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Objective:
+    """Check that the algorithm, with these parameters, learns from pairs; return the objective of pairs."""
     estimator = ALGORITHMS[algorithm["name"]]
     if not hasattr(estimator, "fit_pairs"):
         able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
@@ -382,8 +397,8 @@ def check_pair_learner(algorithm: Json, objective: Json) -> Json:
     return {"metric": "pair_order"}
 
 
-def check_search(searched: Mapping[str, Any] | None, dataset: Dataset) -> Json | None:
-    """Check that the dataset's rows can be divided as the search wants it; return it."""
+def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | None:
+    """Check that the dataset's rows can be divided as the search asks; return a copy of the search."""
     if searched is None:
         return None
     if searched.get("folds") is not None and dataset.kind != DatasetKind.BIPARTITE:
@@ -393,20 +408,20 @@ def check_search(searched: Mapping[str, Any] | None, dataset: Dataset) -> Json |
             "leave it out, and one part is held out",
             code="unsupported",
         )
-    return dict(searched)
+    return searched.copy()
 
 
-def check_validation(validation: Json, dataset: Dataset) -> None:
-    """Check that the dataset's rows can be divided in folds, or by time, where that is asked."""
+def check_validation(validation: Validation, dataset: Dataset) -> None:
+    """Check that the dataset's rows can be divided in folds, or by time, where the job asks for it."""
     method, time_column = validation["method"], validation.get("time_column")
-    for asked, pointer in (
-        (method == CROSS_VALIDATION, "method"),
-        (time_column is not None, "time_column"),
+    for asked, pointer, value in (
+        (method == CROSS_VALIDATION, "method", method),
+        (time_column is not None, "time_column", time_column),
     ):
         if asked and dataset.kind != DatasetKind.BIPARTITE:
             raise invalid(
                 f"/validation/{pointer}",
-                f"validation.{pointer} {shown(validation[pointer])} is for datasets of kind bipartite, "
+                f"validation.{pointer} {shown(value)} is for datasets of kind bipartite, "
                 f"{dataset.id} is of kind {dataset.kind}; it can be validated by holdout or dataset",
                 code="unsupported",
             )
@@ -438,7 +453,7 @@ def _check_time_column(name: str, dataset: Dataset) -> None:
 
 
 def _check_fits(dataset: Dataset, other: Dataset) -> None:
-    """The other dataset must be of the same kind, have every feature, and the same two values of the label."""
+    """Check that the other dataset is of the same kind, and has every feature and the same two values of the label."""
     pointer = "/validation/dataset_id"
     if other.kind != dataset.kind:
         raise invalid(
@@ -454,8 +469,18 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
         )
 
 
-def describe_all() -> list[dict[str, Any]]:
-    """Name, summary, paper and JSON Schema of the parameters of every algorithm, and of `auto` before them."""
+class AlgorithmEntry(TypedDict):
+    """An algorithm as callers see it; `parameters` is a JSON Schema."""
+
+    name: str
+    summary: str
+    paper: str
+    kinds: list[str]
+    parameters: JsonSchema
+
+
+def describe_all() -> list[AlgorithmEntry]:
+    """Return `auto` and all algorithms of the registry."""
     from core.selection import Auto
 
     return [
@@ -467,7 +492,7 @@ def describe_all() -> list[dict[str, Any]]:
     ]
 
 
-def _described(name: str, of: type, parameters: dict[str, Any]) -> dict[str, Any]:
+def _described(name: str, of: type, parameters: JsonSchema) -> AlgorithmEntry:
     return {
         "name": name,
         "summary": _summary(of),
@@ -478,7 +503,7 @@ def _described(name: str, of: type, parameters: dict[str, Any]) -> dict[str, Any
 
 
 def kinds_of(name: str) -> list[str]:
-    """The kinds of datasets that an algorithm learns from, of some with certain parameters alone."""
+    """Return the kinds of datasets that an algorithm learns from; of some kinds with certain parameters only."""
     if name == AUTO:
         return [DatasetKind.BIPARTITE]
     estimator = ALGORITHMS[name]
@@ -488,8 +513,8 @@ def kinds_of(name: str) -> list[str]:
     return [DatasetKind.BIPARTITE, *pairs]
 
 
-def parameter_schema(name: str, estimator: type[Ranker]) -> dict[str, Any]:
-    """JSON Schema of the parameters that a job may set."""
+def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:
+    """Return the JSON Schema of the parameters that a job may set."""
     own = own_parameters(estimator)
     fields: dict[str, Any] = {
         parameter.name: (
@@ -502,20 +527,20 @@ def parameter_schema(name: str, estimator: type[Ranker]) -> dict[str, Any]:
     return _schema(name, fields)
 
 
-def _auto_schema() -> dict[str, Any]:
-    """The same of `auto`, whose one parameter `search.check_auto` checks."""
+def _auto_schema() -> JsonSchema:
+    """Return the same for `auto`, whose one parameter `search.check_auto` checks."""
     budget = Field(
-        default=BUDGET_SECONDS,
+        default=DEFAULT_BUDGET_SECONDS,
         gt=0,
-        le=MAX_SECONDS,
+        le=MAX_BUDGET_SECONDS,
         description="Seconds that it may take by the clock, the fits on all rows included.",
     )
     return _schema(AUTO, {"budget_seconds": (float, budget)})
 
 
-def _schema(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _schema(name: str, fields: dict[str, Any]) -> JsonSchema:
     model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    schema: dict[str, Any] = model.model_json_schema()
+    schema: JsonSchema = model.model_json_schema()
     return schema
 
 
@@ -524,7 +549,7 @@ def _summary(of: type) -> str:
 
 
 def _paper(of: type) -> str:
-    """The first entry under References in the docstring."""
+    """Return the first entry under References in the docstring."""
     _, _, references = (inspect.getdoc(of) or "").partition("References\n----------\n")
     first = references.partition("\n\n")[0]
     return re.sub(r"\s+", " ", first).strip()
@@ -533,45 +558,45 @@ def _paper(of: type) -> str:
 def read_out_of_fold(
     session: Session, blobs: BlobStore, owner: str, ref: str
 ) -> tuple[Model, ModelOutOfFold, Path]:
-    """The model, what is known of its out-of-fold scores, and their Parquet file."""
+    """Return the model, the row of its out-of-fold scores, and their Parquet file."""
     model = find(session, owner, ref)
-    found = session.get(ModelOutOfFold, model.id)
+    out_of_fold = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
         raise NotFound(
             f"model {model.id} has no out-of-fold scores: it was trained with validation.method "
             f"{model.validation['method']!r}",
             code="not_cross_validated",
         )
-    if found is None:
+    if out_of_fold is None:
         raise Conflict(
             f"the out-of-fold scores of model {model.id} went with its dataset {model.dataset_id}",
             code="dataset_deleted",
         )
-    path = blobs.path(found.blob_key)
+    path = blobs.path(out_of_fold.blob_key)
     if not path.exists():
         raise Unavailable(
             f"the out-of-fold scores of model {model.id} are not in the blob store",
             code="blob_missing",
         )
-    return model, found, path
+    return model, out_of_fold, path
 
 
 def read_controls(session: Session, owner: str, ref: str) -> tuple[Model, ModelControls]:
-    """How the model compares with plain algorithms."""
+    """Return the model, and its comparison with plain algorithms."""
     model = find(session, owner, ref)
-    found = session.get(ModelControls, model.id)
-    if found is None:
+    controls = session.get(ModelControls, model.id)
+    if controls is None:
         raise NotFound(f"model {model.id} was trained without controls", code="no_controls")
-    return model, found
+    return model, controls
 
 
 def read_leaderboard(session: Session, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:
-    """What `auto` has tried for the model."""
+    """Return the model, and what `auto` has tried for it."""
     model = find(session, owner, ref)
-    found = session.get(ModelLeaderboard, model.id)
-    if found is None:
+    leaderboard = session.get(ModelLeaderboard, model.id)
+    if leaderboard is None:
         raise NotFound(
             f"model {model.id} has no leaderboard: its algorithm is {model.algorithm}, not auto",
             code="no_leaderboard",
         )
-    return model, found
+    return model, leaderboard

@@ -1,15 +1,15 @@
-"""Splits of rows: which a ranker learns from and which judge it, once or fold by fold; and what every split can do.
+"""Splits of rows into training and validation, once or fold by fold; and what every split can do.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
-there are so few distinct ones that equal rows are of a kind and no copies (`core.base.splits.MIN_DISTINCT_ROWS`). Units
-are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
-into parts of equal mass. So every part has its share of both classes, copies of a row stand on one side, and who judges
+there are so few distinct ones that equal rows are of a kind and no copies (`core.splits.MIN_DISTINCT_ROWS`). Units are
+sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
+into parts of equal mass. So every part has both classes in proportion, copies of a row stand on one side, and the split
 depends on seed and content alone, not on the order of rows or columns.
 
-**By time.** Rows stand in the order of a named column, and whoever judges comes later than all that was learnt from;
-rows of the same time stay together. A holdout is the latest share. k folds are k expanding windows: the rows are cut
-into k + 1 stretches, and of each but the first the rankers learn from all before it. Rows of a group that was learnt
-from do not judge. Rows of equal features may: that what comes is like what came is no leak, it is what is to be
+**By time.** Rows stand in the order of a named column, and validation rows are later than all training rows; rows of
+the same time stay together. A holdout is the latest fraction. k folds are k expanding windows: the rows are cut into
+k + 1 stretches, each but the first judges once, and the rankers learn from all rows before it. Rows of a group that was
+learnt from do not judge. Rows of equal features may: that new rows are like old ones is no leak, it is what is to be
 predicted. There is no stratifying either: classes come as they come.
 """
 
@@ -27,9 +27,10 @@ import numpy.typing as npt
 from app.datasets.matrices import Floats, Rows, Table, check_classes
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
+from app.platform.documents import Objective, Validation
 from app.platform.errors import Invalid
-from app.platform.sql import Json
 from app.training.interpretation import draw
+from app.training.records import PartMetrics
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Ranker
@@ -42,15 +43,15 @@ WAYS_OUT = (
 )
 FOLDS, MAX_FOLDS, MAX_REPEATS = 5, 20, 20
 _SALT = 2**34
-"""What sets the seed of one repeat off from the next; a job's seed is below 2³², that of a search below 2³³."""
+"""Difference of the seeds of two repeats; a job's seed is below 2³², that of its search below 2³³."""
 
 
 Fold = tuple[int, int]
 """Repeat and fold, from 0."""
 
 
-def folds_of(validation: Mapping[str, Any]) -> list[Fold]:
-    """The folds of a job, repeat by repeat; none without cross-validation."""
+def folds_of(validation: Validation) -> list[Fold]:
+    """Return the folds of a job, repeat by repeat; an empty list without cross-validation."""
     if validation["method"] != CROSS_VALIDATION:
         return []
     repeats, folds = validation.get("repeats", 1), validation["folds"]
@@ -58,7 +59,7 @@ def folds_of(validation: Mapping[str, Any]) -> list[Fold]:
 
 
 class RowSplit(NamedTuple):
-    """Rows to learn from and rows to judge by, both ascending; there may be rows in neither."""
+    """Training and validation rows, each int64 and ascending; a row may be in neither."""
 
     train: Rows
     test: Rows
@@ -66,9 +67,9 @@ class RowSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class InnerSplits:
-    """One part held out, a share of the rows; or with more than one split so many folds, each held out once.
+    """Splits of training rows for a search: one holdout of a `fraction`, or `n_splits` > 1 folds.
 
-    The rows are parted into the folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
+    The rows are divided into folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
     """
 
     n_splits: int
@@ -78,9 +79,9 @@ class InnerSplits:
 
 @dataclass(frozen=True)
 class Units:
-    """What is never divided, in the order of their hashes: so many rows each, and so many positive ones.
+    """Sets of rows that are never divided, in the order of their hashes.
 
-    `order` lists the rows unit by unit.
+    `order` lists the rows unit by unit; `sizes` and `positives` count the rows, and the positive rows, of each unit.
     """
 
     order: Rows
@@ -89,7 +90,7 @@ class Units:
 
     @classmethod
     def of(cls, table: Table, seed: int) -> Units:
-        """Gather the rows of a table."""
+        """Return the units of a table."""
         from core.base.splits import has_few_kinds, part_kinds
 
         hashes = hash_units(table, seed)
@@ -102,21 +103,21 @@ class Units:
         return cls(order, np.diff(np.r_[starts, len(ordered)]), positives)
 
     def strata(self) -> Iterator[tuple[Rows, npt.NDArray[np.int64]]]:
-        """The units with a positive row and those without, each by the mass that is to be divided evenly."""
+        """Yield (unit numbers, mass to divide evenly) of the units with a positive row, then of those without."""
         for stratum, mass in (
             (self.positives > 0, self.positives),
             (self.positives == 0, self.sizes),
         ):
             yield np.flatnonzero(stratum), mass[stratum]
 
-    def spread(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Give each row what its unit has."""
+    def to_rows(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return, row by row, the value of the row's unit."""
         of_rows = np.empty(len(self.order), dtype=of_units.dtype)
         of_rows[self.order] = np.repeat(of_units, self.sizes)
         return of_rows
 
 
-def split_rows(table: Table, validation: Mapping[str, Any], seed: int) -> list[RowSplit]:
+def split_rows(table: Table, validation: Validation, seed: int) -> list[RowSplit]:
     """Split rows as a job's `validation` says, by time where the table has times.
 
     A holdout is one split; cross-validation is `folds` of them for each of the `repeats`, repeat by repeat.
@@ -140,7 +141,7 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
     """Split the rows into training and validation, both in the order of the table.
 
     Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
-    put into two strata, with a positive row and without, sorted by hash within each, and cut where the share of
+    put into two strata, with a positive row and without, sorted by hash within each, and cut where the fraction of
     the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
     rows or columns. Raises Invalid when a part would lack a class.
     """
@@ -149,7 +150,7 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
     chosen = np.zeros(len(units.sizes), dtype=bool)
     for members, mass in units.strata():
         chosen[members[: cut(mass, fraction)]] = True
-    validation = units.spread(chosen)
+    validation = units.to_rows(chosen)
     return _checked(table, RowSplit(np.flatnonzero(~validation), np.flatnonzero(validation)), None)
 
 
@@ -158,16 +159,16 @@ def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
     of_units = np.empty(len(units.sizes), dtype=np.int8)
     for members, mass in units.strata():
         of_units[members] = _parts_of(mass, folds)
-    return _folds(table, units.spread(of_units), folds)
+    return _folds(table, units.to_rows(of_units), folds)
 
 
 def _parts_of(mass: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.intp]:
-    """Cut what stands in a row into parts of equal mass: each goes where its middle lies."""
+    """Return the part (from 0) of each unit: a sequence cut into parts of equal mass, by the middle of each unit."""
     if not len(mass):
         return np.empty(0, dtype=np.intp)
     ends = np.cumsum(mass)
-    places: npt.NDArray[np.intp] = (2 * ends - mass) * parts // (2 * ends[-1])
-    return places
+    indices: npt.NDArray[np.intp] = (2 * ends - mass) * parts // (2 * ends[-1])
+    return indices
 
 
 def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSplit]:
@@ -182,14 +183,14 @@ def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSpli
 def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: float) -> RowSplit:
     check_fraction(fraction)
     times, counts = np.unique(time, return_counts=True)
-    held = cut(counts[::-1], fraction)
-    later = time >= times[-held] if held else np.zeros(len(time), dtype=bool)
+    n_later = cut(counts[::-1], fraction)
+    later = time >= times[-n_later] if n_later else np.zeros(len(time), dtype=bool)
     return _checked(table, _before_and_after(table, ~later, later), None)
 
 
 def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[RowSplit]:
-    _, place, counts = np.unique(time, return_inverse=True, return_counts=True)
-    stretch = _parts_of(counts, folds + 1)[place]
+    _, index, counts = np.unique(time, return_inverse=True, return_counts=True)
+    stretch = _parts_of(counts, folds + 1)[index]
     return [
         _checked(
             table,
@@ -219,13 +220,13 @@ def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
 
 
 def check_fraction(fraction: float) -> None:
-    """Raise Invalid for a share that leaves one side nothing."""
+    """Raise Invalid for a fraction that leaves one side empty."""
     if not 0 < fraction < 1:
         raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
 
 
 def check_one_split(inner: InnerSplits, of: str) -> None:
-    """Raise Invalid for inner folds of data that are held out once only."""
+    """Raise Invalid for inner folds of data that can be held out once only."""
     if inner.n_splits != 1:
         raise Invalid(
             f"a search with {of} holds out one part: leave out search.folds, got {inner.n_splits}",
@@ -240,7 +241,7 @@ def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
 
 
 def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
-    """Return how many units, from the first, come nearest to that share of the mass, leaving both sides some."""
+    """Return how many units, from the first, come nearest to `fraction` of the mass, with at least one on each side."""
     if len(mass) < 2:
         return 0
     sums = np.cumsum(mass)
@@ -249,13 +250,13 @@ def cut(mass: npt.NDArray[np.int64], fraction: float) -> int:
 
 
 def are_alike(table: Table) -> bool:
-    """Whether all rows have the same features."""
+    """Return True if all rows have the same features."""
     hashes = hash_rows(table)
     return bool((hashes == hashes[0]).all())
 
 
 def note_kinds(table: Table) -> str | None:
-    """What the model's owner should know where equal rows were divided."""
+    """Return the warning that equal rows stand on both sides of the split; None where they do not."""
     from core.base.splits import MIN_DISTINCT_ROWS, has_few_kinds
 
     if table.group is not None or not has_few_kinds(hash_rows(table)):
@@ -267,13 +268,13 @@ def note_kinds(table: Table) -> str | None:
 
 
 def hash_units(table: Table, seed: int) -> Hashes:
-    """Give each row the hash of the unit that it is split with: its group, or without groups its features."""
+    """Return a hash per row, equal within a unit: that of its group, or without groups of its features."""
     hashes = hash_rows(table) if table.group is None else table.group
     return row_hashes.mix(hashes ^ np.uint64(seed % 2**64))
 
 
 def hash_rows(table: Table) -> Hashes:
-    """Give each row a hash of its features: equal rows have equal ones, whatever table they stand in."""
+    """Return a hash per row of its features: equal rows have equal hashes, whatever table they are in."""
     from app.ingest.profile import add_column  # numba, which the API does without
 
     hashes = np.zeros(len(table.X), dtype=np.uint64)
@@ -293,51 +294,53 @@ class SplitData(ABC):
 
     @abstractmethod
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        """Learn from the training part."""
+        """Fit the ranker on the training part."""
 
     @abstractmethod
-    def thinned(self, share: float, seed: int) -> SplitData:
-        """The same, learning from a share of the training part; a greater share holds a lesser one."""
+    def thinned(self, fraction: float, seed: int) -> SplitData:
+        """Return the same with a fraction of the training part; a greater fraction contains a smaller one."""
 
     @abstractmethod
     def inner(self, inner: InnerSplits, split: int, seed: int) -> SplitData:
-        """The training part alone, split once more: for choosing among rankers."""
+        """Return the training part alone, split once more: for a choice among rankers."""
 
     @abstractmethod
-    def value(self, scores: Floats, objective: Mapping[str, Any]) -> float:
-        """What scores of the validation part are worth by the objective; higher is better."""
+    def value(self, scores: Floats, objective: Objective) -> float:
+        """Return the value of scores of the validation part by the objective; higher is better."""
 
     @abstractmethod
-    def evaluate(self, ranker: Ranker, objective: Mapping[str, Any], workdir: Path) -> Json:
-        """Measure the ranker: part -> metrics, small enough for JSON. What is larger goes into the folder."""
+    def evaluate(
+        self, ranker: Ranker, objective: Objective, workdir: Path
+    ) -> Mapping[str, PartMetrics]:
+        """Return the metrics of the ranker by part; what is large is written into the folder."""
 
     @abstractmethod
     def table(self, part: str) -> Table | None:
-        """The table in which the rows of a part lie; None where there is no such part."""
+        """Return the table that has the rows of a part; None where there is no such part."""
 
     @property
     def n_learnt(self) -> int:
-        """The rows, or pairs, to learn from."""
+        """Number of training rows, or of training pairs."""
         return len(self._known("train").X)
 
     @property
     def held_out(self) -> CodedTable:
-        """What a ranker scores of the validation part."""
+        """The validation part as a ranker scores it."""
         return self._known("validation").coded
 
     def sample(self, part: str, seed: int) -> Table | None:
-        """A few rows of a part, drawn by `interpretation.draw`; None where there is none."""
+        """Return a few rows of a part, drawn by `interpretation.draw`; None where there is no such part."""
         table = self.table(part)
         return None if table is None else draw(table, seed)
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table] | None:
-        """Rows of both classes to judge by, drawn by `interpretation.draw_classes`, and the part they are of:
-        `validation` where there is one. None where rows have no one label.
+        """Return a part (`validation` where there is one) and rows of both its classes, drawn by
+        `interpretation.draw_classes`; None where rows do not have exactly one label.
         """
         return None
 
     def training_values(self, feature: int) -> Floats:
-        """The values of a feature in the training part."""
+        """Return the values of a feature in the training part, float64 of shape (rows,)."""
         return self._known("train").X[:, feature]
 
     def _known(self, part: str) -> Table:

@@ -7,9 +7,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from app.datasets import repository as dataset_rows
+from app.datasets import repository as dataset_repository
 from app.datasets.service import (
     check_pairs_ready,
     count_features,
@@ -20,24 +20,22 @@ from app.datasets.service import (
     table_dialect_of,
 )
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
-from app.jobs import child_jobs as parts
-from app.jobs import queue
-from app.jobs import repository as job_rows
-from app.jobs.kinds import Claim, JobKind
+from app.jobs import child_jobs, queue
+from app.jobs import repository as job_repository
+from app.jobs.kinds import Claim, FanOutResult, JobKind
 from app.jobs.progress import Callback
 from app.jobs.service import TRAIN
 from app.models import margins
-from app.models import repository as model_rows
-from app.models import service as models
-from app.models.service import ARTIFACTS
+from app.models import repository as model_repository
+from app.models.service import ARTIFACTS, VALIDATION, curve_columns
 from app.platform.blobs import BlobStore
+from app.platform.documents import Feature, FeatureImportance, LabelValues, Objective
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Base, Json, Session
+from app.platform.sql import Base, Session
 from app.platform.tables import (
     Dataset,
-    DatasetKind,
     DatasetStatus,
     Job,
     ModelControls,
@@ -52,15 +50,27 @@ from app.platform.tables import (
     ModelSample,
 )
 from app.training import search
-from app.training.plan import Plan, fits_a_part, pack, share_of, unpack
+from app.training.plan import Plan, as_finished, fits_a_part, fraction_of, pack, unpack
 from app.training.progress import (
-    BASELINE,
     MEASURING,
-    SHARD,
-    TRIAL,
     EndEarly,
     Reporter,
     leave_out,
+)
+from app.training.records import (
+    BASELINE,
+    SHARD,
+    TRIAL,
+    Finished,
+    MultilabelMetrics,
+    Outcome,
+    PairMetrics,
+    Part,
+    PartMetrics,
+    TrainPayload,
+    TrainResult,
+    TrainSpec,
+    TrainTable,
 )
 
 if TYPE_CHECKING:
@@ -72,22 +82,23 @@ OUT_OF_FOLD = "out-of-fold"
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
-    """Gather what the fit needs to know: where the tables lie and which column is what."""
-    validation = claim.spec["validation"]
+) -> TrainPayload:
+    """Return the payload of the fit: where the tables are, and which column is what."""
+    spec = spec_of(claim)
+    validation = spec["validation"]
     dataset = _ready(session, claim.owner, claim.dataset_id)
     judge = None
     if validation["method"] == "dataset":
         judge = _ready(session, claim.owner, validation["dataset_id"])
     cells = (dataset.rows or 0) * count_features(dataset)
-    payload: Json = {
-        "spec": claim.spec,
+    payload: TrainPayload = {
+        "spec": spec,
         "table": _table_of(dataset, blobs, validation.get("time_column")),
         "validation_table": None,
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
-        "labels": dataset.labels,
-        "finished": unpack(parts.finished(session, blobs, claim.job_id)),
+        "labels": cast(list[LabelValues] | None, dataset.labels),
+        "finished": unpack(child_jobs.finished(session, blobs, claim.job_id)),
         "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
@@ -108,14 +119,19 @@ def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
     return dataset
 
 
-def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Json:
-    """What a table's columns are; the one that rows are ordered by is no feature."""
-    features = [
+def spec_of(claim: Claim) -> TrainSpec:
+    """Return the specification of a claimed training job; `service.check` made it."""
+    return cast(TrainSpec, claim.spec)
+
+
+def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> TrainTable:
+    """Return where a table is and what its columns are; the one that rows are ordered by is no feature."""
+    features: list[Feature] = [
         {"name": column["name"], "type": column["type"]}
         for column in dataset.columns
         if column["role"] == "feature" and column["name"] != time_column
     ]
-    return table_of(dataset, blobs) | {"features": features}
+    return {**table_of(dataset, blobs), "features": features}
 
 
 def _check_judge(dataset: Dataset, judge: Dataset) -> None:
@@ -129,12 +145,12 @@ def _check_judge(dataset: Dataset, judge: Dataset) -> None:
         raise Invalid(f"the validation dataset {judge.id} {misfit}", code="unknown_column")
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Fit and judge; pure computing on the files that the payload names.
+def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult:
+    """Fit and measure; pure computing on the files that the payload names.
 
-    A first stage of many fits, each taken for all cells of the table, is handed out to be run as jobs of their own, and
-    so are those after it; a large fit of many pieces is divided for that. Baselines go where the fits go that they are
-    compared with. What has run here is known to this process alone, so that from there on all is done here.
+    A first stage of many fits (each counted as all cells of the table) becomes child jobs, and so do the stages after
+    it; a large fit of many pieces is divided into child jobs too. Baselines run where the fits run with which they are
+    compared. Once a stage has run in this process, whose files no other process sees, the others run here as well.
 
     A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
     """
@@ -149,50 +165,48 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     for each in finished:
         reporter.board.add(each["spec"], each["result"])
     clock = _Clock()
-    least = 2 if finished else payload.get("fan_out_from", math.inf)
+    least_pieces = payload.get("fan_out_from", math.inf)
+    least_fits = 2 if finished else least_pieces
     if ended or (search.budget_of(payload["spec"], 1) is not None and not plan.folds):
-        least = (
-            math.inf
-        )  # a queue knows nothing of a budget, and who wants an end wants no more parts
+        least_fits = math.inf  # a queue keeps no budget, and who wants an end wants no more parts
     begun = stage = finished[-1]["stage"] + 1 if finished else 0
-    share_from = payload.get("fan_out_from", math.inf)
     done = 0.0
-    while stage_parts := plan.next(finished, share_from if stage == begun else math.inf):
+    while stage_parts := plan.next(finished, least_pieces if stage == begun else math.inf):
         fits = sum(part["what"] != BASELINE for part in stage_parts)
         is_divided = any(part["what"] == SHARD for part in stage_parts)
-        if stage == begun and (is_divided or fits >= least):
+        if stage == begun and (is_divided or fits >= least_fits):
             packed = pack(stage_parts, 1 if is_divided else payload["fits_a_part"])
-            share = share_of(stage_parts)
+            share = fraction_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
         ran = _run_stage(context, reporter, stage, stage_parts, workdir, 1.0 - done)
-        finished += clock.share_out(ran)
-        done += (1.0 - done) * share_of(stage_parts)
+        finished += clock.divide(ran)
+        done += (1.0 - done) * fraction_of(stage_parts)
         stage += 1
     reporter.enter(MEASURING)
-    return put_together(payload, plan, context, finished, reporter.notes())
+    return put_together(payload, plan, context.data, finished, reporter.notes())
 
 
 def _run_stage(
     context: FitContext,
     reporter: Reporter,
     stage: int,
-    stage_parts: Sequence[Json],
+    stage_parts: Sequence[Part],
     workdir: Path,
     left: float,
-) -> list[Json]:
+) -> list[Finished]:
     """Run the parts of a stage in this process: trials some at once, other parts one after the other.
 
-    `left` is the share of all work that is left; baselines go unnoticed in what is told of it. Once the job's owner has
-    asked for the best so far, parts that the job can do without are left out.
+    `left` is the fraction of all work that is left; baselines do not count in it. Once the job's owner has asked for
+    the best so far, parts that the job can do without are left out.
     """
     from core.ensemble import fit_together
 
     n_counted = sum(part["what"] != BASELINE for part in stage_parts)
-    share = left * share_of(stage_parts) / max(n_counted, 1)
+    fraction = left * fraction_of(stage_parts) / max(n_counted, 1)
     trials = all(part["what"] == TRIAL for part in stage_parts)
-    results: dict[int, Json] = {}
+    results: dict[int, Outcome] = {}
 
-    def run_part(number: int, part: Json) -> Callable[[Callback], None]:
+    def run_part(number: int, part: Part) -> Callable[[Callback], None]:
         def run(callback: Callback) -> None:
             if reporter.may_leave_out(part):
                 results[number] = leave_out(part)
@@ -200,7 +214,7 @@ def _run_stage(
             folder = workdir / f"{stage}-{number}"
             folder.mkdir(exist_ok=True)
             progress = reporter.begin(
-                part, 0.0 if part["what"] == BASELINE else share, callback if trials else None
+                part, 0.0 if part["what"] == BASELINE else fraction, callback if trials else None
             )
             results[number] = context.run(part, folder, progress)
             progress.finish(results[number])
@@ -221,22 +235,21 @@ def _run_stage(
             except EndEarly:
                 reporter.ended = True
     return [
-        {"stage": stage, "part": number, "spec": part, "result": results[number]}
-        for number, part in enumerate(stage_parts)
+        as_finished(stage, number, part, results[number]) for number, part in enumerate(stage_parts)
     ]
 
 
 class _Clock:
-    """Shares out the time of a stage, reading the table and planning included, among its parts.
+    """Divides the time of a stage, reading the table and planning included, among its parts.
 
-    So what the parts of a job have taken adds up to the time of the job, whichever of them ran at once.
+    So the times of a job's parts add up to the time of the job, whichever of them ran at once.
     """
 
     def __init__(self) -> None:
         self._latest = time.perf_counter()
 
-    def share_out(self, finished: list[Json]) -> list[Json]:
-        """Give the parts of a stage that has just ended, with the seconds of it that are theirs as `elapsed`."""
+    def divide(self, finished: list[Finished]) -> list[Finished]:
+        """Return the parts of a stage that has just ended, each with its part of the seconds as `elapsed`."""
         seconds, self._latest = time.perf_counter() - self._latest, time.perf_counter()
         total = sum(each["result"]["elapsed"] for each in finished)
         for each in finished:
@@ -245,35 +258,33 @@ class _Clock:
 
 
 class Published(NamedTuple):
-    """What there is to write of a model: its id, and its rows beside the first."""
+    """The id of a model, and its rows in all tables but `models`."""
 
     model_id: str
     rows: list[Base]
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Published:
-    """Publish the artifact, and pack what is kept in rows: curves may have many points."""
-    workdir, made = Path(result["workdir"]), result["artifact"]
-    blobs.publish(workdir / made["file"], ARTIFACTS, made["sha256"])
+def publish(blobs: BlobStore, claim: Claim, result: TrainResult) -> Published:
+    """Publish the artifact, and pack the rows: curves may have many points."""
+    workdir, artifact = Path(result["workdir"]), result["artifact"]
+    blobs.publish(workdir / artifact["file"], ARTIFACTS, artifact["sha256"])
     model_id = new_id("mdl")
     rows: list[Base] = []
     for part, metrics in result["parts"].items():
-        rows += _rows_of_part(result["dataset_kind"], model_id, part, metrics, workdir)
+        rows += _rows_of_part(model_id, part, metrics, workdir)
     rows += _rows_to_interpret(claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
     return Published(model_id, rows)
 
 
-def complete(
-    session: Session, claim: Claim, result: Mapping[str, Any], published: Published
-) -> None:
+def complete(session: Session, claim: Claim, result: TrainResult, published: Published) -> None:
     """Write model, metrics, curves and the job's end."""
-    spec, made = claim.spec, result["artifact"]
-    dataset = dataset_rows.find(session, claim.owner, claim.dataset_id or "")
+    spec, artifact = spec_of(claim), result["artifact"]
+    dataset = dataset_repository.find(session, claim.owner, claim.dataset_id or "")
     warnings = [*result["warnings"], *notes_on(spec, dataset)]
     queue.finish(session, claim, model_id=published.model_id, messages=warnings)
-    job = job_rows.find(session, claim.owner, claim.job_id)
-    model_rows.insert(
+    job = job_repository.find(session, claim.owner, claim.job_id)
+    model_repository.insert(
         session,
         id=published.model_id,
         owner=claim.owner,
@@ -290,7 +301,7 @@ def complete(
         optimised_for=_optimised_for(spec),
         selected_by=spec["objective"] if search.searches(spec) else None,
         search=result["search"],
-        beats_controls=(result["controls"] or {}).get("beats"),
+        beats_controls=None if result["controls"] is None else result["controls"]["beats"],
         features=result["features"],
         label=result["label"],
         negative=result["pair"][0],
@@ -301,107 +312,126 @@ def complete(
         tags=job.tags if job else {},
         warnings=warnings,
         fit_seconds=result["fit_seconds"],
-        artifact_sha256=made["sha256"],
-        artifact_bytes=made["bytes"],
+        artifact_sha256=artifact["sha256"],
+        artifact_bytes=artifact["bytes"],
     )
     session.add_all(published.rows)
 
 
-def _rows_of_part(
-    kind: str, model_id: str, part: str, metrics: Mapping[str, Any], workdir: Path
-) -> list[Base]:
-    """What is kept of a part's metrics, in the figures of its kind of dataset."""
-    own: Json = {"model_id": model_id, "part": part}
-    if kind == DatasetKind.MULTILABEL:
+def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path) -> list[Base]:
+    """Return the rows of a part's metrics, which are those of its kind of dataset."""
+    if "labels" in metrics:
+        labels = cast(MultilabelMetrics, metrics)["labels"]
         return [
-            ModelLabelMetrics(**own, position=position, **label)
-            for position, label in enumerate(metrics["labels"])
+            ModelLabelMetrics(model_id=model_id, part=part, position=position, **label)
+            for position, label in enumerate(labels)
         ]
-    large = {"auc", "partial_aucs", "curve", "margins"}
-    figures = {name: value for name, value in metrics.items() if name not in large}
     rows: list[Base] = []
-    if kind == DatasetKind.PREFERENCES:
-        rows.append(ModelPairMetrics(**own, **figures))
+    if "pairs" in metrics:
+        measured = cast(PairMetrics, metrics)["margins"]
+        figures = {name: value for name, value in metrics.items() if name != "margins"}
+        rows.append(ModelPairMetrics(model_id=model_id, part=part, **figures))
     else:
-        auc = metrics["auc"]
+        roc = metrics
+        auc, curve, measured = roc["auc"], roc["curve"], roc["margins"]
+        large = {"auc", "partial_aucs", "curve", "margins"}
+        figures = {name: value for name, value in roc.items() if name not in large}
         rows.append(
             ModelMetrics(
-                **own, auc=auc["value"], auc_low=auc["low"], auc_high=auc["high"], **figures
+                model_id=model_id,
+                part=part,
+                auc=auc["value"],
+                auc_low=auc["low"],
+                auc_high=auc["high"],
+                **figures,
             )
         )
-        rows += [ModelPartialAuc(**own, **area) for area in metrics["partial_aucs"]]
-        if metrics["curve"]:
-            rows.append(ModelCurve(**own, **models.curve_columns(workdir / metrics["curve"])))
-    if metrics["margins"]:
-        rows.append(margins.row_of(model_id, metrics["margins"], workdir))
+        rows += [
+            ModelPartialAuc(model_id=model_id, part=part, **area) for area in roc["partial_aucs"]
+        ]
+        if curve:
+            rows.append(ModelCurve(model_id=model_id, part=part, **curve_columns(workdir / curve)))
+    if measured:
+        rows.append(margins.row_of(model_id, measured, workdir))
     return rows
 
 
-def _rows_to_interpret(claim: Claim, model_id: str, result: Mapping[str, Any]) -> list[Base]:
-    """What is kept to ask the model what it has learnt."""
+def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
+    """Return the rows that say what the model has learnt: samples and importances."""
     own = claim.dataset_id or ""
-    of_part = {"train": own, models.VALIDATION: claim.spec["validation"].get("dataset_id") or own}
+    judge = spec_of(claim)["validation"].get("dataset_id")
+    dataset_of = {"train": own, VALIDATION: judge or own}
     workdir = Path(result["workdir"])
     rows: list[Base] = []
-    for part, written in result["samples"].items():
-        data = (workdir / written["file"]).read_bytes()
-        end = 8 * written["rows"] * written["features"]
+    for part, sample in result["samples"].items():
+        data = (workdir / sample["file"]).read_bytes()
+        end = 8 * sample["rows"] * sample["features"]
         rows.append(
             ModelSample(
                 model_id=model_id,
                 part=part,
-                dataset_id=of_part[part],
-                rows=written["rows"],
+                dataset_id=dataset_of[part],
+                rows=sample["rows"],
                 values=data[:end],
                 weight=data[end:] or None,
             )
         )
-    if (found := result["importance"]) is not None:
+    if (importance := result["importance"]) is not None:
         names = [feature["name"] for feature in result["features"]]
-        features = [
+        features: list[FeatureImportance] = [
             {"name": name, "importance": value}
-            for name, value in zip(names, found["values"], strict=True)
+            for name, value in zip(names, importance["values"], strict=True)
         ]
-        if "gains" in found:
-            for feature, gain in zip(features, found["gains"], strict=True):
-                feature |= {"root": math.sqrt(feature["importance"]), "auc_gain": gain}
+        for feature, gain in zip(features, importance.get("gains", ()), strict=False):
+            feature["root"], feature["auc_gain"] = math.sqrt(feature["importance"]), gain
         rows.append(
             ModelImportance(
-                model_id=model_id, method=found["method"], part=found["part"], features=features
+                model_id=model_id,
+                method=importance["method"],
+                part=importance["part"],
+                features=features,
             )
         )
     return rows
 
 
 def _rows_of_validation(
-    blobs: BlobStore, claim: Claim, model_id: str, result: Mapping[str, Any]
+    blobs: BlobStore, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """What is kept of how the model was judged; publishes the out-of-fold scores."""
+    """Return the rows that say how the model was judged; publish the out-of-fold scores."""
     rows: list[Base] = []
-    if (kept := result["out_of_fold"]) is not None:
-        key = blobs.publish(Path(result["workdir"]) / kept["file"], OUT_OF_FOLD, kept["sha256"])
-        same = ("bytes", "entries", "repeats", "folds", "fold_aucs")
-        figures = {name: kept[name] for name in same}
-        dataset_id = claim.dataset_id or ""
+    if (scored := result["out_of_fold"]) is not None:
+        file = Path(result["workdir"]) / scored["file"]
         rows.append(
-            ModelOutOfFold(model_id=model_id, dataset_id=dataset_id, blob_key=key, **figures)
+            ModelOutOfFold(
+                model_id=model_id,
+                dataset_id=claim.dataset_id or "",
+                blob_key=blobs.publish(file, OUT_OF_FOLD, scored["sha256"]),
+                bytes=scored["bytes"],
+                entries=scored["entries"],
+                repeats=scored["repeats"],
+                folds=scored["folds"],
+                fold_aucs=scored["fold_aucs"],
+            )
         )
     if (ranked := result["leaderboard"]) is not None:
         rows.append(ModelLeaderboard(model_id=model_id, **ranked))
     if (compared := result["controls"]) is not None:
-        same = ("level", "controls", "windows", "decided_on", "skipped")
-        rows.append(ModelControls(model_id=model_id, **{name: compared[name] for name in same}))
+        figures = {name: value for name, value in compared.items() if name != "beats"}
+        rows.append(ModelControls(model_id=model_id, **figures))
     return rows
 
 
-def _optimised_for(spec: Mapping[str, Any]) -> Json:
-    """Say what the algorithm itself optimises: the window where it takes one, the pairs where it learns from
-    pairs, else the whole curve."""
+def _optimised_for(spec: TrainSpec) -> Objective:
+    """Return what the algorithm itself optimises: the window where it takes one, the pairs where it learns from
+    pairs, else the whole curve.
+    """
     objective, parameters = spec["objective"], spec["algorithm"]["parameters"]
     if objective["metric"] == "tpr" and "fpr_max" in parameters:
-        return {"metric": "pauc", **{end: parameters[end] for end in ("fpr_min", "fpr_max")}}
+        fpr_min, fpr_max = parameters["fpr_min"], parameters["fpr_max"]
+        return {"metric": "pauc", "fpr_min": fpr_min, "fpr_max": fpr_max}
     if objective["metric"] == "pair_order" or "fpr_max" in parameters:
-        return dict(objective)
+        return objective
     return {"metric": "auc"}
 
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.datasets.matrices import Columns, Table, read_table
+from app.jobs.kinds import FanOutResult
+from app.jobs.progress import Callback
+from app.platform.documents import Validation
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
-from app.training import result
-from tests.app.workbench import Workbench
+from app.training import result, tasks
+from app.training.records import TrainPayload, TrainResult
+from tests.app.documents import misfits
+from tests.app.workbench import Workbench, quiet
 
-HOLDOUT = {"method": "holdout", "fraction": 0.25}
-FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
+HOLDOUT: Validation = {"method": "holdout", "fraction": 0.25}
+FOLDS: Validation = {"method": "cross_validation", "folds": 3, "repeats": 2}
 CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
 
 
-def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> TrainPayload:
     """Write a typed table with the label `y`, and describe a job on it as `training.prepare` does."""
     path = folder / "table.parquet"
     pq.write_table(pa.table(columns), path)
@@ -37,7 +42,7 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any
     }
     weight = "w" if "w" in columns else None
     described = {"path": str(path), "label": "y", "weight": weight, "group": None}
-    return {
+    job = {
         "spec": asked | spec,
         "table": described | {"features": [{"name": n, "type": "numeric"} for n in names]},
         "dataset_kind": "bipartite",
@@ -45,9 +50,17 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> dict[str, Any
         "labels": None,
         "workdir": str(work),
     }
+    return cast(TrainPayload, job)
 
 
-def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> dict[str, Any]:
+def run(job: TrainPayload, callback: Callback = quiet) -> Any:
+    """Run a job as its process does, and hold what it takes and returns against their types."""
+    result = tasks.run(job, callback)
+    assert not misfits(result, FanOutResult if "fan_out" in result else TrainResult)
+    return result
+
+
+def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> TrainPayload:
     """What the fit process gets of a dataset, for a job that never runs."""
     asked = {"seed": 0, "validation": {"method": "holdout", "fraction": 0.25}} | spec
     features = [{"name": c["name"]} for c in dataset.columns if c["role"] == "feature"]
@@ -59,7 +72,7 @@ def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> dict[str, Any
         "weight": None,
         "group": None,
     }
-    return {"spec": asked, "table": table, "labels": dataset.labels}
+    return cast(TrainPayload, {"spec": asked, "table": table, "labels": dataset.labels})
 
 
 def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:
@@ -72,13 +85,13 @@ def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:
     return {"a": a, "b": b, "place": places, "y": y, "w": rng.integers(1, 4, rows).astype(float)}
 
 
-def table_of(job: dict[str, Any]) -> Table:
+def table_of(job: TrainPayload) -> Table:
     table = job["table"]
     names = [feature["name"] for feature in table["features"]]
     return read_table(Path(table["path"]), Columns(names, "y", table["weight"], None))
 
 
-def kept(job: dict[str, Any]) -> dict[str, np.ndarray]:
+def kept(job: TrainPayload) -> dict[str, np.ndarray]:
     read = pq.read_table(Path(job["workdir"]) / result.OUT_OF_FOLD_FILE)
     return {name: read.column(name).to_numpy() for name in read.column_names}
 

@@ -145,7 +145,7 @@ def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench) -> None:
     assert found.row.weak_rankers == (2**5 - 2) + 3 * 6
     assert found.row.depends_on_data == "the categories are those of the training rows"
     assert [bound.name for bound in found.bounds if bound.applies] == ["held_out"]
-    assert found.spread.least <= found.best["rho"] + 1e-9
+    assert found.spread.least <= found.row.best["rho"] + 1e-9
 
 
 @pytest.mark.parametrize("name", ["rankboost", "coordinate_rankboost", "smooth_margin_rank"])
@@ -154,7 +154,7 @@ def test_columns_of_0_and_1_are_weak_rankers_themselves(bench: Workbench, name: 
     algorithm = {"name": name, "weak_ranker": "column", "n_rounds": 10}
     found = read(bench, bench.work_on(dataset, algorithm=algorithm))
     assert (found.row.weak_rankers, found.row.depends_on_data) == (4, None)
-    assert found.spread.least <= found.best["rho"] + 1e-9
+    assert found.spread.least <= found.row.best["rho"] + 1e-9
 
 
 def test_columns_of_other_numbers_have_no_margins(bench: Workbench) -> None:
@@ -229,10 +229,10 @@ def test_only_weights_that_differ_within_a_class_matter(
 def test_the_best_margin_where_the_programme_is_small(bench: Workbench) -> None:
     dataset = bench.ready(rows(40, 4))
     found = read(bench, bench.work_on(dataset))
-    assert found.spread.least <= found.best["rho"] + 1e-9
-    assert found.best["margin"] == pytest.approx(found.best["edge"], abs=1e-9)
-    assert found.best["short_by"] == found.best["rho"] - found.spread.least
-    assert read(bench, bench.work_on(bench.ready(breast_cancer()))).best is None
+    assert found.spread.least <= found.row.best["rho"] + 1e-9
+    assert found.row.best["margin"] == pytest.approx(found.row.best["edge"], abs=1e-9)
+    assert found.short_by == found.row.best["rho"] - found.spread.least
+    assert read(bench, bench.work_on(bench.ready(breast_cancer()))).short_by is None
 
 
 def test_weights_of_zero_do_not_count(bench: Workbench) -> None:
@@ -247,7 +247,7 @@ def test_weights_of_zero_do_not_count(bench: Workbench) -> None:
     assert np.array_equal(plain.spread.thetas, with_zeros.spread.thetas)
     assert np.allclose(plain.spread.fractions, with_zeros.spread.fractions, atol=1e-12)
     assert plain.row.smooth_margin == pytest.approx(with_zeros.row.smooth_margin)
-    assert plain.best == pytest.approx(with_zeros.best)
+    assert plain.row.best == pytest.approx(with_zeros.row.best)
 
 
 def test_a_ranker_that_took_no_step_has_no_margins(bench: Workbench) -> None:

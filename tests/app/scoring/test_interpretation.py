@@ -171,11 +171,11 @@ def test_importances_by_contribution(bench: Workbench) -> None:
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset, algorithm={"name": "rankboost", "n_rounds": 60}))
     found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
-    assert (found["method"], found["on"]) == ("mean_absolute_contribution", "train")
-    names = [feature["name"] for feature in found["features"]]
+    assert (found.row.method, found.row.part) == ("mean_absolute_contribution", "train")
+    names = [feature["name"] for feature in found.features]
     assert names[:2] == ["age", "colour"]
     assert names[-1] == "noise"
-    sizes = [feature["importance"] for feature in found["features"]]
+    sizes = [feature["importance"] for feature in found.features]
     assert sizes == sorted(sizes, reverse=True)
     X, _ = kept(bench, model, "train")
     ranker = cache(bench).find(OWNER, model.id).ranker
@@ -193,13 +193,12 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset))
     found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
-    assert (found["method"], found["on"]) == ("permutation_auc", "validation")
-    assert found["features"][0]["name"] == "age"
-    assert found["features"][0]["importance"] > 0.05
+    assert (found.row.method, found.row.part) == ("permutation_auc", "validation")
+    assert found.features[0]["name"] == "age"
+    assert found.features[0]["importance"] > 0.05
     unjudged = bench.model(bench.work_on(dataset, validation={"method": "none"}))
-    assert (
-        bench.db.reading(interpretation.read_importance, OWNER, unjudged.id, None)["on"] == "train"
-    )
+    found = bench.db.reading(interpretation.read_importance, OWNER, unjudged.id, None)
+    assert found.row.part == "train"
 
 
 def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench) -> None:
@@ -208,8 +207,8 @@ def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench
         dataset, algorithm={"name": "aucboost", "weak_ranker": "logistic", "n_rounds": 5}
     )
     found = bench.db.reading(interpretation.read_importance, OWNER, bench.model(job).id, None)
-    assert found["method"] == "permutation_auc"
-    assert {feature["name"] for feature in found["features"][:2]} == {"age", "colour"}
+    assert found.row.method == "permutation_auc"
+    assert {feature["name"] for feature in found.features[:2]} == {"age", "colour"}
 
 
 def test_models_on_pairs(bench: Workbench) -> None:
@@ -220,8 +219,8 @@ def test_models_on_pairs(bench: Workbench) -> None:
     )
     model = bench.model(job)
     found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
-    assert found["method"] == "mean_absolute_contribution"
-    assert found["features"][0]["name"] == "a"
+    assert found.row.method == "mean_absolute_contribution"
+    assert found.features[0]["name"] == "a"
     scores = depend(bench, model.id, "a").scores
     assert scores[-1] > scores[0]
     held, _ = kept(bench, model, "validation")
@@ -238,7 +237,7 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
     model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mh", "n_rounds": 5}))
     for label, feature in (("p", "a"), ("q", "b")):
         found = bench.db.reading(interpretation.read_importance, OWNER, model.id, label)
-        assert (found["label"], found["features"][0]["name"]) == (label, feature)
+        assert (found.label, found.features[0]["name"]) == (label, feature)
         scores = depend(bench, model.id, feature, label=label).scores
         assert scores.shape == (8,)
         assert scores[-1] > scores[0]
@@ -272,7 +271,7 @@ def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     bench.db.writing(datasets.delete, OWNER, learnt.id)
     with pytest.raises(Conflict, match=f"dataset {learnt.id}, which was deleted"):
         depend(bench, model.id, "age")
-    assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None)["features"]
+    assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None).features
     bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert rows.find_importance(session, model.id) is None

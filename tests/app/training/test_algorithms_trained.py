@@ -135,7 +135,7 @@ def test_from_job_to_score(trained_on: tuple[Workbench, dict[str, Dataset]], var
         assert kept["training_auc"] == pytest.approx(structure["training_auc"])
         if "pruning" in algorithm:
             assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
-    assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None)["features"]
+    assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None).features
     if hasattr(served.ranker, "contributions") and algorithm.get("feature_map") not in KERNELS:
         explained = scoring.explain(served, matrix[:3])
         for parts, score in zip(explained, scores, strict=False):

@@ -13,7 +13,6 @@ from app.datasets.matrices import Table
 from app.jobs.progress import Report
 from app.platform.errors import Invalid
 from app.training import search
-from app.training import tasks as training
 from app.training.bipartite import BipartiteTable
 from app.training.plan import Plan
 from app.training.splits import split
@@ -21,7 +20,7 @@ from core import RankBoost, artifact
 from core.base.ranker import Ranker
 from core.metrics import auc
 from core.selection import HeldOut
-from tests.app.training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, table_of
+from tests.app.training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, run, table_of
 from tests.app.workbench import quiet
 
 BUDGET = {"name": "auto", "parameters": {"budget_seconds": 4.0}}
@@ -46,7 +45,7 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
         validation=HOLDOUT,
         controls=CONTROLS,
     )
-    found = training.run(job, lambda step, of, info: told.append(cast(Report, info).fraction))
+    found = run(job, lambda step, of, info: told.append(cast(Report, info).fraction))
     board = found["leaderboard"]
     assert board["budget_seconds"] == 4.0
     assert board["members"]
@@ -70,7 +69,7 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
 def test_every_fold_has_an_auto_of_its_own(tmp_path: Path) -> None:
     validation = {"method": "cross_validation", "folds": 2}
     job = payload(tmp_path, noisy(200), algorithm=BUDGET, validation=validation)
-    found = training.run(job, quiet)
+    found = run(job, quiet)
     entries = kept(job)
     assert len(entries["row"]) == 200
     areas = [
@@ -93,7 +92,7 @@ def test_what_auto_finds_in_noise_is_worth_half(tmp_path: Path) -> None:
     validation = {"method": "cross_validation", "folds": 2}
     columns = {"id": ids, "a": a, "b": b, "y": y}
     job = payload(tmp_path, columns, algorithm=BUDGET, validation=validation)
-    found = training.run(job, quiet)
+    found = run(job, quiet)
     area = found["parts"]["validation"]["auc"]
     assert abs(area["value"] - 0.5) < 0.11  # three standard errors
 
@@ -117,7 +116,7 @@ def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
             return HeldOut(np.array([1, 0] * 20))
 
     rng = np.random.default_rng(0)
-    finished: list[dict[str, Any]] = []
+    finished: list[Any] = []
     plan = Plan(job["spec"], Rows())
     while parts := plan.next(finished):
         assert parts == Plan(job["spec"], Rows()).next(finished)
@@ -141,9 +140,7 @@ def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
 
 def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -> None:
     algorithm = {"name": "auto", "parameters": {"budget_seconds": 1e-6}}
-    found = training.run(
-        payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet
-    )
+    found = run(payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet)
     (member,) = found["leaderboard"]["members"]
     assert member["algorithm"] == "logitboost"
     assert [row["state"] for row in found["leaderboard"]["candidates"]] == ["chosen"]
@@ -187,7 +184,7 @@ def test_groups_reach_what_the_fit_itself_holds_out(
         RankBoost(**parameters).fit(learnt.coded, learnt.y, learnt.weight, groups=given)
         for given in (None, learnt.group)
     ]
-    found = served(training.run(job, quiet))
+    found = served(run(job, quiet))
     alone, grouped = (each.decision_function(learnt.coded) for each in fitted)
     assert np.array_equal(found.decision_function(learnt.coded), grouped)
     assert not np.array_equal(alone, grouped)

@@ -10,19 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.platform.documents import Validation
 from app.training import baselines as controls
 from app.training import fitting
-from app.training import tasks as training
-from app.training.baselines import FIRST_ROWS, GROWTH, MIN_SECONDS, SHARE, BaselineTry, next_rows
+from app.training.baselines import (
+    FIRST_ROWS,
+    MAX_GROWTH,
+    MIN_SECONDS,
+    TIME_FRACTION,
+    BaselineTry,
+    next_rows,
+)
 from app.training.plan import Plan, Scope
-from app.training.progress import BASELINE, FIT
-from tests.app.training_jobs import CONTROLS, HOLDOUT, noisy, payload
+from app.training.records import BASELINE, FIT
+from tests.app.training_jobs import CONTROLS, HOLDOUT, noisy, payload, run
 
-FOLDS = {"method": "cross_validation", "folds": 3}
-Json = dict[str, Any]
+FOLDS: Validation = {"method": "cross_validation", "folds": 3}
+Json = Any
 
 
-def spec_of(validation: Json = HOLDOUT, share: float | None = SHARE, **given: Any) -> Json:
+def spec_of(validation: Json = HOLDOUT, share: float | None = TIME_FRACTION, **given: Any) -> Json:
     asked: Json = {
         "algorithm": {"name": "rankboost", "parameters": {}},
         "validation": validation,
@@ -100,7 +107,7 @@ def test_controls_come_after_every_fit(validation: Json) -> None:
 
 def test_a_large_table_is_tried_on_few_rows_then_on_all() -> None:
     finished, _ = act(spec_of(), 100_000, 60.0, linear(1e-5))
-    tries = [FIRST_ROWS, GROWTH * FIRST_ROWS, None]
+    tries = [FIRST_ROWS, MAX_GROWTH * FIRST_ROWS, None]
     assert of_controls(finished) == [
         (name, None, rows) for name in CONTROLS["algorithms"] for rows in tries
     ]
@@ -127,7 +134,7 @@ def test_they_take_a_tenth_of_the_fits_time_or_half_a_second(
     per_row = 10.0**power
     finished, _ = act(spec_of(validation), n, fit_seconds, lambda _, k: fixed + per_row * k)
     n_fits, n_judged = (1, 1) if validation is HOLDOUT else (4, 3)
-    allowed = max(SHARE * fit_seconds * n_fits, MIN_SECONDS)
+    allowed = max(TIME_FRACTION * fit_seconds * n_fits, MIN_SECONDS)
     first = 2 * n_judged * (fixed + per_row * min(n, FIRST_ROWS))  # however short the time
     assert taken_by_controls(finished) <= max(1.4 * allowed, allowed + first)
     for name in CONTROLS["algorithms"]:
@@ -146,7 +153,7 @@ def test_a_try_that_takes_too_long_leaves_the_one_before() -> None:
     )
     for name in CONTROLS["algorithms"]:
         parts = [each for each in finished if each["spec"].get("algorithm") == name]
-        assert [each["spec"]["rows"] for each in parts] == [FIRST_ROWS, GROWTH * FIRST_ROWS]
+        assert [each["spec"]["rows"] for each in parts] == [FIRST_ROWS, MAX_GROWTH * FIRST_ROWS]
         (judged,) = controls.find_compared(parts, 1)
         assert judged["spec"]["rows"] == FIRST_ROWS
     finished, _ = act(spec_of(), 100_000, 60.0, lambda *_: None)
@@ -155,7 +162,7 @@ def test_a_try_that_takes_too_long_leaves_the_one_before() -> None:
 
 def test_a_control_that_is_late_in_one_fold_is_none() -> None:
     late = (0, 2)
-    parts = [
+    parts: list[Any] = [
         {
             "spec": {"scope": fold, "rows": FIRST_ROWS},
             "result": {"failed": "it took too long" if fold == late else None},
@@ -172,8 +179,8 @@ def auto(budget: float) -> Json:
 @pytest.mark.parametrize(
     ("spent", "share", "seconds"),
     [
-        (0.0, SHARE, MIN_SECONDS),
-        (200.0, SHARE, 20.0),
+        (0.0, TIME_FRACTION, MIN_SECONDS),
+        (200.0, TIME_FRACTION, 20.0),
         (7.0, None, math.inf),
     ],
 )
@@ -181,7 +188,7 @@ def test_seconds_of_a_plain_job(spent: float, share: float | None, seconds: floa
     assert controls.seconds_for(spec_of(share=share), spent) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("share", [SHARE, None])
+@pytest.mark.parametrize("share", [TIME_FRACTION, None])
 @pytest.mark.parametrize(("spent", "seconds"), [(1.0, 3.0), (29.0, 1.0), (29.9, 0.1), (31.0, -1.0)])
 def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
     share: float | None, spent: float, seconds: float
@@ -196,7 +203,7 @@ def test_tries_grow_and_end(rows: int, of: int, seconds: float, left: float) -> 
     rows = min(rows, of)
     more = next_rows([BaselineTry(rows, of, seconds, False)], of, 2, left)
     if more is not None:
-        assert rows < more <= min(of, GROWTH * rows)
+        assert rows < more <= min(of, MAX_GROWTH * rows)
         assert 2 * more * seconds / rows <= left * (1 + 1e-9) + 1e-9
     assert next_rows([BaselineTry(rows, of, seconds, True)], of, 2, left) is None
     assert next_rows([BaselineTry(of, of, 0.0, False)], of, 1, math.inf) is None
@@ -218,7 +225,7 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("app.training.plan.MIN_SECONDS", 100.0)  # none is given up
     no_time = CONTROLS | {"share": 1e-9}  # however long the fit takes
     job = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
-    found = training.run(job, lambda step, of, info: None)
+    found = run(job, lambda step, of, info: None)
     described = found["controls"]["controls"]
     assert [each["algorithm"] for each in described] == CONTROLS["algorithms"]
     for each in described:
@@ -229,16 +236,16 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert next(name for name, _ in drawn) == "rankboost"
     assert {rows for name, rows in drawn if name != "rankboost"} <= {60, 61, 62, 100, 101, 102}
     again = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
-    windows = training.run(again, lambda step, of, info: None)["controls"]["windows"]
+    windows = run(again, lambda step, of, info: None)["controls"]["windows"]
     assert windows == found["controls"]["windows"]
 
 
 def test_a_control_that_takes_too_long_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.training.plan.LATE", 1e-12)
+    monkeypatch.setattr("app.training.plan.TIMEOUT_FACTOR", 1e-12)
     job = payload(tmp_path, noisy(), controls=CONTROLS | {"share": 0.1}, validation=HOLDOUT)
-    found = training.run(job, lambda step, of, info: None)
+    found = run(job, lambda step, of, info: None)
     for each in found["controls"]["controls"]:
         assert "it took more than" in each["failed"]
         assert "s on 180 rows" in each["failed"]
@@ -247,7 +254,7 @@ def test_a_control_that_takes_too_long_is_said_to(
 
 def test_a_budget_that_is_spent_leaves_none(tmp_path: Path) -> None:
     job = payload(tmp_path, noisy(120), controls=CONTROLS, validation=HOLDOUT, **auto(0.01))
-    found = training.run(job, lambda step, of, info: None)
+    found = run(job, lambda step, of, info: None)
     assert found["controls"]["controls"] == []
     assert "left nothing of the budget of 0.01 s" in found["controls"]["skipped"]
     assert np.isfinite(found["parts"]["validation"]["auc"]["value"])

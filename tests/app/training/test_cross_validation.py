@@ -14,14 +14,14 @@ from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import curve_of
 from app.operations.repository import named
+from app.platform.documents import Validation
 from app.platform.tables import ModelControls, ModelOutOfFold
 from app.training import result
-from app.training import tasks as training
 from app.training.splits import divide, split_rows
 from core import artifact
 from core.metrics import auc, cross_validated_areas, roc_curve
 from core.registry import ALGORITHMS
-from tests.app.training_jobs import CONTROLS, FOLDS, kept, noisy, payload, table_of
+from tests.app.training_jobs import CONTROLS, FOLDS, kept, noisy, payload, run, table_of
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 
@@ -39,7 +39,7 @@ def test_all_that_is_learnt_is_learnt_in_each_fold(
     """A fold's scores are those of a ranker that was fitted on the other folds' rows and never saw any more."""
     algorithm = {"name": name, "parameters": given}
     job = payload(tmp_path, noisy(), algorithm=algorithm)
-    training.run(job, quiet)
+    run(job, quiet)
     table, found = table_of(job), kept(job)
     row_splits = split_rows(table, FOLDS, 3)
     place = 0
@@ -69,7 +69,7 @@ def test_what_is_noise_is_worth_half(tmp_path: Path, name: str) -> None:
     job = payload(
         tmp_path, {"id": ids, "a": a, "b": b, "y": y}, algorithm=algorithm, validation=validation
     )
-    found = training.run(job, quiet)
+    found = run(job, quiet)
     area = found["parts"]["validation"]["auc"]
     assert abs(area["value"] - 0.5) < 0.11  # three standard errors
     assert area["low"] < area["value"] < area["high"]
@@ -134,7 +134,7 @@ def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
     given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5, "min_samples_leaf": 3.0}
     spec = {"algorithm": {"name": "rankboost", "parameters": given}, "validation": FOLDS}
     job = payload(tmp_path, {name: train[name] for name in "aby"}, **spec)
-    found = training.run(job, quiet)
+    found = run(job, quiet)
     assert found["parts"]["train"]["auc"]["value"] > 0.99
     work = Path(job["workdir"])
     fpr, tpr, thresholds = np.fromfile(work / "validation.curve", "<f8").reshape(3, -1)
@@ -190,9 +190,9 @@ def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
         "fraction": 0.3,
     }
     algorithm = {"name": "rankboost", "parameters": {"n_rounds": 20, "max_bins": 200}}
-    validation = {"method": "cross_validation", "folds": 3}
+    validation: Validation = {"method": "cross_validation", "folds": 3}
     job = payload(tmp_path, noisy(), algorithm=algorithm, search=search, validation=validation)
-    found = training.run(job, quiet)
+    found = run(job, quiet)
     assert len(found["search"]["candidates"]) == 4
     assert found["parameters"] == found["search"]["chosen"]
     chosen = [fold["chosen"] for fold in found["search"]["folds_chosen"]]
@@ -201,7 +201,7 @@ def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
         zip(split_rows(table, validation, 3), chosen, strict=True), start=1
     ):
         learnt, held = divide(table, *row_split)
-        inner = {"method": "holdout", "fraction": 0.3}
+        inner: Validation = {"method": "holdout", "fraction": 0.3}
         (rows,) = split_rows(learnt, inner, 3 + 2**32)
         train, judge = divide(learnt, *rows)
         best: tuple[float, dict[str, int]] = (0.0, {})
@@ -234,7 +234,7 @@ def test_later_rows_judge_by_a_time_column(tmp_path: Path) -> None:
         job = payload(tmp_path, columns, validation=validation)
         if "time_column" in validation:
             job["table"]["features"] = [{"name": "x", "type": "numeric"}]
-        area = training.run(job, quiet)["parts"]["validation"]["auc"]["value"]
+        area = run(job, quiet)["parts"]["validation"]["auc"]["value"]
         assert least <= area <= most
 
 
@@ -250,7 +250,7 @@ def test_a_time_column_is_no_feature(bench: Workbench) -> None:
 def test_a_control_that_cannot_be_fitted_is_said_to_be(tmp_path: Path) -> None:
     holdout = {"method": "holdout", "fraction": 0.25}
     picky = {"algorithms": ["greedy_pairs", "logistic"], "skipped": None}  # one takes no categories
-    found = training.run(payload(tmp_path, noisy(), controls=picky, validation=holdout), quiet)
+    found = run(payload(tmp_path, noisy(), controls=picky, validation=holdout), quiet)
     failed, fitted = found["controls"]["controls"]
     assert fitted["failed"] is None
     assert "place" in failed["failed"]
@@ -260,10 +260,10 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(tmp_path: Path) -> None:
     (control,) = found["controls"]["windows"][0]["controls"]
     assert control["algorithm"] == "logistic"
     skipped = {"algorithms": [], "skipped": "too large"}
-    found = training.run(payload(tmp_path, noisy(), controls=skipped, validation=holdout), quiet)
+    found = run(payload(tmp_path, noisy(), controls=skipped, validation=holdout), quiet)
     assert found["controls"]["skipped"] == "too large"
     assert (found["controls"]["windows"], found["controls"]["beats"]) == ([], None)
-    found = training.run(payload(tmp_path, noisy(), validation={"method": "none"}), quiet)
+    found = run(payload(tmp_path, noisy(), validation={"method": "none"}), quiet)
     assert (found["controls"], found["out_of_fold"]) == (None, None)
 
 
@@ -280,7 +280,7 @@ def test_trees_beat_lines_beyond_chance_where_there_is_no_line(tmp_path: Path) -
             controls=CONTROLS,
             validation=validation,
         )
-        found = training.run(job, quiet)["controls"]
+        found = run(job, quiet)["controls"]
         assert found["beats"] is True
         whole, _ = found["windows"]
         assert whole["chosen"]["value"] > 0.95

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.datasets.matrices import Table, read_times
+from app.platform.documents import Validation
 from app.platform.errors import Invalid
 from app.training.bipartite import BipartiteSplitData
 from app.training.splits import InnerSplits, split, split_rows
 
-FOLDS = {"method": "cross_validation", "folds": 4, "repeats": 2}
-LATEST = {"method": "holdout", "fraction": 0.25}
+FOLDS: Validation = {"method": "cross_validation", "folds": 4, "repeats": 2}
+LATEST: Validation = {"method": "holdout", "fraction": 0.25}
 
 
 def make(rows: int, seed: int, groups: int | None = None, times: int | None = None) -> Table:
@@ -106,7 +107,7 @@ def test_windows_expand_and_judge_what_comes_later(
     ],
 )
 def test_parts_that_lack_a_class_are_refused(
-    times: int | None, validation: dict[str, object], said: str
+    times: int | None, validation: Validation, said: str
 ) -> None:
     table = make(200, 1, times=times)
     few = replace(table, y=(np.arange(200) < 4).astype(np.int8))

@@ -11,6 +11,7 @@ from sqlalchemy import func, select, update
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
+from app.platform.documents import MemberRecord
 from app.platform.sql import Base
 from app.platform.tables import Job, Model
 from app.training.plan import MAX_SHARDS, divide_fit
@@ -179,6 +180,10 @@ class TestWhenToShare:
         assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
 
 
+def member(algorithm: str, **parameters: Any) -> MemberRecord:
+    return {"algorithm": algorithm, "parameters": parameters, "weight": 1.0}
+
+
 FOREST: dict[str, Any] = {"algorithm": {"name": "treerank_forest", "n_trees": 25}}
 SEARCHED_FOREST = FOREST | {"search": {"method": "grid", "space": {"max_depth": [1, 3]}}}
 
@@ -225,8 +230,7 @@ class TestOneLargeFit:
 
     def test_a_share_is_worth_a_job(self) -> None:
         def sizes(n_trees: int, least: float) -> list[int]:
-            forest = {"algorithm": "treerank_forest", "parameters": {"n_trees": n_trees}}
-            ranges = divide_fit([forest], least)
+            ranges = divide_fit([member("treerank_forest", n_trees=n_trees)], least)
             assert [first for first, _ in ranges][1:] == [last for _, last in ranges][:-1]
             assert not ranges or (ranges[0][0], ranges[-1][1]) == (0, n_trees)
             return [last - first for first, last in ranges]
@@ -237,6 +241,6 @@ class TestOneLargeFit:
         assert sizes(15, 2) == []
         assert sizes(5000, 2) == [312, 313, 312, 313] * (MAX_SHARDS // 4)
         assert sizes(50, float("inf")) == []
-        boosted = {"algorithm": "rankboost", "parameters": {"n_rounds": 500}}
+        boosted = member("rankboost", n_rounds=500)
         assert divide_fit([boosted], 2) == []
-        assert divide_fit([{"algorithm": "treerank_forest", "parameters": {}}, boosted], 2) == []
+        assert divide_fit([member("treerank_forest"), boosted], 2) == []

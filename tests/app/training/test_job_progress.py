@@ -17,9 +17,8 @@ from app.jobs.kinds import Claim
 from app.jobs.progress import Report, as_event, clocked
 from app.platform.errors import Conflict, NotFound
 from app.platform.tables import Job, JobState
-from app.training import tasks as training
-from app.training.progress import MAX_CHARACTERS, SHOWN_PARAMETERS, SHOWN_ROWS, Leaderboard
-from tests.app.training_jobs import HOLDOUT, noisy, payload, sharing, table
+from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard
+from tests.app.training_jobs import HOLDOUT, noisy, payload, run, sharing, table
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}
@@ -29,7 +28,7 @@ HALVING = {
     "n_candidates": 4,
     "fraction": 0.25,
 }
-SPEC: dict[str, Any] = {
+SPEC: Any = {
     "algorithm": {"name": "rankboost", "parameters": {}},
     "objective": {"metric": "auc"},
     "validation": HOLDOUT,
@@ -39,7 +38,7 @@ AUTO = {"name": "auto", "parameters": {"budget_seconds": 30.0}}
 ENDED = "the search was ended early by request"
 
 
-def tryout(split: int = 0, asked: int = 1, **given: Any) -> dict[str, Any]:
+def tryout(split: int = 0, asked: int = 1, **given: Any) -> Any:
     parameters = {"max_bins": 4, "smoothing": 0.0} | given
     path = parameters.pop("path", [])
     tried = {"algorithm": "rankboost", "parameters": parameters, "path": path, "split": split}
@@ -53,7 +52,7 @@ def tryout(split: int = 0, asked: int = 1, **given: Any) -> dict[str, Any]:
     }
 
 
-def result(*values: float, **given: Any) -> dict[str, Any]:
+def result(*values: float, **given: Any) -> Any:
     found = {"values": list(values), "seconds": 1.0, "failed": None, "rows": 60, "along": None}
     return found | given
 
@@ -90,9 +89,9 @@ class TestLeaderboard:
             board.add(tryout(max_bins=number, **many, **shape), result((number * 37 % 100) / 100))
         state = board.state()
         values = [row["value"] for row in state["leaderboard"]]
-        assert values == [k / 100 for k in range(99, 99 - SHOWN_ROWS, -1)]
+        assert values == [k / 100 for k in range(99, 99 - MAX_ROWS, -1)]
         parameters = state["best"]["parameters"]
-        assert len(parameters) == SHOWN_PARAMETERS
+        assert len(parameters) == MAX_PARAMETERS
         # Those that tell most come first, and are not cut off.
         assert list(parameters)[:4] == ["max_leaves", "leaf", "learning_rate", "max_bins"]
         assert max(len(str(value)) for value in parameters.values()) == MAX_CHARACTERS
@@ -151,7 +150,7 @@ class Owner:
 
 def test_a_plain_fit_tells_its_phases_and_steps(tmp_path: Path) -> None:
     owner = Owner()
-    training.run(payload(tmp_path, noisy(), validation=HOLDOUT), owner)
+    run(payload(tmp_path, noisy(), validation=HOLDOUT), owner)
     assert owner.phases() == ["reading the table", "preparing", "fitting", "measuring"]
     fitting = [each.job for each in owner.told if each.job["phase"] == "fitting"]
     assert {job["algorithm"] for job in fitting} == {"rankboost"}
@@ -162,7 +161,7 @@ def test_a_plain_fit_tells_its_phases_and_steps(tmp_path: Path) -> None:
 def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
     owner = Owner()
     job = payload(tmp_path, noisy(), validation=HOLDOUT, search=GRID)
-    found = training.run(job, owner)
+    found = run(job, owner)
     trying = [each.job for each in owner.told if each.job.get("trial")]
     assert {told["trial"] for told in trying} == {1, 2, 3, 4}
     assert {told["trials"] for told in trying} == {4}
@@ -178,7 +177,7 @@ def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
 def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
     owner = Owner(trials=2)
     job = payload(tmp_path, noisy(300), algorithm=AUTO, validation=HOLDOUT)
-    found = training.run(job, owner)
+    found = run(job, owner)
     assert owner.asked
     last = owner.told[-1].job
     assert last["best"]["metric"] == "auc"
@@ -193,7 +192,7 @@ def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
 def test_a_search_that_is_ended_early_serves_the_best_so_far(tmp_path: Path, method: str) -> None:
     search = GRID if method == "grid" else HALVING
     owner = Owner(trials=4 if method == "halving" else 2)
-    found = training.run(payload(tmp_path, noisy(), validation=HOLDOUT, search=search), owner)
+    found = run(payload(tmp_path, noisy(), validation=HOLDOUT, search=search), owner)
     assert owner.asked
     candidates = found["search"]["candidates"]
     judged = [each for each in candidates if each["value"] is not None]
@@ -213,7 +212,7 @@ def test_every_fold_has_something_before_the_search_ends(tmp_path: Path) -> None
     controls = {"algorithms": ["logistic"], "skipped": None}
     job = payload(tmp_path, noisy(), validation=folds, search=GRID, controls=controls)
     owner = Owner()
-    found = training.run(job | {"ended": True}, owner)
+    found = run(job | {"ended": True}, owner)
     trials = {each.job["trial"] for each in owner.told if each.job.get("trial")}
     assert 3 <= len(trials) <= 6
     states = [each["state"] for each in found["search"]["candidates"]]
@@ -227,7 +226,7 @@ def test_a_plain_fit_keeps_its_rounds(tmp_path: Path) -> None:
     algorithm = {"name": "rankboost", "parameters": {"n_rounds": 40}}
     owner = Owner(steps=7)
     job = payload(tmp_path, noisy(), validation=HOLDOUT, algorithm=algorithm)
-    found = training.run(job, owner)
+    found = run(job, owner)
     assert owner.asked == 1
     assert found["warnings"] == [
         "the fit was ended early by request: what it had learnt so far is served",
@@ -238,7 +237,7 @@ def test_a_plain_fit_keeps_its_rounds(tmp_path: Path) -> None:
 def test_half_a_fit_that_is_no_ranker_is_not_kept(tmp_path: Path) -> None:
     algorithm = {"name": "auc_svm", "parameters": {}}
     owner = Owner(steps=1)
-    found = training.run(payload(tmp_path, noisy(), validation=HOLDOUT, algorithm=algorithm), owner)
+    found = run(payload(tmp_path, noisy(), validation=HOLDOUT, algorithm=algorithm), owner)
     assert owner.asked == 0
     assert not any(each.job["keepable"] for each in owner.told if each.job["phase"] == "fitting")
     assert found["warnings"] == []

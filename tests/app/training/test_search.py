@@ -102,7 +102,7 @@ def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
     algorithm = {"name": "pauc_svm"}
     bench.submit(dataset, algorithm=algorithm, objective=RATE, search=grid, seed=4)
     claim = bench.claim()
-    payload = bench.prepare(claim)
+    payload: Any = bench.prepare(claim)
     made = execution.run(payload, lambda step, of, info: told.append(cast(Report, info).fraction))
     bench.complete(claim, made)
     model = bench.model(bench.db.reading(jobs.find, OWNER, claim.job_id))
@@ -166,7 +166,7 @@ def test_pairs_choose_by_their_order(bench: Workbench) -> None:
     bench.compare(dataset, pairs_csv(draw_pairs(worth, 3000)))
     job = bench.submit(dataset, algorithm={"name": "coordinate_rankboost"}, search=GRID, seed=2)
     claim = bench.claim()
-    payload = bench.prepare(claim)
+    payload: Any = bench.prepare(claim)
     split_data = PreferenceSplitData(payload, ["a", "b", "c"])
     inner = split_data.inner(InnerSplits(1, 0.25), 0, 2 + 2**32)
     held, learnt = inner._validation, inner._train

@@ -28,7 +28,7 @@ def dataset(bench: Workbench) -> Dataset:
     return bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
 
 
-def check(bench: Workbench, dataset_id: str, **changes: Any) -> dict[str, Any]:
+def check(bench: Workbench, dataset_id: str, **changes: Any) -> Any:
     request = {
         "dataset_id": dataset_id,
         "algorithm": {"name": "rankboost"},
@@ -126,7 +126,7 @@ def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
 
 
 def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) -> None:
-    def estimate(n_rounds: int) -> dict[str, Any]:
+    def estimate(n_rounds: int) -> service.Estimate:
         algorithm = {"name": "rankboost", "n_rounds": n_rounds}
         spec = check(bench, dataset.id, algorithm=algorithm)
         request = TrainRequest(dataset.id, algorithm, {"metric": "auc"}, {"method": "none"})

@@ -9,11 +9,12 @@ import pytest
 
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
+from app.platform.documents import Objective
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 
 Json = dict[str, Any]
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
-RATE = {"metric": "tpr", "fpr": 0.1}
+RATE: Objective = {"metric": "tpr", "fpr": 0.1}
 RATE_WINDOW = {"metric": "pauc", "fpr_min": TPR_WINDOW_START * 0.1, "fpr_max": 0.1}
 
 

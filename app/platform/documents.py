@@ -1,0 +1,237 @@
+"""Documents: the JSON that columns of tables hold, key by key.
+
+A key that is stored stays as it is, for old rows must read; `NotRequired` marks what only some kinds or versions have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+Parameters = dict[str, Any]
+"""An algorithm's parameters by name. What each may be, its estimator's signature says."""
+
+
+class DatasetLineage(TypedDict):
+    """A version of a dataset and its content, as they were when a job was handed in."""
+
+    id: str
+    name: str
+    version: int
+    sha256: str
+    pairs_sha256: str | None
+    rows_from: str | None
+
+
+class TableFile(TypedDict):
+    """Where a dataset's table lies, and which column is what; `pairs` is the file of its pairs."""
+
+    path: str
+    pairs: str | None
+    label: str | None
+    labels: list[str]
+    weight: str | None
+    group: str | None
+
+
+class Objective(TypedDict):
+    """What a job aims at: `auc`, `pauc` in a window, `tpr` at a rate, or `pair_order` of pairs."""
+
+    metric: str
+    fpr_min: NotRequired[float]
+    fpr_max: NotRequired[float]
+    fpr: NotRequired[float]
+
+
+class Validation(TypedDict):
+    """How a job's ranker is judged: `holdout`, `cross_validation`, `dataset` or `none`."""
+
+    method: str
+    fraction: NotRequired[float]
+    folds: NotRequired[int]
+    repeats: NotRequired[int]
+    time_column: NotRequired[str | None]
+    dataset_id: NotRequired[str]
+
+
+class Feature(TypedDict):
+    """A feature of a dataset."""
+
+    name: str
+    type: str
+
+
+class ModelFeature(Feature):
+    """A feature that a model takes; `categories` are the first hundred of `n_categories`."""
+
+    missing: bool
+    categories: NotRequired[list[str]]
+    n_categories: NotRequired[int]
+
+
+class LabelValues(TypedDict):
+    """A label, the two values of its column, and how many rows have each."""
+
+    name: str
+    negative: str
+    positive: str
+    negatives: NotRequired[int]
+    positives: NotRequired[int]
+
+
+class TableDialect(TypedDict):
+    """How a model's own table spells missing values and decimals; None: as usual."""
+
+    missing: list[str] | None
+    decimal: str | None
+
+
+class Interval(TypedDict):
+    """A figure with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Window(TypedDict):
+    """A window of false positive rates."""
+
+    fpr_min: float
+    fpr_max: float
+
+
+class PartialAuc(Interval, Window):
+    """The partial AUC in a window."""
+
+
+class SearchSpec(TypedDict):
+    """What a job searches, and how."""
+
+    method: str
+    space: dict[str, Any]
+    n_candidates: NotRequired[int | None]
+    folds: NotRequired[int | None]
+    fraction: NotRequired[float]
+
+
+class SearchCandidate(TypedDict):
+    """A candidate of a search, and what it was worth."""
+
+    parameters: Parameters
+    value: float | None
+    auc: NotRequired[float | None]
+    rows: NotRequired[float]
+    seconds: NotRequired[float | None]
+    state: NotRequired[str]
+    reason: NotRequired[str]
+
+
+class FoldChoice(TypedDict):
+    """What the search of one fold has chosen; repeat and fold count from 1."""
+
+    repeat: int
+    fold: int
+    chosen: Parameters
+
+
+class SearchRecord(SearchSpec):
+    """What a search has tried and chosen."""
+
+    chosen: Parameters
+    candidates: list[SearchCandidate]
+    seconds: float
+    folds_chosen: NotRequired[list[FoldChoice]]
+
+
+class MemberRecord(TypedDict):
+    """A ranker of which a model is made: several make a rank average."""
+
+    algorithm: str
+    parameters: Parameters
+    weight: float
+
+
+class LeaderboardEntry(TypedDict):
+    """A candidate of `auto`."""
+
+    algorithm: str
+    parameters: Parameters
+    value: float | None
+    auc: float | None
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    p_value: NotRequired[float | None]
+    rows: float
+    seconds: float
+    state: str
+    reason: str
+
+
+class FoldAuc(TypedDict):
+    """The AUC of one fold; repeat and fold count from 1."""
+
+    repeat: int
+    fold: int
+    auc: float
+
+
+class Control(TypedDict):
+    """A baseline that was fitted for comparison; `rows` of `of_rows` in the first fold."""
+
+    algorithm: str
+    parameters: Parameters
+    fit_seconds: float
+    failed: str | None
+    rows: NotRequired[int | None]
+    of_rows: NotRequired[int | None]
+
+
+class AreaDifference(Interval):
+    """By how much the chosen ranker's area is greater than a baseline's."""
+
+    p_value: float
+    adjusted_p_value: float
+
+
+class ControlArea(TypedDict):
+    """A baseline's area in one window, and how the chosen ranker's differs from it."""
+
+    algorithm: str
+    area: Interval
+    difference: AreaDifference
+
+
+class ControlWindow(Window):
+    """The chosen ranker and the baselines in one window."""
+
+    chosen: Interval
+    controls: list[ControlArea]
+
+
+class BestMargin(TypedDict):
+    """The best margin of any combination of the weak rankers, with the two certificates."""
+
+    rho: float
+    margin: float
+    edge: float
+
+
+class FeatureImportance(TypedDict):
+    """How much a feature matters; with several labels, to the scores of each."""
+
+    name: str
+    importance: Any
+    root: NotRequired[float]
+    auc_gain: NotRequired[float]
+
+
+class MarginsRecord(TypedDict):
+    """The margins of the training pairs: `spread` and `rounds` are files in the work folder."""
+
+    spread: str
+    rounds: str
+    l1_norm: float
+    smooth_margin: float
+    weak_rankers: int
+    depends_on_data: str | None
+    best: BestMargin | None

@@ -1,0 +1,485 @@
+"""What a training job hands from step to step, key by key: specification, payload, parts, their results, the end.
+
+All of it is JSON, for it is stored in a job's row or goes through a pipe to the process that fits. Keys that are stored
+stay as they are: old rows must read. `NotRequired` marks what only some kinds or versions have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict, TypeGuard
+
+from app.platform.documents import (
+    Control,
+    ControlWindow,
+    DatasetLineage,
+    Feature,
+    FoldAuc,
+    Interval,
+    LabelValues,
+    LeaderboardEntry,
+    MarginsRecord,
+    MemberRecord,
+    ModelFeature,
+    Objective,
+    Parameters,
+    PartialAuc,
+    SearchRecord,
+    SearchSpec,
+    TableFile,
+    Validation,
+    Window,
+)
+
+TRIAL: Final = "tryout"
+SHARD: Final = "share"
+FIT: Final = "fit"
+BASELINE: Final = "control"
+"""What a part is, as it is stored; `plan` says what each does."""
+
+
+class AlgorithmSpec(TypedDict):
+    """The algorithm of a job, with every parameter."""
+
+    name: str
+    parameters: Parameters
+
+
+class BaselineSpec(TypedDict):
+    """The baselines of a job; `skipped` says why there are none.
+
+    `share` is the fraction of the time of the fits that they may take; None: as long as they need.
+    """
+
+    algorithms: list[str]
+    skipped: str | None
+    share: NotRequired[float | None]
+
+
+class TrainSpec(TypedDict):
+    """What a training job does: checked, and with every default filled in. Stored in the job's row."""
+
+    dataset: NotRequired[DatasetLineage]
+    validation_dataset: NotRequired[DatasetLineage | None]
+    algorithm: AlgorithmSpec
+    objective: Objective
+    validation: Validation
+    search: NotRequired[SearchSpec | None]
+    controls: NotRequired[BaselineSpec]
+    seed: int
+    label_noise: NotRequired[float | None]
+    model_name: str
+
+
+class TrainTable(TableFile):
+    """A table and its features."""
+
+    features: list[Feature]
+
+
+# The parts of a plan
+
+
+class TrialRecord(TypedDict):
+    """A `core.selection.Trial`."""
+
+    algorithm: str
+    parameters: Parameters
+    path: Sequence[Any]
+    rows: float
+    split: int
+    keep_scores: bool
+    limit: float | None
+    label: str
+    patience: int | None
+
+
+class InnerSplitsRecord(TypedDict):
+    """A `splits.InnerSplits`."""
+
+    n_splits: int
+    fraction: float
+    n_repeats: int
+
+
+class TrialPart(TypedDict):
+    """A candidate tried on an inner split; `asked` is how many splits try it."""
+
+    what: Literal["tryout"]
+    scope: list[int] | None
+    tryout: TrialRecord
+    inner: InnerSplitsRecord
+    asked: NotRequired[int]
+
+
+class ShardPart(TypedDict):
+    """The pieces `first` to `last` - 1 of one large fit."""
+
+    what: Literal["share"]
+    scope: list[int] | None
+    members: list[MemberRecord]
+    first: int
+    last: int
+
+
+class ShardFile(TypedDict):
+    """A shard that was fitted, for the part that joins them."""
+
+    file: str
+    seconds: float
+    notes: list[str]
+
+
+class FitPart(TypedDict):
+    """What was chosen, fitted: on a fraction `rows` of them, in `limit` seconds, or joined of `shares`."""
+
+    what: Literal["fit"]
+    scope: list[int] | None
+    members: list[MemberRecord]
+    rows: NotRequired[float]
+    limit: NotRequired[float]
+    shares: NotRequired[list[ShardFile]]
+
+
+class BaselinePart(TypedDict):
+    """A baseline on `rows` rows, given up after `seconds`; None: on all rows, in whatever time."""
+
+    what: Literal["control"]
+    scope: list[int] | None
+    algorithm: str
+    parameters: Parameters
+    rows: int | None
+    seconds: float | None
+
+
+Part = TrialPart | ShardPart | FitPart | BaselinePart
+
+
+# What a part has found
+
+
+class PartResult(TypedDict):
+    """What all parts report; `files` are paths by name."""
+
+    seconds: float
+    elapsed: float
+    files: dict[str, str]
+
+
+class TrialOutcome(PartResult):
+    """The values of a candidate, one per value of its path; `failed` says why there are none.
+
+    `skipped`: it was left out, for its job ended early.
+    """
+
+    values: list[float]
+    aucs: list[float]
+    setup: float
+    steps: NotRequired[int]
+    fitted: NotRequired[int]
+    failed: str | None
+    notes: list[str]
+    rows: NotRequired[int]
+    along: NotRequired[str | None]
+    skipped: NotRequired[bool]
+
+
+class FitOutcome(PartResult):
+    """The warnings of a fit, or of a shard of one."""
+
+    notes: list[str]
+
+
+class ArtifactFile(TypedDict):
+    """The ranker as a file in the work folder."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
+class SampleFile(TypedDict):
+    """A few rows of a part as a file in the work folder."""
+
+    file: str
+    rows: int
+    features: int
+
+
+class ImportanceRecord(TypedDict):
+    """The importance of each feature, measured on a part by a method of `interpretation`."""
+
+    method: str
+    part: str
+    values: list[Any]
+    gains: NotRequired[list[float]]
+
+
+class RocMetrics(TypedDict):
+    """The figures of rows with one label; `curve` is a file in the work folder."""
+
+    auc: Interval
+    partial_aucs: list[PartialAuc]
+    level: float
+    positives: int
+    negatives: int
+    positive_weight: float
+    negative_weight: float
+    positive_effective: float
+    negative_effective: float
+    ties: float
+    curve: str | None
+    margins: MarginsRecord | None
+
+
+class PairCounts(TypedDict):
+    """What is reported of pairs beside the fraction in order."""
+
+    misrank_fraction: float
+    ties: float
+    pairs: int
+    items: int
+    weight: float
+    effective_pairs: float
+
+
+class PairMetrics(Interval, PairCounts):
+    """The figures of pairs; the interval is that of the weighted fraction of pairs in order."""
+
+    level: float
+    margins: MarginsRecord | None
+
+
+class LabelMetrics(TypedDict):
+    """The figures of one of several labels; None where the part has too few rows of a class."""
+
+    label: str
+    auc: Interval | None
+    partial_aucs: list[PartialAuc]
+    level: float
+    positives: int
+    negatives: int
+    ties: float | None
+
+
+class MultilabelMetrics(TypedDict):
+    """The figures of rows with several labels."""
+
+    labels: list[LabelMetrics]
+
+
+PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics
+"""The figures of a part (`train` or `validation`), by the kind of dataset."""
+
+
+class ServedOutcome(FitOutcome):
+    """The ranker that is served: its artifact, its figures by part, and what is kept to interpret it."""
+
+    artifact: ArtifactFile
+    parts: dict[str, PartMetrics]
+    samples: dict[str, SampleFile]
+    importance: ImportanceRecord | None
+    features: list[ModelFeature]
+    trial_notes: list[str]
+    empty_features: list[str]
+
+
+class BaselineOutcome(PartResult):
+    """A baseline, fitted on `rows` of `of` rows; `failed` says why it was not, `late` that it took too long.
+
+    `skipped`: it was left out, for its job ended early.
+    """
+
+    rows: NotRequired[int]
+    of: NotRequired[int]
+    failed: str | None
+    late: NotRequired[bool]
+    skipped: NotRequired[bool]
+
+
+Outcome = TrialOutcome | FitOutcome | ServedOutcome | BaselineOutcome
+
+
+# Parts that are done
+
+
+class FinishedTrial(TypedDict):
+    """A trial and what it found."""
+
+    stage: int
+    part: int
+    spec: TrialPart
+    result: TrialOutcome
+
+
+class FinishedShard(TypedDict):
+    """A shard of a fit, and what it found."""
+
+    stage: int
+    part: int
+    spec: ShardPart
+    result: FitOutcome
+
+
+class FinishedFit(TypedDict):
+    """The fit of a fold, and what it found."""
+
+    stage: int
+    part: int
+    spec: FitPart
+    result: FitOutcome
+
+
+class FinishedServed(TypedDict):
+    """The fit of what is served, and what it found."""
+
+    stage: int
+    part: int
+    spec: FitPart
+    result: ServedOutcome
+
+
+class FinishedBaseline(TypedDict):
+    """A baseline and what it found."""
+
+    stage: int
+    part: int
+    spec: BaselinePart
+    result: BaselineOutcome
+
+
+Finished = FinishedTrial | FinishedShard | FinishedFit | FinishedServed | FinishedBaseline
+"""A part that is done, with its stage and its number within the stage."""
+
+
+def is_trial(finished: Finished) -> TypeGuard[FinishedTrial]:
+    """Return True for a trial."""
+    return finished["spec"]["what"] == TRIAL
+
+
+def is_shard(finished: Finished) -> TypeGuard[FinishedShard]:
+    """Return True for a shard of a fit."""
+    return finished["spec"]["what"] == SHARD
+
+
+def is_fit(finished: Finished) -> TypeGuard[FinishedFit]:
+    """Return True for the fit of a scope, that of what is served among them."""
+    return finished["spec"]["what"] == FIT
+
+
+def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
+    """Return True for a baseline."""
+    return finished["spec"]["what"] == BASELINE
+
+
+# The job
+
+
+class TrainPayload(TypedDict):
+    """What the process that fits is given. The queue adds the kind of job, and the work folder."""
+
+    kind: NotRequired[str]
+    workdir: NotRequired[str]
+    spec: TrainSpec
+    table: TrainTable
+    validation_table: TrainTable | None
+    dataset_kind: str
+    pair: list[str | None]
+    labels: list[LabelValues] | None
+    finished: NotRequired[list[Finished]]
+    ended: NotRequired[bool]
+    fan_out_from: NotRequired[float]
+    fits_a_part: NotRequired[int]
+
+
+class PackedParts(TypedDict):
+    """The parts that one child job runs. Stored in its row."""
+
+    fits: list[Part]
+
+
+class ChildSpec(TypedDict):
+    """The specification of a child job: that of its parent, and its own parts. Stored in its row."""
+
+    parent: TrainSpec
+    part: PackedParts
+
+
+class ChildPayload(TrainPayload):
+    """What the process of a child job is given."""
+
+    fits: list[Part]
+
+
+class PublishedFile(TypedDict):
+    """A file of a child job, to be put into the blob store."""
+
+    path: str
+    sha256: str
+
+
+class ChildResult(TypedDict):
+    """What a child job brings back: an outcome per part, without its files, and the files of all."""
+
+    results: list[Outcome]
+    files: dict[str, PublishedFile]
+
+
+class OutOfFoldRecord(TypedDict):
+    """The out-of-fold scores as a file in the work folder, and the AUC of each fold."""
+
+    file: str
+    sha256: str
+    bytes: int
+    entries: int
+    repeats: int
+    folds: int
+    fold_aucs: list[FoldAuc]
+
+
+class LeaderboardRecord(TypedDict):
+    """What `auto` has tried and made of it."""
+
+    budget_seconds: float
+    seconds: float
+    candidates: list[LeaderboardEntry]
+    members: list[MemberRecord]
+    notes: list[str]
+
+
+class BaselineComparison(TypedDict):
+    """The chosen ranker against the baselines, by window; `beats` in the window `decided_on`, None without any."""
+
+    level: float
+    windows: list[ControlWindow]
+    decided_on: Window
+    beats: bool | None
+
+
+class ControlsRecord(BaselineComparison):
+    """The baselines, or why there are none, and the comparison with them."""
+
+    controls: list[Control]
+    skipped: str | None
+
+
+class TrainResult(TypedDict):
+    """What a training job writes in the end: small JSON, and files in the work folder."""
+
+    workdir: str
+    dataset_kind: str
+    artifact: ArtifactFile
+    samples: dict[str, SampleFile]
+    importance: ImportanceRecord | None
+    features: list[ModelFeature]
+    parts: dict[str, PartMetrics]
+    out_of_fold: OutOfFoldRecord | None
+    controls: ControlsRecord | None
+    label: str | None
+    pair: list[str | None]
+    labels: list[LabelValues] | None
+    parameters: Parameters
+    search: SearchRecord | None
+    leaderboard: LeaderboardRecord | None
+    fit_seconds: float
+    warnings: list[str]

@@ -1,0 +1,42 @@
+"""Holds a document of JSON against its TypedDict: every key that is there, and every value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+
+def misfits(value: Any, kind: Any, at: str = "$") -> list[str]:
+    """Return where the value is not of the kind; of a union, where it is not of the member that it fits best."""
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any or kind is object:
+        return []
+    if is_typeddict(kind):
+        return _of_keys(value, kind, at)
+    if origin in (Union, UnionType):
+        return min((misfits(value, each, at) for each in args), key=len)
+    if origin is Literal:
+        return [] if value in args else [f"{at} is {value!r}"]
+    if origin in (list, Sequence) and isinstance(value, list | tuple):
+        return [
+            line for i, each in enumerate(value) for line in misfits(each, args[0], f"{at}[{i}]")
+        ]
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return [
+            line for key, each in value.items() for line in misfits(each, args[1], f"{at}.{key}")
+        ]
+    of: Any = {None: NoneType, float: (int, float)}.get(kind, kind)
+    fits = isinstance(value, of) and (kind is bool or not isinstance(value, bool))
+    return [] if fits else [f"{at} is {value!r}, not {kind}"]
+
+
+def _of_keys(value: Any, kind: Any, at: str) -> list[str]:
+    if not isinstance(value, Mapping):
+        return [f"{at} is {value!r}, not {kind.__name__}"] * 2
+    hints = get_type_hints(kind)
+    lines = [f"{at} has no {key}" for key in kind.__required_keys__ - value.keys()]
+    lines += [f"{at} has {key} beside {kind.__name__}" for key in value.keys() - hints.keys()]
+    for key in value.keys() & hints.keys():
+        lines += misfits(value[key], hints[key], f"{at}.{key}")
+    return lines
