@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 
 def misfits(value: Any, kind: Any, at: str = "$") -> list[str]:
@@ -26,7 +35,7 @@ def misfits(value: Any, kind: Any, at: str = "$") -> list[str]:
         return [
             line for key, each in value.items() for line in misfits(each, args[1], f"{at}.{key}")
         ]
-    of: Any = {None: NoneType, float: (int, float)}.get(kind, kind)
+    of: Any = origin or {None: NoneType, float: (int, float)}.get(kind, kind)
     fits = isinstance(value, of) and (kind is bool or not isinstance(value, bool))
     return [] if fits else [f"{at} is {value!r}, not {kind}"]
 
@@ -34,8 +43,14 @@ def misfits(value: Any, kind: Any, at: str = "$") -> list[str]:
 def _of_keys(value: Any, kind: Any, at: str) -> list[str]:
     if not isinstance(value, Mapping):
         return [f"{at} is {value!r}, not {kind.__name__}"] * 2
+    # `__required_keys__` takes no notice of NotRequired where annotations are text
+    optional = {
+        key
+        for key, hint in get_type_hints(kind, include_extras=True).items()
+        if get_origin(hint) is NotRequired
+    }
     hints = get_type_hints(kind)
-    lines = [f"{at} has no {key}" for key in kind.__required_keys__ - value.keys()]
+    lines = [f"{at} has no {key}" for key in hints.keys() - optional - value.keys()]
     lines += [f"{at} has {key} beside {kind.__name__}" for key in value.keys() - hints.keys()]
     for key in value.keys() & hints.keys():
         lines += misfits(value[key], hints[key], f"{at}.{key}")

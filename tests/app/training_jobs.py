@@ -56,7 +56,8 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> TrainPayload:
 def run(job: TrainPayload, callback: Callback = quiet) -> Any:
     """Run a job as its process does, and hold what it takes and returns against their types."""
     result = tasks.run(job, callback)
-    assert not misfits(result, FanOutResult if "fan_out" in result else TrainResult)
+    kind = FanOutResult if "fan_out" in result else TrainResult
+    assert misfits(result, kind) == []
     return result
 
 
