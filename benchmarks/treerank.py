@@ -36,7 +36,7 @@ from core import TreeRankForest
 from core.base.ranker import Floats, ignore
 from core.metrics import auc
 from core.treerank.growth import Limits, Sample, grow
-from core.treerank.leafrank import LeafRank, Shape, code
+from core.treerank.leafrank import LeafRank, Shape, code_sample
 from core.treerank.tree import Booleans
 
 DEPTH, LEAFRANK_DEPTH, LEAST = 8, 3, 5.0
@@ -57,7 +57,7 @@ def measure_tree(n_rows: int, n_features: int) -> dict[str, float]:
     weight = np.ones(n_rows)
     before = peak_memory()
     started = time.perf_counter()
-    table = code(Sample(X, y, weight, np.zeros(n_features, dtype=np.int64)), 255)
+    table = code_sample(Sample(X, y, weight, np.zeros(n_features, dtype=np.int64)), 255)
     binned = time.perf_counter()
     bin_added = peak_memory() - before
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew

@@ -1,4 +1,4 @@
-"""Splits by any classifier: each node asks one that was fitted to its rows, at a cost of the node's own."""
+"""Splits by any classifier: it is fitted to the rows of each node, with weights of the node's own."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from .tree import Booleans, Integers, Rules, Tree
 
 
 def cost_weights(sample: Sample, cell: Cell) -> Floats:
-    """Weigh the rows of a cell by the weighted classification error L_ω, ω its share of positives.
+    """Return the weights of a cell's rows in the classification error L_ω, ω being its fraction of positives.
 
     Parameters
     ----------
@@ -43,20 +43,20 @@ def cost_weights(sample: Sample, cell: Cell) -> Floats:
 
 
 def row_weights(sample: Sample, cell: Cell, count: Floats) -> Floats:
-    """Give `cost_weights` whose sum is the number of rows, `count` saying for how many each of the sample stands."""
+    """Return `cost_weights`, scaled to sum to the number of rows; `count` has for how many rows each row stands."""
     cost = cost_weights(sample, cell)
     return np.asarray(cost * (count[cell.rows].sum() / cost.sum()))
 
 
 class ClassifierSplitter(Splitter):
-    """Weighted ERM by a classifier that is kept in a format of our own.
+    """Splits by a weighted classifier that artifacts store in a format of our own.
 
     Parameters
     ----------
     name : {"linear_svm", "logistic", "random_forest"}
     sample : Sample
     seed : int
-        Key of what a forest draws; with a cell's rows it names each draw.
+        For the draws of a forest; each cell's draw depends on it and on the cell's rows.
     """
 
     def __init__(self, name: ClassifierName, sample: Sample, seed: int) -> None:
@@ -66,7 +66,7 @@ class ClassifierSplitter(Splitter):
         self._seed = seed
 
     def split(self, cell: Cell) -> Split | None:
-        """Fit the classifier to the cell; its rule is the fitted one."""
+        """Return the split by a classifier fitted to the cell."""
         rows = cell.rows
         draw = np.random.SeedSequence([self._seed, int(rows[0]), len(rows)])
         fitted = fit_classifier(
@@ -80,19 +80,19 @@ class ClassifierSplitter(Splitter):
         return Split(fitted.score(0, self.sample.X[rows]) > 0, fitted)
 
     def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
-        """Put the fitted classifiers one after the other."""
+        """Return the fitted classifiers as flat arrays."""
         return ClassifierRules(STACKS[self._name].join(rules, self.sample.n_categories))
 
 
 class RowwiseRules(Rules):
-    """Rules that are asked about rows, one rule after the other."""
+    """Rules that are applied to rows, one rule at a time."""
 
     @abstractmethod
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which of X[rows] go to the top child."""
+        """Return which of X[rows] go to the top child: shape (len(rows),), bool."""
 
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        """Return the leaf of each row; see `Tree.find_leaves`."""
         return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
 
@@ -115,11 +115,11 @@ class ClassifierRules(RowwiseRules):
         return len(self.stack)
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which of X[rows] the classifier takes for positive."""
+        """Return which of X[rows] the classifier predicts to be positive."""
         return self.stack.score(rule, X[rows]) > 0
 
     def take(self, rules: Integers) -> Self:
-        """Give some of the rules."""
+        """Return some of the rules; see `Rules.take`."""
         return type(self)(self.stack.take(rules))
 
     def describe(
@@ -138,7 +138,7 @@ class ClassifierRules(RowwiseRules):
 
 
 class EstimatorSplitter(Splitter):
-    """Weighted ERM by a scikit-learn classifier that the caller brought.
+    """Splits by a weighted scikit-learn classifier of the caller's.
 
     Parameters
     ----------
@@ -161,14 +161,14 @@ class EstimatorSplitter(Splitter):
         self._count = effective_counts(sample.weight)
 
     def split(self, cell: Cell) -> Split | None:
-        """Fit a clone to the cell; its rule is the fitted one."""
+        """Return the split by a clone fitted to the cell."""
         X, positive = self.sample.X[cell.rows], self.sample.positive[cell.rows]
         weight = row_weights(self.sample, cell, self._count)
         estimator = fit_estimator(self._template, X, positive, weight, "splitter")
         return Split(_takes(estimator, X), estimator)
 
     def collect(self, rules: Sequence[Any]) -> "EstimatorRules":
-        """Keep the fitted estimators."""
+        """Return the fitted estimators as rules."""
         return EstimatorRules(tuple(rules), type(self._template).__name__)
 
 
@@ -178,7 +178,7 @@ def _takes(estimator: Any, X: Floats) -> Booleans:
 
 @dataclass(frozen=True, eq=False)
 class EstimatorRules(RowwiseRules):
-    """Rows that a scikit-learn classifier takes for positive go to the top.
+    """Rows that a scikit-learn classifier predicts to be positive go to the top.
 
     Attributes
     ----------
@@ -197,19 +197,19 @@ class EstimatorRules(RowwiseRules):
         return len(self.estimators)
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which of X[rows] the classifier takes for positive."""
+        """Return which of X[rows] the classifier predicts to be positive."""
         if not len(rows):  # which scikit-learn refuses
             return np.zeros(0, dtype=np.bool_)
         return _takes(self.estimators[rule], X[rows])
 
     def take(self, rules: Integers) -> Self:
-        """Give some of the rules."""
+        """Return some of the rules; see `Rules.take`."""
         return type(self)(tuple(self.estimators[rule] for rule in rules), self.class_name)
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Name the class: what is inside is the caller's."""
+        """Describe a rule by the name of its class."""
         return {"kind": self.kind, "words": f"{self.class_name} says so", "class": self.class_name}
 
     @property

@@ -1,8 +1,8 @@
-"""Rules made of cuts along the axes: one cut, or LeafRank's tree of them with a side for each leaf.
+"""Rules made of cuts along the axes: one cut, or LeafRank's tree of cuts with a side for each leaf.
 
-The cut trees of all rules follow one another, each in preorder; a cut's first child holds what is
-above it. A cut asks a feature x whether x > threshold, or, where x is a category, whether it is one
-of a set; a missing x goes where the cut says.
+The cut trees of all rules are stored one after the other, each in preorder; a cut's first child has the rows above it.
+A row is above a cut of a numeric feature x if x > threshold, and above one of a categorical feature if its category is
+in the cut's set; each cut says where missing values go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_cate
 from core.trees import predictor
 from core.trees.predictor import Nodes
 
-from .tree import GREATEST_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
+from .tree import MAX_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
 
-# What a path through a cut tree lets through of the features that are asked on it.
+# By feature: the values that a path through a cut tree lets through.
 Path = dict[int, Condition]
 
 
@@ -32,9 +32,9 @@ def _cut(name: str, size: str = "n_cut_nodes") -> Array:
     return Array(size, name=f"cut_{name}")
 
 
-_MASS = Ge(0), Le(GREATEST_MASS)
+_MASS = Ge(0), Le(MAX_MASS)
 
-# Of an artifact from when cuts whose leaves went to one side were not kept.
+# What artifacts lack that were written before dropped cuts were stored.
 _NOTHING_MERGED: Arrays = {
     "cut_merged_rule": np.empty(0, dtype=np.int64),
     "cut_merged_feature": np.empty(0, dtype=np.int64),
@@ -53,14 +53,14 @@ class CutRules(Rules):
     n_leaves : ndarray of shape (n_rules,), int64
         Of each cut tree; a single cut has 2.
     feature : ndarray of shape (n_cut_nodes,), int64
-        By cut node, n_cut_nodes = Σ (2 n_leaves - 1): what the cut asks; -1 for a leaf.
+        By cut node: the feature it splits on; -1 for a leaf. n_cut_nodes = Σ (2 n_leaves - 1).
     threshold : ndarray of shape (n_cut_nodes,), float64
-        Above is x > threshold; -inf sets the missing apart from all values. Of a set the number of categories,
-        beyond which a code counts as missing; 0 for leaves.
+        Above is x > threshold; -inf separates the missing from all values. For a set: the number of categories, from
+        which on a code counts as missing. 0 for leaves.
     missing_above, speaks_of_missing : ndarray of shape (n_cut_nodes,), bool
-        Where a missing x goes, and whether x was ever missing at fit, so that a reader wants to know.
+        Whether a missing x is above, and whether x was ever missing at fit, so that a description mentions it.
     n_words : ndarray of shape (n_cut_nodes,), int64
-        Where x is a category: how many of `words` are its set's; else 0.
+        Number of `words` of the cut's set; 0 if x is numeric.
     to_top : ndarray of shape (n_cut_nodes,), bool
         Of a leaf: whether its rows go to the ranking tree's top child.
     leaf_positive, leaf_negative : ndarray of shape (n_cut_leaves,), float64
@@ -68,8 +68,8 @@ class CutRules(Rules):
     words : ndarray of uint64
         The sets, in the order of the nodes: bit c % 64 of word c // 64 tells whether category c is above.
     merged_rule, merged_feature : ndarray of shape (n_merged,), int64
-        Of each cut that LeafRank made and that is no part of its cut tree, as both its leaves went to one side: the
-        rule, ascending, and what it asked. None where an artifact of before does not tell.
+        Of each cut that LeafRank dropped, as both its leaves went to one side: the rule, ascending, and the feature.
+        Empty if read from an artifact that does not store them.
     merged_gain : ndarray of shape (n_merged,), float64
         Its Λ, in masses.
     """
@@ -95,7 +95,7 @@ class CutRules(Rules):
     words: Annotated[Words, _cut("words", "n_all_words")]
     merged_rule: Annotated[Integers, _cut("merged_rule", "n_merged"), Index("n_rules")]
     merged_feature: Annotated[Integers, _cut("merged_feature", "n_merged"), Index("n_features")]
-    merged_gain: Annotated[Floats, _cut("merged_gain", "n_merged"), Ge(0), Le(GREATEST_MASS**2)]
+    merged_gain: Annotated[Floats, _cut("merged_gain", "n_merged"), Ge(0), Le(MAX_MASS**2)]
 
     def __len__(self) -> int:
         return len(self.n_leaves)
@@ -126,9 +126,9 @@ class CutRules(Rules):
         return sum_up(self.below, self.leaf_negative)
 
     def link(self, tree: Tree) -> Nodes:
-        """Link the cuts of all nodes to one tree: a cut leaf leads to the first cut of the child it sends rows to.
+        """Return one tree of all cuts: each cut leaf is replaced by the first cut of the child it sends rows to.
 
-        Its leaves are those of the ranking tree, each of which has its number for a value.
+        Its leaves are those of the ranking tree, and the value of each is its number.
         """
         is_cut, asks = self.feature >= 0, tree.rule >= 0
         number = np.cumsum(is_cut) - 1  # of a cut among the cuts
@@ -161,21 +161,21 @@ class CutRules(Rules):
         )
 
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        """Return the leaf of each row; see `Tree.find_leaves`."""
         numbers = np.zeros(len(X))
         predictor.add_scores(X, tree.linked, 0, 1, numbers)
         return numbers.astype(np.int64)  # whole numbers are exact
 
     def take(self, rules: Integers) -> "CutRules":
-        """Give some of the rules, in the order asked for; see `Rules.take`."""
+        """Return some of the rules; see `Rules.take`."""
         nodes = _ranges(self.start[rules], self.start[rules + 1])
         leaves = (np.cumsum(self.feature < 0) - 1)[nodes[self.feature[nodes] < 0]]
         first = np.cumsum(self.n_words) - self.n_words
         words = _ranges(first[nodes], (first + self.n_words)[nodes])
-        place = np.full(len(self), -1)
-        place[rules] = np.arange(len(rules))
-        merged = np.argsort(place[self.merged_rule], kind="stable")
-        merged = merged[place[self.merged_rule[merged]] >= 0]
+        new_index = np.full(len(self), -1)
+        new_index[rules] = np.arange(len(rules))
+        merged = np.argsort(new_index[self.merged_rule], kind="stable")
+        merged = merged[new_index[self.merged_rule[merged]] >= 0]
         return CutRules(
             self.n_categories,
             self.n_leaves[rules],
@@ -188,13 +188,13 @@ class CutRules(Rules):
             self.leaf_positive[leaves],
             self.leaf_negative[leaves],
             self.words[words],
-            place[self.merged_rule[merged]],
+            new_index[self.merged_rule[merged]],
             self.merged_feature[merged],
             self.merged_gain[merged],
         )
 
     def split(self, n_rules: Integers) -> list["CutRules"]:
-        """Give so many rules each, one part after the other; what `join` has put together."""
+        """Return parts of `n_rules` rules each, in order; it undoes `join`."""
         ends = np.concatenate([[0], np.cumsum(n_rules)])
         nodes = self.start[ends]
         n_leaves = np.diff(np.concatenate([[0], np.cumsum(self.n_leaves)])[ends])
@@ -219,7 +219,7 @@ class CutRules(Rules):
 
     @classmethod
     def join(cls, parts: Sequence["CutRules"]) -> "CutRules":
-        """Put rules one after the other; at least one part."""
+        """Return the rules of several parts as one; there is at least one part."""
         names = [field.name for field in fields(cls)[1:]]
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         before = np.cumsum([0, *map(len, parts)])[:-1]
@@ -229,7 +229,7 @@ class CutRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe a rule: in words what goes to the top, and what otherwise; see `Rules.describe`."""
+        """Describe a rule: in words which rows go to the top, and which do not; see `Rules.describe`."""
         sides = []
         for to_top in (True, False):
             paths = self._paths(int(self.start[rule]), to_top, {}, categories)
@@ -248,8 +248,8 @@ class CutRules(Rules):
         return {"kind": self.kind, "words": sides[0], "otherwise": sides[1], "cuts": cuts}
 
     @cached_property
-    def _share_to_top(self) -> Floats:
-        """By cut node: the share of the leaves below it that go to the top; 0 and 1 settle it."""
+    def _fraction_to_top(self) -> Floats:
+        """By cut node: the fraction of the leaves below it that go to the top."""
         is_leaf = self.feature < 0
         to_top = np.where(self.to_top[is_leaf], 1.0, 0.0)
         return sum_up(self.below, to_top) / sum_up(self.below, np.ones_like(to_top))
@@ -257,25 +257,25 @@ class CutRules(Rules):
     def _paths(
         self, node: int, to_top: bool, path: Path, categories: Sequence[Sequence[str] | None]
     ) -> list[Path]:
-        """Give the paths on from a cut node to one side, which was reached by a path.
+        """Return the paths that begin with `path`, which leads to `node`, and end at a leaf of one side.
 
-        Where all that is above goes there, "above, or not above and ..." is "above, or ...".
+        If all rows above a cut go there, "above, or not above and ..." is shortened to "above, or ...".
         """
-        if self._share_to_top[node] == float(to_top):
+        if self._fraction_to_top[node] == float(to_top):
             return [path]
-        if self._share_to_top[node] == float(not to_top):
+        if self._fraction_to_top[node] == float(not to_top):
             return []
         feature, missing_above = int(self.feature[node]), bool(self.missing_above[node])
         texts = categories[feature]
-        held = path.get(feature, ANY_NUMBER if texts is None else any_category(len(texts)))
+        condition = path.get(feature, ANY_NUMBER if texts is None else any_category(len(texts)))
         divided: tuple[Condition, Condition]
-        if isinstance(held, CategorySet):
+        if isinstance(condition, CategorySet):
             members = unpack(self.words, int(self.word[node]), len(texts or ()))
-            divided = held.divide(members, missing_above=missing_above)
+            divided = condition.divide(members, missing_above=missing_above)
         else:
-            divided = held.divide(float(self.threshold[node]), missing_above=missing_above)
+            divided = condition.divide(float(self.threshold[node]), missing_above=missing_above)
         children = node + 1, int(self.below[node])
-        whole = [self._share_to_top[child] == float(to_top) for child in children]
+        whole = [self._fraction_to_top[child] == float(to_top) for child in children]
         paths = []
         for k in range(2):
             implied = whole[1 - k] and not whole[k]
@@ -290,13 +290,17 @@ class CutRules(Rules):
 
     def _in_words(
         self,
-        condition: tuple[int, Condition],
+        feature_condition: tuple[int, Condition],
         name: Callable[[int], str],
         categories: Sequence[Sequence[str] | None],
     ) -> str:
-        feature, held = condition
-        words = in_words(name(feature), held, categories[feature], mentions_missing=False)
-        said = not held.missing or feature not in self._with_missing or words.endswith("is missing")
+        feature, condition = feature_condition
+        words = in_words(name(feature), condition, categories[feature], mentions_missing=False)
+        said = (
+            not condition.missing
+            or feature not in self._with_missing
+            or words.endswith("is missing")
+        )
         return words if said else f"{words} (or missing)"
 
     @classmethod
@@ -306,11 +310,11 @@ class CutRules(Rules):
         known: Mapping[str, Any],
         meta: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Read rules, of older artifacts, too; see `State.from_arrays`."""
+        """Return rules read from arrays, also of older artifacts; see `State.from_arrays`."""
         return super().from_arrays({**_NOTHING_MERGED, **arrays}, known, meta)
 
     def check(self) -> None:
-        """See that each rule is a tree, and that sets are where features are categorical; see `State.check`."""
+        """Check that each rule is a tree, and that cuts of categorical features have sets; see `State.check`."""
         is_leaf = self.feature < 0
         for flags in pieces(is_leaf, 2 * self.n_leaves - 1):
             if not are_trees(flags) or 2 * flags.sum() != len(flags) + 1:
@@ -325,7 +329,7 @@ class CutRules(Rules):
 
 
 def link_all(trees: Sequence[Tree]) -> Nodes:
-    """Link the cuts of several trees, one tree after the other; see `CutRules.link`."""
+    """Return the linked cuts of several trees, one tree after the other; see `CutRules.link`."""
     linked: list[Nodes] = [tree.linked for tree in trees]
     n_nodes = np.cumsum([0, *(len(nodes.feature) for nodes in linked)]).tolist()
     n_words = np.cumsum([0, *(len(nodes.sets) for nodes in linked)]).tolist()
@@ -341,11 +345,11 @@ def link_all(trees: Sequence[Tree]) -> Nodes:
 
 
 def mean_values(tree: Tree, leaf_value: Floats) -> Floats:
-    """Give the mean value of the training rows at each cut and leaf of a linked tree.
+    """Return the mean value of the training rows at each cut and leaf of a linked tree.
 
-    From the root down a row's value changes at each cut by mean(child) - mean(cut), until it is that of its
-    leaf: the changes add up to the value less the mean, and each is due to one feature. (A split that
-    gains by two features together gives more to the one that is asked later.)
+    On the way of a row from the root to its leaf, its mean value changes at each cut by mean(child) - mean(cut). These
+    changes sum to the leaf's value less the mean of all rows, and each is due to one feature. (If two features gain
+    only together, the one that is cut later gets more.)
 
     Parameters
     ----------
@@ -363,18 +367,18 @@ def mean_values(tree: Tree, leaf_value: Floats) -> Floats:
     cuts = np.flatnonzero(rules.feature >= 0)
     mass = rules.positive + rules.negative
     masses = np.column_stack([mass[rules.below[cuts]], mass[cuts + 1]])
-    masses[~masses.any(axis=1)] = 0.5  # only an artifact may say that no row came there
-    share_above = (masses[:, 1] / masses.sum(axis=1)).tolist()
+    masses[~masses.any(axis=1)] = 0.5  # no row came there: only an artifact can say so
+    fraction_above = (masses[:, 1] / masses.sum(axis=1)).tolist()
     children = tree.linked.child.reshape(-1, 2).tolist()
     mean: list[float] = [0.0] * len(cuts) + leaf_value.tolist()
     for cut in range(len(cuts) - 1, -1, -1):  # children come after their parents
         below, above = children[cut]
-        mean[cut] = share_above[cut] * mean[above] + (1.0 - share_above[cut]) * mean[below]
+        mean[cut] = fraction_above[cut] * mean[above] + (1.0 - fraction_above[cut]) * mean[below]
     return np.array(mean)
 
 
 class FeatureGains(NamedTuple):
-    """What the cuts on each feature gain, in training AUC.
+    """The gains of the cuts on each feature, in training AUC.
 
     Attributes
     ----------
@@ -389,7 +393,7 @@ class FeatureGains(NamedTuple):
 
 
 def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
-    """Sum up, over all cuts of all nodes, what each feature gains; of several trees the mean.
+    """Return the sum of the gains of each feature over all cuts of all nodes; the mean over several trees.
 
     Parameters
     ----------
@@ -405,9 +409,9 @@ def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
     -----
     ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with shares of
     all training rows, so that a cut near the root of the ranking tree weighs more than the same cut
-    further down. All cuts that LeafRank made in a node count, also those whose leaves went to one side
-    and that are no part of the rule. Hence the linear sums may add up to more than what the tree gains
-    over ½. Artifacts of before hold the others alone.
+    further down. All cuts that LeafRank made in a node count, also those that it dropped as both their leaves went to
+    one side. Hence the linear sums may add up to more than the tree's AUC less ½. Older artifacts do not store the
+    dropped cuts.
 
     References
     ----------
@@ -429,7 +433,7 @@ def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
 
 
 def _ranges(starts: Integers, stops: Integers) -> Integers:
-    """Join the ranges from each start to its stop."""
+    """Return the integers from each start to its stop, one range after the other."""
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths))

@@ -1,8 +1,7 @@
 """A ranking tree for people: as indented text, as a list of rules per leaf, and as a picture.
 
-The picture is drawn as Fig. 7 of the paper draws it, with the ROC curve beside the tree. A leaf and its piece of
-the curve have one colour, which tells its share of positives; so the eye can go from a rule to what it
-does to the curve, and back.
+The picture is like Fig. 7 of the paper, with the ROC curve beside the tree. A leaf and its piece of the curve have the
+same colour, which shows its fraction of positives, so that a reader finds what a rule does to the curve, and back.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from .pruning import critical_penalties
 from .tree import Integers, LeafOrder, Tree
 
 MAX_LEAVES = 16
-"""A tree with more is drawn without its weakest splits: they would be too small to read."""
+"""Leaves that a picture has: a larger tree is drawn without its weakest splits, which would be too small to read."""
 
 _LEAF = 92  # units between leaves
 _LEVEL = 118  # and between levels
@@ -32,7 +31,7 @@ _CURVE = 340  # side of the ROC curve
 
 
 class Branch(NamedTuple):
-    """What holds on the two sides of a node, in words."""
+    """The conditions on the two sides of a node, in words."""
 
     top: str
     bottom: str
@@ -40,7 +39,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True)
 class NamedTree:
-    """A tree with the words for what it asks.
+    """A tree with the names of its features and categories.
 
     Attributes
     ----------
@@ -48,7 +47,7 @@ class NamedTree:
     order : {"tree", "concave"}
         How its leaves rank.
     name : callable (int) -> str
-        A feature's name.
+        Returns a feature's name.
     categories : sequence, one entry per feature
         None for a numeric feature, else the texts of its categories.
     """
@@ -65,7 +64,7 @@ class NamedTree:
 
     @cached_property
     def rank(self) -> Integers:
-        """By leaf number: its place in the ranking, from 1."""
+        """By leaf number: its rank, from 1."""
         rank = np.empty(self.tree.n_leaves, dtype=np.int64)
         rank[self.ranking] = np.arange(1, self.tree.n_leaves + 1)
         return rank
@@ -82,26 +81,26 @@ class NamedTree:
         return float(np.trapezoid(tpr, fpr))
 
     def branch(self, node: int) -> Branch:
-        """Say what holds above and below a node."""
+        """Return the conditions on the two sides of a node."""
         rule = int(self.tree.rule[node])
         described = self.tree.rules.describe(rule, self.name, self.categories)
         return Branch(described["words"], described.get("otherwise", f"not ({described['words']})"))
 
-    def shown(self, most_leaves: int) -> "NamedTree":
-        """Give the subtree of at most so many leaves that keeps most of the AUC."""
-        if self.tree.n_leaves <= most_leaves:
+    def shown(self, max_leaves: int) -> "NamedTree":
+        """Return the subtree of at most `max_leaves` leaves that keeps most of the AUC."""
+        if self.tree.n_leaves <= max_leaves:
             return self
         critical = critical_penalties(self.tree)
         inside = np.sort(critical[self.tree.rule >= 0])
         # The weakest links go first; a link may take several nodes with it.
-        least = inside[self.tree.n_leaves - most_leaves - 1]
+        least = inside[self.tree.n_leaves - max_leaves - 1]
         return NamedTree(
             self.tree.collapse(critical <= least), self.order, self.name, self.categories
         )
 
 
 def list_rules(named: NamedTree) -> list[dict[str, Any]]:
-    """Describe each leaf by the conditions on the way to it, the leaf that ranks highest first.
+    """Return each leaf with the conditions on the way to it, the leaf that ranks highest first.
 
     Parameters
     ----------
@@ -111,8 +110,8 @@ def list_rules(named: NamedTree) -> list[dict[str, Any]]:
     -------
     list of dict, ready for JSON
         `rank` from 1; `conditions`, all of which hold in the leaf; `positive` and `negative`, the
-        mass of each class of the training rows in it, and `share`, that of positives; `fpr` and
-        `tpr`, the shares of all negatives and positives in this leaf and those above it.
+        mass of each class of the training rows in it, and `share`, the fraction of positives; `fpr` and
+        `tpr`, the fractions of all negatives and positives in this leaf and those above it.
     """
     tree = named.tree
     conditions: list[list[str]] = [[] for _ in range(tree.n_nodes)]
@@ -122,24 +121,24 @@ def list_rules(named: NamedTree) -> list[dict[str, Any]]:
         conditions[tree.bottom[node]] = [*conditions[node], branch.bottom]
     fpr, tpr = named.roc_knots
     rules = []
-    for place, leaf in enumerate(named.ranking.tolist(), start=1):
+    for rank, leaf in enumerate(named.ranking.tolist(), start=1):
         positive, negative = float(tree.leaf_positive[leaf]), float(tree.leaf_negative[leaf])
         rules.append(
             {
-                "rank": place,
+                "rank": rank,
                 "conditions": conditions[tree.leaves[leaf]],
                 "positive": positive,
                 "negative": negative,
                 "share": positive / (positive + negative),
-                "fpr": float(fpr[place]),
-                "tpr": float(tpr[place]),
+                "fpr": float(fpr[rank]),
+                "tpr": float(tpr[rank]),
             }
         )
     return rules
 
 
 def subtree_curves(tree: Tree) -> list[tuple[Floats, Floats]]:
-    """Give the training ROC curves of the tree cut off at depth 0, 1, 2, ..., the whole tree last.
+    """Return the training ROC curves of the tree cut off at depth 0, 1, 2, ..., the whole tree last.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ def subtree_curves(tree: Tree) -> list[tuple[Floats, Floats]]:
 
 
 def to_text(named: NamedTree) -> str:
-    """Write a tree as lines of text, a child further in than its parent, the top child first.
+    """Return a tree as lines of text, children indented below their parent, the top child first.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def to_text(named: NamedTree) -> str:
     lines = [
         f"ranking tree of {say_leaves(tree)}, training AUC {named.auc:.4f}, {say_rows(tree, 0)}"
     ]
-    waiting = [(0, "", "")]  # a node, the words that lead to it, and what its lines begin with
+    waiting = [(0, "", "")]  # a node, the words that lead to it, and the start of its line
     while waiting:
         node, words, stem = waiting.pop()
         if tree.rule[node] < 0:
@@ -187,29 +186,29 @@ def to_text(named: NamedTree) -> str:
 
 
 def _continue(stem: str) -> str:
-    """Turn the stem of a node's line into the start of its children's."""
+    """Return the start of the lines of a node's children, from that of its own line."""
     return stem.replace("├─ ", "│  ").replace("└─ ", "   ")
 
 
 def say_leaves(tree: Tree) -> str:
-    """Say how many leaves a tree has."""
+    """Return the number of leaves in words."""
     return "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
 
 
 def say_rows(tree: Tree, node: int) -> str:
-    """Say how many training rows a node has, by weight, and how many of them are positive."""
+    """Return in words the training rows of a node, by weight, and those of them that are positive."""
     positive, negative = float(tree.positive[node]), float(tree.negative[node])
-    share = positive / (positive + negative)
-    return f"{say_mass(positive)} of {say_mass(positive + negative)} positive ({share:.1%})"
+    fraction = positive / (positive + negative)
+    return f"{say_mass(positive)} of {say_mass(positive + negative)} positive ({fraction:.1%})"
 
 
 def say_mass(mass: float) -> str:
-    """Write a mass: whole numbers as they are, others to four figures."""
+    """Return a mass as text: whole numbers as they are, others to four digits."""
     return f"{mass:,.0f}" if mass == round(mass) and mass < 1e15 else f"{mass:.4g}"
 
 
 def to_svg(named: NamedTree, title: str) -> str:
-    """Draw a tree and its training ROC curve.
+    """Return a drawing of a tree and its training ROC curve.
 
     Parameters
     ----------
@@ -219,8 +218,8 @@ def to_svg(named: NamedTree, title: str) -> str:
     Returns
     -------
     str
-        An SVG document that refers to nothing outside it. Rules that are too long for their box are
-        whole in its tooltip. Fainter curves are those of the tree cut off at each depth.
+        An SVG document without external references. A rule that is too long for its box is complete in the box's
+        tooltip. Fainter curves are those of the tree cut off at each depth.
     """
     shown = named.shown(MAX_LEAVES)
     picture = _Picture(shown)
@@ -239,7 +238,12 @@ def to_svg(named: NamedTree, title: str) -> str:
         *picture.parts(),
         *curve,
         *svg.scale(
-            _MARGIN, height - 30, "0.0%", f"{_share(tree, 0):.1%}", "100.0%", "share of positives"
+            _MARGIN,
+            height - 30,
+            "0.0%",
+            f"{_positive_fraction(tree, 0):.1%}",
+            "100.0%",
+            "share of positives",
         ),
         "</svg>",
     ]
@@ -247,7 +251,7 @@ def to_svg(named: NamedTree, title: str) -> str:
 
 
 class _Picture:
-    """Where the nodes of a tree are, and how they look."""
+    """The positions of a tree's nodes, and their drawing."""
 
     def __init__(self, named: NamedTree) -> None:
         self._named = named
@@ -263,7 +267,7 @@ class _Picture:
         self.height = _HEAD + 16 + _LEVEL * self._deepest + _LEAF_HEIGHT + 26
 
     def parts(self) -> list[str]:
-        """Give the edges, then the boxes that stand on them."""
+        """Return the edges, then the boxes that stand on them."""
         tree = self._tree
         inside = np.flatnonzero(tree.rule >= 0).tolist()
         edges = [
@@ -280,22 +284,22 @@ class _Picture:
         return [*edges, *boxes, *leaves, *([caption] if inside else [])]
 
     def _draw_edge(self, node: int, child: int) -> str:
-        """A line as thick as the share of the rows that take it."""
+        """Return a line, as thick as the fraction of the rows that take it."""
         tree = self._tree
-        share = (tree.positive[child] + tree.negative[child]) / (
+        fraction = (tree.positive[child] + tree.negative[child]) / (
             tree.positive[0] + tree.negative[0]
         )
         x0, y0 = self._x[node], self._y[node] + _BOX_HEIGHT
         x1, y1 = self._x[child], self._y[child]
-        bend = y0 + 22
+        turn = y0 + 22
         return (
-            f'<path d="M{x0:.1f} {y0:.1f}C{x0:.1f} {bend:.1f} {x1:.1f} {bend - 8:.1f} {x1:.1f} '
-            f'{bend + 22:.1f}V{y1:.1f}" fill="none" stroke="{_colour(tree, child)}" '
-            f'stroke-width="{1.5 + 9 * share:.2f}" stroke-linecap="round"/>'
+            f'<path d="M{x0:.1f} {y0:.1f}C{x0:.1f} {turn:.1f} {x1:.1f} {turn - 8:.1f} {x1:.1f} '
+            f'{turn + 22:.1f}V{y1:.1f}" fill="none" stroke="{_colour(tree, child)}" '
+            f'stroke-width="{1.5 + 9 * fraction:.2f}" stroke-linecap="round"/>'
         )
 
     def _draw_node(self, node: int) -> str:
-        """A box with the words for what goes left."""
+        """Return a box with the condition of the rows that go left."""
         words = self._named.branch(node).top
         x, y = float(self._x[node]), float(self._y[node])
         width = 2 * _LEAF - 12
@@ -321,12 +325,15 @@ class _Picture:
         )
 
     def _draw_leaf(self, node: int) -> str:
-        """A box in the colour of its share of positives."""
+        """Return a box in the colour of its fraction of positives."""
         tree = self._tree
         x, y = float(self._x[node]), float(self._y[node])
         mass = float(tree.positive[node] + tree.negative[node])
         rank = int(self._named.rank[tree.leaf_number[node]])
-        is_dark = abs(_place(_share(tree, node), _share(tree, 0)) - 0.5) > 0.36
+        is_dark = (
+            abs(_colour_position(_positive_fraction(tree, node), _positive_fraction(tree, 0)) - 0.5)
+            > 0.36
+        )
         ink = "#ffffff" if is_dark else svg.INK
         return "\n".join(
             [
@@ -337,7 +344,7 @@ class _Picture:
                 svg.text(
                     x,
                     y + 35,
-                    f"{_share(tree, node):.1%}",
+                    f"{_positive_fraction(tree, node):.1%}",
                     size=16,
                     colour=ink,
                     anchor="middle",
@@ -350,7 +357,7 @@ class _Picture:
 
 
 def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
-    """The training curve, a piece per leaf; behind it those of the tree cut off at each depth."""
+    """Return the training curve, a piece per leaf; behind it the curves of the tree cut off at each depth."""
     tree = named.tree
     grid = [
         f'<path d="M{x + _CURVE * tick:.1f} {y}v{_CURVE}M{x} {y + _CURVE * tick:.1f}h{_CURVE}" '
@@ -366,9 +373,9 @@ def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
     knots = list(zip(fpr.tolist(), tpr.tolist(), strict=True))
     pieces = [
         f'<path d="{_path((f0, f1), (t0, t1), x, y)}" stroke="{_colour(tree, node)}" '
-        f'stroke-width="5" stroke-linecap="round"><title>rank {place}: '
+        f'stroke-width="5" stroke-linecap="round"><title>rank {rank}: '
         f"{svg.escape(say_rows(tree, node))}</title></path>"
-        for place, (node, ((f0, t0), (f1, t1))) in enumerate(
+        for rank, (node, ((f0, t0), (f1, t1))) in enumerate(
             zip(tree.leaves[named.ranking].tolist(), pairwise(knots), strict=True), start=1
         )
     ]
@@ -401,7 +408,7 @@ def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
 
 
 def _draw_ticks(x: float, y: float) -> list[str]:
-    """The numbers at the axes."""
+    """Return the numbers at the axes."""
     return [
         svg.text(
             x + _CURVE * tick,
@@ -425,16 +432,16 @@ def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float
     return "M" + "L".join(points)
 
 
-def _share(tree: Tree, node: int) -> float:
+def _positive_fraction(tree: Tree, node: int) -> float:
     return float(tree.positive[node] / (tree.positive[node] + tree.negative[node]))
 
 
 def _colour(tree: Tree, node: int) -> str:
-    return svg.shade(_place(_share(tree, node), _share(tree, 0)))
+    return svg.shade(_colour_position(_positive_fraction(tree, node), _positive_fraction(tree, 0)))
 
 
-def _place(share: float, whole: float) -> float:
-    """Where a share of positives is on the scale of colours: the whole sample's is in the middle."""
-    if share <= whole:
-        return 0.5 * share / whole
-    return 0.5 + 0.5 * (share - whole) / (1.0 - whole)
+def _colour_position(fraction: float, of_all: float) -> float:
+    """Return the position of a fraction of positives on the scale of colours; that of all rows is in the middle."""
+    if fraction <= of_all:
+        return 0.5 * fraction / of_all
+    return 0.5 + 0.5 * (fraction - of_all) / (1.0 - of_all)

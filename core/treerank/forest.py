@@ -1,4 +1,4 @@
-"""A forest of ranking trees: each on rows drawn anew, its nodes on features drawn anew; ranks are averaged."""
+"""A forest of ranking trees: each is grown on a bootstrap sample, each node on some of the features."""
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -31,14 +31,14 @@ from core.trees.predictor import Nodes
 from . import options
 from .cuts import CutRules, link_all, mean_values, sum_gains
 from .growth import Limits, Sample, grow
-from .leafrank import CodedTable, FeatureDraw, LeafRank, Shape, code
-from .tree import GREATEST_MASS, Booleans, Integers, Tree
+from .leafrank import CodedSample, FeatureDraw, LeafRank, Shape, code_sample
+from .tree import MAX_MASS, Booleans, Integers, Tree
 
 MAX_TREES = 10_000
 
 
-class Grown(NamedTuple):
-    """A tree, the rows it did not see, and the leaf of each of these."""
+class BaggedTree(NamedTuple):
+    """A tree, the rows that it was not grown on, and the leaf of each of them."""
 
     tree: Tree
     unseen: Integers
@@ -46,7 +46,7 @@ class Grown(NamedTuple):
 
 
 class BaggedGrower:
-    """Grows trees on rows drawn with replacement, and looks at them again."""
+    """Grows trees on rows drawn with replacement."""
 
     def __init__(self, sample: Sample, seed: int) -> None:
         self._X = np.ascontiguousarray(sample.X)
@@ -59,48 +59,50 @@ class BaggedGrower:
     def grow(
         self,
         numbers: range,
-        table: CodedTable,
+        coded: CodedSample,
         limits: Limits,
         shape: Shape,
         n_drawn_features: int,
-    ) -> Generator[Grown, None, None]:
-        """Grow the trees of these numbers, in threads where that pays, and give them in order."""
+    ) -> Generator[BaggedTree, None, None]:
+        """Grow the trees of these numbers, in threads if that pays, and yield them in order."""
         weight = self._weight[self._rows]  # as the coded table has them
         count = effective_counts(weight)
-        n_features = table.table.n_features
+        n_features = coded.table.n_features
 
-        def grow_one(number: int) -> Grown:
+        def grow_one(number: int) -> BaggedTree:
             times, generator = self._draw(number)
-            division = LeafRank(
-                table,
+            splitter = LeafRank(
+                coded,
                 np.flatnonzero(times),
                 weight * times,
                 count * times,
                 shape,
                 FeatureDraw(n_features, n_drawn_features, generator),
             )
-            tree = grow(division, limits, ignore)
+            tree = grow(splitter, limits, ignore)
             unseen = self._rows[times == 0]
             leaf = np.empty(len(unseen), dtype=np.int64)
-            for start in range(0, len(unseen), predictor.PIECE_ROWS):  # each copied for its tree
+            for start in range(
+                0, len(unseen), predictor.PIECE_ROWS
+            ):  # a copy of few rows at a time
                 piece = slice(start, start + predictor.PIECE_ROWS)
                 leaf[piece] = tree.find_leaves(self._X[unseen[piece]])
-            return Grown(tree, unseen, leaf)
+            return BaggedTree(tree, unseen, leaf)
 
         n_cells = len(weight) * n_features * len(numbers)
         n_threads = numba.get_num_threads()
-        at_once = min(n_threads, len(numbers)) if n_cells >= PARALLEL_CELLS else 1
-        # A new thread of numba's default would start as many for each tree, whatever the caller is set to.
+        n_parallel = min(n_threads, len(numbers)) if n_cells >= PARALLEL_CELLS else 1
+        # By default each new thread would start as many threads of numba's as there are cores.
         pool = ThreadPoolExecutor(
-            at_once, initializer=numba.set_num_threads, initargs=(n_threads // at_once,)
+            n_parallel, initializer=numba.set_num_threads, initargs=(n_threads // n_parallel,)
         )
         try:
             yield from pool.map(grow_one, numbers)
         finally:  # also when a callback has stopped the fit
             pool.shutdown(cancel_futures=True)
 
-    def recall(self, trees: Iterable[tuple[Tree, Integers]]) -> Iterator[Grown]:
-        """Give all trees of a forest, from number 0, with the leaves of the rows unseen, as `grow` did.
+    def recall(self, trees: Iterable[tuple[Tree, Integers]]) -> Iterator[BaggedTree]:
+        """Yield the trees of a forest, from number 0, as `grow` did; each comes with the leaves of its unseen rows.
 
         Raises
         ------
@@ -114,10 +116,10 @@ class BaggedGrower:
                     f"tree {number} must come with one of its {tree.n_leaves} leaves for each of "
                     f"{len(unseen)} rows, got {len(leaf)} leaves up to {leaf.max(initial=0)}"
                 )
-            yield Grown(tree, unseen, leaf)
+            yield BaggedTree(tree, unseen, leaf)
 
     def _draw(self, number: int) -> tuple[Integers, np.random.Generator]:
-        """Give how often a tree has each row, positives first, and the generator to go on with."""
+        """Return how often a tree has each row, positives first, and the generator for its further draws."""
         key = np.array([self._seed, number], dtype=np.uint64)
         generator = np.random.Generator(np.random.Philox(key=key))
         m, n = self._n_positives, len(self._rows)
@@ -126,7 +128,7 @@ class BaggedGrower:
 
 
 def rank_leaves(tree: Tree, order: str) -> Floats:
-    """Give where each leaf stands: the share of the mass in leaves below, plus half of its own."""
+    """Return the rank of each leaf: the fraction of the mass in leaves below it, plus half of its own."""
     best_first = tree.ranking(order)
     mass = (tree.leaf_positive + tree.leaf_negative)[best_first]
     below = np.cumsum(mass[::-1])[::-1] - mass
@@ -137,7 +139,7 @@ def rank_leaves(tree: Tree, order: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Trees(State):
-    """Trees one after the other, as they are kept.
+    """Trees one after the other, as artifacts store them.
 
     Attributes
     ----------
@@ -148,13 +150,13 @@ class Trees(State):
 
     n_nodes: Annotated[Integers, Array("n_trees"), Ge(1), Totals("n_all_nodes")]
     is_leaf: Annotated[Booleans, Array("n_all_nodes"), Totals("n_leaves")]
-    leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
-    leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
+    leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
+    leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
     rules: Annotated[CutRules, Nested(n_rules="n_all_nodes - n_leaves")]
 
     @classmethod
     def join(cls, trees: Sequence[Tree]) -> "Trees":
-        """Put trees one after the other."""
+        """Return several trees as one state."""
         return cls(
             np.array([tree.n_nodes for tree in trees]),
             np.concatenate([tree.is_leaf for tree in trees]),
@@ -164,7 +166,7 @@ class Trees(State):
         )
 
     def split(self) -> tuple[Tree, ...]:
-        """Give each tree, checked."""
+        """Return each tree, checked."""
         flags = pieces(self.is_leaf, self.n_nodes)
         n_leaves = np.array([each.sum() for each in flags], dtype=np.int64)
         positive = pieces(self.leaf_positive, n_leaves)
@@ -178,7 +180,7 @@ class Trees(State):
 
 @dataclass(frozen=True, eq=False)
 class TreeShare(State):
-    """Trees of one share of a fit, and the leaves of the rows that each did not see.
+    """Trees of one share of a fit, and the leaves of the rows that each was not grown on.
 
     Attributes
     ----------
@@ -192,8 +194,8 @@ class TreeShare(State):
     leaf: Annotated[Indices, Array("n_all_unseen")]
 
     @classmethod
-    def join(cls, grown: Sequence[Grown]) -> "TreeShare":
-        """Put trees together."""
+    def join(cls, grown: Sequence[BaggedTree]) -> "TreeShare":
+        """Return several trees as one state."""
         return cls(
             Trees.join([each.tree for each in grown]),
             np.array([len(each.leaf) for each in grown]),
@@ -201,7 +203,7 @@ class TreeShare(State):
         )
 
     def split(self) -> list[tuple[Tree, Integers]]:
-        """Give each tree with its leaves."""
+        """Return each tree with the leaves of its unseen rows."""
         leaves = pieces(self.leaf.astype(np.int64), self.n_unseen)
         return list(zip(self.trees.split(), leaves, strict=True))
 
@@ -212,7 +214,10 @@ class TreeRankForestParameters:
 
     n_trees: Annotated[int, Ge(1), Le(MAX_TREES), Doc("Number of trees.")] = 50
     max_features: Annotated[
-        float, Gt(0), Le(1), Doc("Share of the features that each node may ask, at least one.")
+        float,
+        Gt(0),
+        Le(1),
+        Doc("Fraction of the features that each node may split on, at least one."),
     ] = 0.5
     splitter: Annotated[
         Literal["leafrank", "axis"],
@@ -231,43 +236,42 @@ class TreeRankForestParameters:
         Literal["tree", "concave"],
         Doc(
             "How a tree's leaves rank: 'tree', from its top to its bottom; 'concave', by their "
-            "share of positives, so that a poor first split costs less."
+            "fraction of positives, so that a poor first split costs less."
         ),
     ] = "concave"
     random_state: options.RandomState = 0
 
 
 class TreeRankForest(TreeRankForestParameters, Ranker):
-    """Average the ranks that many ranking trees give.
+    """Average the ranks of rows in many ranking trees.
 
-    Each tree is grown on rows drawn with replacement, each class by itself, and each of its nodes
-    asks features drawn without. A tree ranks a row by its leaf: at the share of the tree's rows in
-    leaves that rank below, plus half of the leaf's own share. A score is the mean of these ranks, less the
-    cut above which `predict` says positive.
+    Each tree is grown on rows drawn with replacement, each class by itself; each of its nodes is split on features
+    drawn without replacement. The rank of a row in a tree is the fraction of the tree's rows in leaves that rank below
+    its leaf, plus half of the leaf's own fraction. A score is the mean of these ranks less a threshold, above which
+    `predict` says positive.
 
     Attributes
     ----------
     trees_ : tuple of Tree
     oob_auc_ : float
-        AUC of the training rows, each ranked by the trees that did not see it; NaN where such rows
-        are of one class only.
+        AUC of the training rows, each ranked by the trees that were not grown on it; NaN if all such rows are of one
+        class.
     intercept_ : float
-        Less the mean rank at the greatest TPR - FPR of those ranks.
+        Minus the threshold: the mean rank at the greatest TPR - FPR of those rows.
 
     Notes
     -----
-    With `order="concave"` a tree's leaves rank by their share of positives. A node that drew no
-    feature that tells anything splits badly, and what ranks above what is then wrong all the way
-    down (§8); only the leaves themselves stay good. On 10 tables it was better on 7, by .003 on
-    average, and at most .004 worse.
+    With `order="concave"` a tree's leaves rank by their fraction of positives. A node that drew no useful feature
+    splits badly, and everything below it is then ranked wrongly (§8), though the leaves themselves are good. On 10
+    tables the AUC was better on 7, by .003 on average, and at most .004 worse.
 
-    A row that is drawn k times counts as k rows, so that the categories' shares are shrunk the less:
-    with each counted once forests ranked worse by .006 (mean of 9 tables of words). A column of identifiers is
-    then learnt in part where `min_samples_leaf` is a row or two.
+    A row that is drawn k times counts as k rows, so that the rates of categories are shrunk less: if each counted once,
+    the AUC of forests was .006 lower (mean of 9 tables of words). A column of identifiers is then partly learnt if
+    `min_samples_leaf` is a row or two.
 
-    Trees are grown in as many threads as numba is set to use, each tree by one; what each draws
-    depends on the seed and its number alone, so the forest does not depend on the threads, nor on
-    how it is divided into shares (`fit_share`, `join_shares`; see `core.base.checkpoint`).
+    As many trees are grown at a time as numba is set to use threads. The draws of a tree depend on the seed and its
+    number alone, so the forest does not depend on the threads, nor on how it is divided into shares (`fit_share`,
+    `join_shares`; see `core.base.checkpoint`).
 
     O(n_trees) times a tree's work, on one coded table.
 
@@ -306,13 +310,13 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
 
     @property
     def offset_(self) -> float:
-        """The mean score of the rows that the trees were grown on."""
+        """The mean score of the rows that the trees were grown on: `contributions` are relative to it."""
         check_is_fitted(self)
         nodes = self._linked.nodes
         return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
 
     def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average one, feature by feature; see `TreeRank`.
+        """Return how much each feature adds to each row's score, relative to the mean score; see `TreeRank`.
 
         Parameters
         ----------
@@ -354,7 +358,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
 
     @property
     def n_pieces(self) -> int:
-        """Number of pieces that shares of a fit divide among them: the trees."""
+        """The number of pieces that a fit is divided into: the trees."""
         return self.n_trees
 
     def fit_share(
@@ -376,7 +380,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
         first, last : int
             0 ≤ first < last ≤ n_trees.
         callback : callable (step, of, info) -> None, optional
-            As for `fit`, of the trees of this share; all are needed, so that `StopFit` goes through.
+            As for `fit`, called after each tree of this share. `StopFit` is not caught, as all trees are needed.
 
         Returns
         -------
@@ -406,12 +410,12 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
     ) -> Self:
-        """Put together the forest that `fit` would have grown on the same rows, bit for bit.
+        """Become the forest that `fit` would grow on the same rows, bit for bit.
 
         Parameters
         ----------
         shares : sequence of bytes
-            From `fit_share`, in any order; each tree in one of them.
+            From `fit_share`, in any order; each tree must be in one of them.
         X, y, sample_weight
             As they were fitted on.
 
@@ -449,16 +453,16 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
     def _bag(self, sample: Sample) -> BaggedGrower:
         return BaggedGrower(sample, self.random_state)
 
-    def _grow(self, sample: Sample, numbers: range) -> Generator[Grown, None, None]:
+    def _grow(self, sample: Sample, numbers: range) -> Generator[BaggedTree, None, None]:
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         shape = Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
-        limits = Limits(self.max_depth, self.max_leaves, shape.least_mass)
-        table = code(sample, self.max_bins)
-        n_drawn = max(1, round(self.max_features * table.table.n_features))
-        return self._bag(sample).grow(numbers, table, limits, shape, n_drawn)
+        limits = Limits(self.max_depth, self.max_leaves, shape.min_mass)
+        coded = code_sample(sample, self.max_bins)
+        n_drawn = max(1, round(self.max_features * coded.table.n_features))
+        return self._bag(sample).grow(numbers, coded, limits, shape, n_drawn)
 
-    def _gather(self, sample: Sample, grown: Iterable[Grown], callback: Callback) -> None:
-        """Take the trees in order, and judge each row by those that did not see it."""
+    def _gather(self, sample: Sample, grown: Iterable[BaggedTree], callback: Callback) -> None:
+        """Take the trees in order, and rank each row by those that were not grown on it."""
         _, positive, weight, _ = sample
         totals, counts = np.zeros((2, len(positive)))
         trees = []
@@ -469,17 +473,17 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
             if callback is ignore:
                 continue
             try:
-                callback(len(trees), self.n_trees, _judge(positive, totals, counts, weight))
+                callback(len(trees), self.n_trees, _oob_figures(positive, totals, counts, weight))
             except StopFit:
                 if len(trees) < self.n_trees:
                     warn_stopped(len(trees), self.n_trees, "trees")
                     break
-        self.oob_auc_ = _judge(positive, totals, counts, weight).get("oob_auc", math.nan)
+        self.oob_auc_ = _oob_figures(positive, totals, counts, weight).get("oob_auc", math.nan)
         self._take(tuple(trees), 0.0)
         X = np.ascontiguousarray(sample.X)
         ranks = np.divide(totals, counts, out=self.score_rows(X), where=counts > 0)
         cut = youden_threshold(ranks, positive, weight)
-        # without any tree that tells rows apart, the class with more weight
+        # if no tree separates any rows, predict the class with more weight
         more = weight[positive].sum() > weight[~positive].sum()
         self.intercept_ = -cut.value if cut is not None else (0.0 if more else -1.0)
 
@@ -489,7 +493,7 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
 
     @property
     def _kept(self) -> Annotated[Trees, Nested()]:
-        """The trees, as they are kept."""
+        """The trees, as artifacts store them."""
         return Trees.join(self.trees_)
 
     @_kept.setter
@@ -506,13 +510,13 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
 
 @dataclass(frozen=True)
 class _LinkedTrees:
-    """Trees that rank together."""
+    """The trees of a forest, linked for scoring."""
 
     trees: tuple[Tree, ...]
     order: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is derived out of copies and pickles."""
+        """Return the stored fields only: copies and pickles derive the rest again."""
         return {"trees": self.trees, "order": self.order}
 
     @cached_property
@@ -534,16 +538,16 @@ class _LinkedTrees:
         )
 
     def rank(self, X: Floats) -> Floats:
-        """Give each row's mean rank."""
+        """Return the mean rank of each row."""
         ranks = np.zeros(len(X))
         predictor.add_scores(X, self.nodes, 0, len(self.trees), ranks)
         return ranks / len(self.trees)
 
 
-def _judge(
+def _oob_figures(
     positive: npt.NDArray[np.bool_], totals: Floats, counts: Floats, weight: Floats
 ) -> dict[str, float]:
-    """Give the AUC of the mean ranks so far, of rows that some tree did not see."""
+    """Return the AUC of the mean ranks so far, over rows that some tree was not grown on; empty with one class."""
     known = counts > 0
     if not positive[known].any() or positive[known].all():
         return {}

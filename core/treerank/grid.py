@@ -22,7 +22,7 @@ MAX_RESOLUTION = 16
 
 MISSING_SLICE = np.iinfo(np.uint32).max
 
-# A description names so many cubes at most: a reader wants a few, and there may be a million.
+# Cubes that a description names: a reader wants a few, and there may be a million.
 CUBES_NAMED = 5
 
 Cubes = state.Indices
@@ -55,13 +55,13 @@ class Grid(State):
         return int(self.level[0])
 
     def check(self) -> None:
-        """See that ranges have their ends in order; see `State.check`."""
+        """Check that the ends of each range are in order; see `State.check`."""
         if (self.low > self.high).any():
             raise ArtifactError("grid_low must not exceed grid_high")
 
     @classmethod
     def of(cls, sample: Sample, resolution: int) -> "Grid":
-        """Take the ranges from the rows; a wholly missing feature has the range from 0 to 0."""
+        """Return the grid on the ranges of the features; a feature without any value has the range from 0 to 0."""
         low, high = np.zeros((2, sample.X.shape[1]))
         for j, column in enumerate(sample.X.T):
             present = column[~np.isnan(column)]
@@ -71,18 +71,18 @@ class Grid(State):
 
     @property
     def n_slices(self) -> Integers:
-        """By feature: how many slices it has, the missing apart."""
+        """By feature: the number of its slices, without that of the missing."""
         return np.where(self.n_categories > 0, self.n_categories, 1 << self.resolution)
 
     def edges(self, feature: int) -> Floats:
-        """Give the upper ends of a numeric feature's slices but the last one."""
+        """Return the upper ends of a numeric feature's slices, without that of the last one."""
         # Halves, so that the width of the widest range there is does not overflow.
         low, high = self.low[feature] / 2, self.high[feature] / 2
         steps = np.arange(1, 1 << self.resolution) / (1 << self.resolution)
         return np.asarray(2 * (low + (high - low) * steps))
 
     def locate(self, X: Floats) -> Cubes:
-        """Say in which slice of each feature, so in which cube, each row lies.
+        """Return the slice of each feature, so the cube, in which each row lies.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class Grid(State):
         slices = np.empty(X.shape, dtype=np.uint32)
         for j, column in enumerate(X.T):
             missing = np.isnan(column)
-            if self.n_categories[j]:  # what is no category counts as missing
+            if self.n_categories[j]:  # a value that is no category counts as missing
                 missing = ~((column >= 0.0) & (column < self.n_categories[j]))
                 slices[:, j] = np.where(missing, 0, column)
             else:
@@ -101,16 +101,16 @@ class Grid(State):
 
 
 def _keys(cubes: Cubes) -> npt.NDArray[np.bytes_]:
-    """Give each cube as bytes, in whose order cubes are sorted: by the first feature, then the next."""
+    """Return each cube as bytes, which sort as the cubes do: by the first feature, then the next."""
     big_endian = np.ascontiguousarray(cubes, dtype=">u4")
     keys: npt.NDArray[np.bytes_] = big_endian.view(f"S{4 * cubes.shape[1]}").ravel()
     return keys
 
 
 def _look_up(wanted: npt.NDArray[Any], known: npt.NDArray[Any]) -> tuple[Integers, Booleans]:
-    """Give the place of each value among sorted ones, at least one, and whether it is there."""
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return place, np.asarray(known[place] == wanted)
+    """Return the index of each value in a sorted array that is not empty, and whether it is there."""
+    index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return index, np.asarray(known[index] == wanted)
 
 
 class Union(NamedTuple):
@@ -119,10 +119,10 @@ class Union(NamedTuple):
     Attributes
     ----------
     order : ndarray of shape (n_cells,), int64
-        The cells by β/α, the greatest first: those without negatives lead, empty ones come last,
-        and cells alike keep their order.
+        The cells by β/α, the greatest first: cells without negatives come first, empty ones last; equal ones keep
+        their order.
     n_top : int
-        k*: how many of them, from the first, make the union; 0 where no union gains anything.
+        k*: the union is the first k* of them; 0 if no union gains anything.
     gain : float
         Λ = β(L) - α(L) within the cell, from 0 to 1.
     """
@@ -133,7 +133,7 @@ class Union(NamedTuple):
 
 
 def best_union(positive: Floats, negative: Floats) -> Union:
-    """Find the union L of cells with the greatest Λ = β(L) - α(L).
+    """Return the union L of cells with the greatest Λ = β(L) - α(L).
 
     Parameters
     ----------
@@ -146,18 +146,17 @@ def best_union(positive: Floats, negative: Floats) -> Union:
 
     Notes
     -----
-    O(n_cells log n_cells). Along the order each cell adds β - α, which only falls: so the peak is
-    behind the last cell that adds something, and the union is all cells with β > α. Asked by
-    products of masses, exact for whole numbers, a cell with β = α is left out whatever its place:
-    the least of several best k.
+    O(n_cells log n_cells). Along the order each cell adds β - α, which falls. So the peak is after the last cell that
+    adds something, and the union is all cells with β > α. This is compared by products of masses, exact for whole
+    numbers, so that a cell with β = α is always left out: the smallest of several best unions.
 
     References
     ----------
     Clémençon, Depecker & Vayatis 2011, Fig. 4 and Proposition 4.
     """
     mass = positive + negative
-    share = np.divide(positive, mass, out=np.full(len(mass), -1.0), where=mass > 0)
-    order = np.argsort(-share, kind="stable")
+    fraction = np.divide(positive, mass, out=np.full(len(mass), -1.0), where=mass > 0)
+    order = np.argsort(-fraction, kind="stable")
     all_positive, all_negative = positive.sum(), negative.sum()
     n_top = int(np.count_nonzero(positive * all_negative > negative * all_positive))
     top = order[:n_top]
@@ -172,13 +171,13 @@ class GridSplitter(Splitter):
     ----------
     sample : Sample
     resolution : int
-        J, 1 to 16. Only cubes with a row in them cost anything, but their number grows as 2**(J q)
-        with q features as long as there are rows to fill them: this rule is one for few features.
-        The bound of Theorem 2 is least about J = log₂(n) / (2 (q + 1)).
+        J, 1 to 16. Only cubes with rows cost anything, but with q features their number grows as 2**(J q) as long as
+        there are rows to fill them: use it for few features. The bound of Theorem 2 is smallest near
+        J = log₂(n) / (2 (q + 1)).
 
     Notes
     -----
-    O(n q) to lay out the rows and O(n log n) to sort them, once; then O(n_rows log n_rows) a cell.
+    O(n q) to find the cubes of the rows and O(n log n) to sort them, once; then O(n_rows log n_rows) a cell.
     Remark 6 prints the bias as 2**(-J q); for a boundary of finite perimeter it is of order 2**-J.
 
     References
@@ -196,10 +195,10 @@ class GridSplitter(Splitter):
         self._negative = np.where(sample.positive, 0.0, sample.weight)
 
     def split(self, cell: Cell) -> Split | None:
-        """Take the best union of the cubes that have rows in the cell; its rule is their numbers."""
-        cubes, place = np.unique(self._cube[cell.rows], return_inverse=True)
+        """Return the split by the best union of the cubes that have rows in the cell; its rule is their numbers."""
+        cubes, index = np.unique(self._cube[cell.rows], return_inverse=True)
         positive, negative = (
-            np.bincount(place, weights=mass[cell.rows]).astype(np.float64)
+            np.bincount(index, weights=mass[cell.rows]).astype(np.float64)
             for mass in (self._positive, self._negative)
         )
         union = best_union(positive, negative)
@@ -207,10 +206,10 @@ class GridSplitter(Splitter):
             return None
         in_top = np.zeros(len(cubes), dtype=np.bool_)
         in_top[union.order[: union.n_top]] = True
-        return Split(in_top[place], cubes[in_top])
+        return Split(in_top[index], cubes[in_top])
 
     def collect(self, rules: Sequence[Any]) -> "GridRules":
-        """Put the rules together; they share the grid and its cubes."""
+        """Return the rules as flat arrays, with the grid and its cubes."""
         start = np.cumsum([0, *map(len, rules)])
         top = np.concatenate([np.empty(0, dtype=np.int64), *rules])
         return GridRules(self._grid, self._cubes, start, top)
@@ -218,7 +217,7 @@ class GridSplitter(Splitter):
 
 @dataclass(frozen=True, eq=False)
 class GridRules(Rules):
-    """Which cubes go to the top. A cube without training rows in the node goes to the bottom.
+    """Rules that name the cubes that go to the top. A cube without training rows in the node goes to the bottom.
 
     Attributes
     ----------
@@ -242,11 +241,11 @@ class GridRules(Rules):
         return len(self.start) - 1
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Say which of X[rows] lie in a cube that goes to the top."""
+        """Return which of X[rows] lie in a cube that goes to the top: shape (len(rows),), bool."""
         return self._is_top(rule, self._find_cubes(X[rows]))
 
     def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Say where each row ends: each cube goes down the tree once, not each of its rows."""
+        """Return the leaf of each row; each cube goes down the tree once, not each of its rows."""
         cubes, cube_of_row = np.unique(self._find_cubes(X), return_inverse=True)
         leaf = tree.send_down(len(cubes), lambda rule, some: self._is_top(rule, cubes[some]))
         return np.asarray(leaf[cube_of_row])
@@ -262,12 +261,12 @@ class GridRules(Rules):
         return _keys(self.cubes)
 
     def _find_cubes(self, X: Floats) -> Integers:
-        """Give the number of each row's cube, n_cubes for one without training rows."""
+        """Return the number of each row's cube; n_cubes if that has no training rows."""
         found, known = _look_up(_keys(self.grid.locate(X)), self._sorted_keys)
         return np.where(known, found, len(self.cubes))
 
     def take(self, rules: Integers) -> Self:
-        """Give some of the rules, on the same cubes."""
+        """Return some of the rules, on the same cubes; see `Rules.take`."""
         kept = [self._top_cubes(rule) for rule in rules.tolist()]
         start = np.cumsum([0, *map(len, kept)])
         top = np.concatenate([np.empty(0, dtype=np.int64), *kept])
@@ -276,7 +275,7 @@ class GridRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe a rule: how many cubes go to the top, and the first few of them."""
+        """Return a description: the number of cubes that go to the top, and the first few of them in words."""
         top = self._top_cubes(rule)
         shown = [self._say(cube, name, categories) for cube in self.cubes[top[:CUBES_NAMED]]]
         more = f" or in {len(top) - CUBES_NAMED:,} more cubes" if len(top) > CUBES_NAMED else ""
@@ -311,7 +310,7 @@ class GridRules(Rules):
         return f"in [{ends[number - 1]}, {ends[number]})"
 
     def check(self) -> None:
-        """See that cubes and the numbers of each rule's are in order; see `State.check`."""
+        """Check that the cubes, and the numbers of each rule's cubes, are in order; see `State.check`."""
         if not ((self.cubes < self.grid.n_slices) | (self.cubes == MISSING_SLICE)).all():
             raise ArtifactError("grid_cubes must hold slices of the grid")
         keys = self._sorted_keys

@@ -1,6 +1,7 @@
-"""Growing a ranking tree: cells are divided level by level, or the one that gains most first.
+"""Growing a ranking tree: cells are split level by level, or the one that gains most first.
 
-What divides cells is a `Division`: LeafRank's own, or any `Splitter`, asked about one cell after the other.
+A `CellSplitter` finds the splits: `leafrank.LeafRank`, of many cells at a time, or any `Splitter`, of one cell at a
+time.
 """
 
 import heapq
@@ -16,8 +17,8 @@ from core.base.ranker import Callback, Floats, StopFit
 
 from .tree import Booleans, Integers, Rules, Tree
 
-# Gains, in shares of P N, that differ by less than this are equal but for rounding.
-TIE = 1e-11
+# Least gain Λ that counts as one, as a fraction of P N (the masses of both classes): less is rounding.
+EPS_GAIN = 1e-11
 
 
 class Sample(NamedTuple):
@@ -40,7 +41,7 @@ class Sample(NamedTuple):
     n_categories: Integers
 
     def take(self, rows: Integers) -> "Sample":
-        """Give some of the rows."""
+        """Return the sample of some of the rows."""
         return Sample(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
 
 
@@ -50,7 +51,7 @@ class Cell(NamedTuple):
     Attributes
     ----------
     rows : Any
-        Its rows, as whoever divides it knows them: of a `Splitter` numbers of rows of the sample, ascending.
+        Its rows, in the form of its `CellSplitter`; of a `Splitter` an ascending array of row indices.
     positive, negative : float
         Mass of each class.
     """
@@ -60,14 +61,14 @@ class Cell(NamedTuple):
     negative: float
 
 
-class Divided(NamedTuple):
-    """A cell, divided.
+class CellSplit(NamedTuple):
+    """A split of a cell into two.
 
     Attributes
     ----------
     top, bottom : Cell
     rule : Any
-        What it was divided by, for `Division.collect`.
+        Which rows go to the top, in the form that `CellSplitter.collect` takes.
     """
 
     top: Cell
@@ -75,29 +76,32 @@ class Divided(NamedTuple):
     rule: Any
 
 
-class Division(Protocol):
-    """What growth stands on: cells of one sample, and a way to divide them."""
+class CellSplitter(Protocol):
+    """Finds splits of the cells of one sample."""
 
     @property
     def root(self) -> Cell:
         """The cell of all rows."""
 
-    def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
-        """Divide cells, none of them pure, so that Λ = α(C) β(C') - β(C) α(C') is great; None for no way."""
+    def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
+        """Return a split of each cell with a large gain Λ = α(C) β(C') - β(C) α(C'); None where there is none.
+
+        Each of the cells has rows of both classes.
+        """
 
     def collect(self, rules: Sequence[Any]) -> Rules:
-        """Put the rules that were taken, in the order of the nodes, into flat arrays."""
+        """Return the rules of the tree's inside nodes, in preorder, as flat arrays."""
 
 
 class Split(NamedTuple):
-    """How a splitting rule splits a cell.
+    """How a `Splitter` splits a cell.
 
     Attributes
     ----------
     top : ndarray of shape (n_rows,), bool
         Which of the cell's rows go to the top child, that of the greater β/α.
     rule : Any
-        What to ask of new rows.
+        The same for new rows, in the form that `Splitter.collect` takes.
     """
 
     top: Booleans
@@ -105,9 +109,7 @@ class Split(NamedTuple):
 
 
 class Splitter(ABC):
-    """Divides cells by a splitting rule, one cell after the other.
-
-    Growth keeps the books: it drops a split without gain or with a child too small, and orders nodes.
+    """Splits cells one by one. `grow` drops splits that gain nothing or leave a child too small.
 
     Parameters
     ----------
@@ -119,28 +121,28 @@ class Splitter(ABC):
 
     @property
     def root(self) -> Cell:
-        """See `Division`."""
+        """See `CellSplitter`."""
         return self._cell(np.arange(len(self.sample.positive)))
 
-    def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
-        """Divide cells; see `Division`."""
-        divided: list[Divided | None] = []
+    def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
+        """Return a split of each cell, or None; see `CellSplitter`."""
+        splits: list[CellSplit | None] = []
         for cell in cells:
             split = self.split(cell)
             if split is None:
-                divided.append(None)
+                splits.append(None)
             else:
                 top, bottom = self._cell(cell.rows[split.top]), self._cell(cell.rows[~split.top])
-                divided.append(Divided(top, bottom, split.rule))
-        return divided
+                splits.append(CellSplit(top, bottom, split.rule))
+        return splits
 
     @abstractmethod
     def split(self, cell: Cell) -> Split | None:
-        """Split a cell; None where there is no way."""
+        """Return a split of a cell; None where there is none."""
 
     @abstractmethod
     def collect(self, rules: Sequence[Any]) -> Rules:
-        """Put rules into flat arrays; see `Division`."""
+        """Return rules as flat arrays; see `CellSplitter`."""
 
     def _cell(self, rows: Integers) -> Cell:
         weight, positive = self.sample.weight[rows], self.sample.positive[rows]
@@ -148,20 +150,20 @@ class Splitter(ABC):
 
 
 class Limits(NamedTuple):
-    """When to stop.
+    """How large a ranking tree may become.
 
     Attributes
     ----------
     max_depth : int
     max_leaves : int or None
-        None grows level by level; else the leaf that gains most is split first.
-    least_mass : float
-        Least mass of a leaf.
+        None: grow level by level. Else the leaf that gains most is split first.
+    min_mass : float
+        Smallest mass (sum of sample weight) of a leaf.
     """
 
     max_depth: int
     max_leaves: int | None
-    least_mass: float
+    min_mass: float
 
 
 @dataclass(eq=False)
@@ -170,69 +172,69 @@ class _Node:
 
     cell: Cell
     depth: int
-    divided: Divided | None = None  # how it may be split
-    gain: float = 0.0  # Λ of that, in masses
+    split: CellSplit | None = None  # the best one; None if there is none or it is not allowed
+    gain: float = 0.0  # Λ of that split, in masses
     children: list["_Node"] = field(default_factory=list)
 
 
 class _Growth:
-    def __init__(self, division: Division, limits: Limits) -> None:
-        self._division = division
+    def __init__(self, splitter: CellSplitter, limits: Limits) -> None:
+        self._splitter = splitter
         self._limits = limits
-        self.root = _Node(division.root, 0)
+        self.root = _Node(splitter.root, 0)
         self.n_leaves = 1
         self.gain = 0.0  # Σ Λ, in masses
 
-    def look(self, nodes: Sequence[_Node]) -> list[_Node]:
-        """Find how nodes may be split; give those that may."""
+    def find_splits(self, nodes: Sequence[_Node]) -> list[_Node]:
+        """Find the best split of each node; return the nodes that have one."""
         limits = self._limits
-        divisible = [
+        candidates = [
             node
             for node in nodes
             if node.depth < limits.max_depth
             and min(node.cell.positive, node.cell.negative) > 0.0
-            and node.cell.positive + node.cell.negative >= 2.0 * limits.least_mass
+            and node.cell.positive + node.cell.negative >= 2.0 * limits.min_mass
         ]
-        found = self._division.divide([node.cell for node in divisible])
-        for node, divided in zip(divisible, found, strict=True):
-            if divided is not None and self._gains(node, divided):
-                node.divided = divided
-        return [node for node in divisible if node.divided is not None]
+        splits = self._splitter.split_cells([node.cell for node in candidates])
+        for node, split in zip(candidates, splits, strict=True):
+            if split is not None and self._gains(node, split):
+                node.split = split
+        return [node for node in candidates if node.split is not None]
 
-    def _gains(self, node: _Node, divided: Divided) -> bool:
-        whole, top, bottom = node.cell, divided.top, divided.bottom
+    def _gains(self, node: _Node, split: CellSplit) -> bool:
+        whole, top, bottom = node.cell, split.top, split.bottom
         node.gain = whole.negative * top.positive - whole.positive * top.negative
-        least = min(top.positive + top.negative, bottom.positive + bottom.negative)
-        enough = least >= self._limits.least_mass and least > 0.0
-        return enough and node.gain > TIE * whole.positive * whole.negative
+        smaller = min(top.positive + top.negative, bottom.positive + bottom.negative)
+        is_large = smaller >= self._limits.min_mass and smaller > 0.0
+        return is_large and node.gain > EPS_GAIN * whole.positive * whole.negative
 
     def split(self, node: _Node) -> list[_Node]:
-        """Split a node; give its children."""
-        assert node.divided is not None
+        """Split a node; return its children."""
+        assert node.split is not None
         node.children = [
-            _Node(cell, node.depth + 1) for cell in (node.divided.top, node.divided.bottom)
+            _Node(cell, node.depth + 1) for cell in (node.split.top, node.split.bottom)
         ]
         self.n_leaves += 1
         self.gain += node.gain
         return node.children
 
     def report(self) -> dict[str, float]:
-        """Give the number of leaves and the training AUC so far."""
+        """Return the number of leaves and the training AUC so far."""
         pairs = self.root.cell.positive * self.root.cell.negative
         return {"leaves": float(self.n_leaves), "training_auc": 0.5 + 0.5 * self.gain / pairs}
 
 
-def grow(division: Division, limits: Limits, callback: Callback) -> Tree:
+def grow(splitter: CellSplitter, limits: Limits, callback: Callback) -> Tree:
     """Grow a ranking tree.
 
     Parameters
     ----------
-    division : Division
+    splitter : CellSplitter
     limits : Limits
     callback : callable (step, of, info) -> None
-        Gets the leaves and the training AUC after each level of max_depth, or after each split of
-        max_leaves - 1; where growth ends early, the last one at once. StopFit ends growth, and the tree is
-        what there is.
+        Called with the number of leaves and the training AUC: after each of max_depth levels, or after each of
+        max_leaves - 1 splits. Where growth ends early, the last step is reported at once. StopFit ends growth, and the
+        tree that there is is returned.
 
     Returns
     -------
@@ -240,28 +242,28 @@ def grow(division: Division, limits: Limits, callback: Callback) -> Tree:
 
     Notes
     -----
-    Nodes stay leaves where they are pure, where no split gains or leaves enough mass on both sides
-    (Remark 4), and at the limits. Among equal gains the node found first is split first, and of
-    siblings the top one.
+    A node stays a leaf if all its rows are of one class, if no split gains and leaves enough mass on both sides
+    (Remark 4), or at the limits. Of nodes of equal gain the one found first is split first, and of siblings the top
+    one.
 
     References
     ----------
     S. Clémençon, M. Depecker and N. Vayatis, "Adaptive partitioning schemes for bipartite ranking",
     Machine Learning 83, 2011: Fig. 2.
     """
-    growth = _Growth(division, limits)
+    growth = _Growth(splitter, limits)
     with suppress(StopFit):
         if limits.max_leaves is None:
             _grow_by_level(growth, limits.max_depth, callback)
         else:
             _grow_best_first(growth, limits.max_leaves, callback)
-    return _flatten(growth.root, division)
+    return _flatten(growth.root, splitter)
 
 
 def _grow_by_level(growth: _Growth, max_depth: int, callback: Callback) -> None:
     nodes = [growth.root]
     for level in range(1, max_depth + 1):
-        nodes = [child for node in growth.look(nodes) for child in growth.split(node)]
+        nodes = [child for node in growth.find_splits(nodes) for child in growth.split(node)]
         if not nodes:
             break
         callback(level, max_depth, growth.report())
@@ -275,7 +277,7 @@ def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> No
     new = [growth.root]
     n_found = 0
     while growth.n_leaves < max_leaves:
-        for node in growth.look(new):
+        for node in growth.find_splits(new):
             heapq.heappush(waiting, (-node.gain, n_found, node))
             n_found += 1
         if not waiting:
@@ -286,7 +288,7 @@ def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> No
         callback(max_leaves - 1, max_leaves - 1, growth.report())
 
 
-def _flatten(root: _Node, division: Division) -> Tree:
+def _flatten(root: _Node, splitter: CellSplitter) -> Tree:
     """Put the nodes in preorder."""
     nodes: list[_Node] = []
     waiting = [root]
@@ -296,30 +298,30 @@ def _flatten(root: _Node, division: Division) -> Tree:
         waiting += reversed(node.children)
     leaves = [node.cell for node in nodes if not node.children]
     rules: list[Any] = [
-        node.divided.rule for node in nodes if node.children and node.divided is not None
+        node.split.rule for node in nodes if node.children and node.split is not None
     ]
     return Tree(
         np.array([not node.children for node in nodes]),
         np.array([leaf.positive for leaf in leaves]),
         np.array([leaf.negative for leaf in leaves]),
-        division.collect(rules),
+        splitter.collect(rules),
     )
 
 
-class Grower(Protocol):
+class TreeGrower(Protocol):
     """Grows trees on parts of one sample."""
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
-        """Grow a tree on some rows of the sample, ascending."""
+        """Return a tree grown on some rows of the sample: an ascending array of their indices."""
 
 
 @dataclass(frozen=True)
 class SplitterGrower:
-    """Grows trees by a `Splitter`, made anew for each part of the rows."""
+    """Grows trees by a `Splitter`, which is made anew for each part of the rows."""
 
     sample: Sample
     make: Callable[[Sample], Splitter]
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
-        """Grow a tree; see `Grower`."""
+        """Return a tree grown on some rows; see `TreeGrower`."""
         return grow(self.make(self.sample.take(rows)), limits, callback)

@@ -1,7 +1,7 @@
-"""LeafRank: split a cell by a tree of axis cuts whose leaves are merged to two sides (Fig. 5).
+"""LeafRank: split a cell by a tree of axis cuts whose leaves are merged into two sides (Fig. 5).
 
-The cut trees are grown by `core.trees.grower`, a tree in each cell. Here the leaves of each are merged, and what is
-left of the tree is written down.
+`core.trees.grower` grows a cut tree in each cell. Here the leaves of each are merged into two sides, and the cuts that
+are left become a rule of the ranking tree.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,12 @@ from core.trees.grower import find_first
 from core.trees.splitting import SPLIT, Objective, SplitCriterion
 
 from .cuts import CutRules
-from .growth import TIE, Cell, Divided, Limits, Sample, grow
+from .growth import EPS_GAIN, Cell, CellSplit, Limits, Sample, grow
 from .tree import Booleans, Integers, Tree
 
-MAX_NODES = 1 << 12  # of the cut trees that are grown in one call
+MAX_NODES = (
+    1 << 12
+)  # of all cut trees that are grown in one call, which bounds the memory of a call
 
 
 def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
@@ -34,26 +36,27 @@ def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
 
 
 CELL = _record("start stop", "positive negative")
-"""Its rows, and the mass of each class."""
+"""Of a cell: its rows, `start` to `stop` of the grower's, and the mass of each class."""
 
 MERGED = _record("start middle stop n_leaves n_merged", "top_positive top_negative gain")
-"""Of a cell whose leaves were merged to two sides: its rows, those of the top side before `middle`; the leaves of its
-cut tree; the cuts of which both leaves went to one side; the masses of the top side; Λ of its split, in masses, 0
-without one."""
+"""Of a cell whose leaves were merged into two sides: its rows, those of the top side before `middle`; the number of
+leaves of its cut tree; the number of cuts that were dropped, as both their leaves went to one side; the masses of the
+top side; the gain Λ of the split in masses, 0 if there is no split."""
 
 CUT_NODE = _record("feature cut missing_above node to_top")
-"""Of a cut tree: the feature is -1 for a leaf; `node` is its number among the nodes as they were grown."""
+"""Of a node of a cut tree: the feature it splits on, -1 for a leaf; the code it cuts above; where missing values go;
+`node`, its index among the nodes as they were grown; of a leaf, whether its rows go to the top."""
 
 
-class CodedTable(NamedTuple):
-    """A coded table.
+class CodedSample(NamedTuple):
+    """A sample with its columns coded in bins.
 
     Attributes
     ----------
     bins : Bins
     table : Table
     order : ndarray of shape (n_rows,), uint32
-        Which row of the sample each row of the table is: positives first.
+        By row of `table`: its index in the sample. Positives come first.
     n_categories : ndarray of shape (n_features,), int64
     """
 
@@ -63,8 +66,8 @@ class CodedTable(NamedTuple):
     n_categories: Integers
 
 
-def code(sample: Sample, max_bins: int) -> CodedTable:
-    """Code a table, with at most 255 bins.
+def code_sample(sample: Sample, max_bins: int) -> CodedSample:
+    """Return the sample coded in at most `max_bins` bins a column, 255 at most.
 
     Notes
     -----
@@ -74,7 +77,7 @@ def code(sample: Sample, max_bins: int) -> CodedTable:
     n_positives = int(sample.positive.sum())
     most = max_bins, max_bins
     bins, table = code_table(sample.X, order, n_positives, sample.weight, most, sample.n_categories)
-    return CodedTable(bins, table, order, sample.n_categories)
+    return CodedSample(bins, table, order, sample.n_categories)
 
 
 @kernel(
@@ -89,27 +92,31 @@ def code(sample: Sample, max_bins: int) -> CodedTable:
     )
 )
 def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses):  # type: ignore[no-untyped-def]
-    """Merge the leaves of each cell's tree to two sides, sort its rows by side and class, and write its cut tree.
+    """Merge the leaves of each cell's tree into two sides, sort its rows by side and class, and write its cut tree.
 
-    nodes, splits, rows: see `core.trees.grower.CellTrees`; cut_nodes: (n_cells, 2 * most leaves - 1), in preorder;
-    cut_masses: (n_cells, most leaves, 2), those of the cut tree's leaves, and from the last place back the feature and
-    the gain, in masses, of each cut that was merged.
+    nodes: shape (n_nodes,), `grower.NODE`, splits: shape (n_nodes,), `SPLIT`, rows: shape (n_rows,), uint32; read, and
+    rows sorted in place; see `core.trees.grower.CellTrees`.
+    n_positives: int64, the rows below are positive.
+    merged: shape (n_cells,), `MERGED`; written.
+    cut_nodes: shape (n_cells, 2 * max_leaves - 1), `CUT_NODE`; written in preorder.
+    cut_masses: shape (n_cells, max_leaves, 2), float64; written: the masses (positive, negative) of the cut tree's
+    leaves and, from the last index back, (feature, gain in masses) of each cut that was dropped.
 
-    The partition-based rule (Fig. 4), by which the leaves of a cell are merged to the two sides that
-    gain most, sorts by β/α and cuts at the best prefix, the shortest among equals. Along that order a
-    leaf adds β - α, so the prefix is all leaves where β > α.
+    The partition-based rule (Fig. 4) merges the leaves into the two sides that gain most: it sorts them by β/α and
+    takes the best prefix, the shortest among equals. Along that order a leaf adds β - α, so the prefix is all leaves
+    where β > α.
     """
-    most_leaves = cut_masses.shape[1]
+    max_leaves = cut_masses.shape[1]
     leaf_node, leaf_p, leaf_q = (
-        np.empty(most_leaves, np.int64),
-        np.empty(most_leaves),
-        np.empty(most_leaves),
+        np.empty(max_leaves, np.int64),
+        np.empty(max_leaves),
+        np.empty(max_leaves),
     )
-    to_top = np.empty(most_leaves, np.bool_)
+    to_top = np.empty(max_leaves, np.bool_)
     # of each split the node that it divided, and its subtrees: a leaf, or ~ a split
-    split_node, above, below = np.empty((3, most_leaves), np.int64)
-    subtree = np.empty(most_leaves, np.int64)  # that each leaf stands for, as trees grow together
-    waiting = np.empty(2 * most_leaves, np.int64)
+    split_node, above, below = np.empty((3, max_leaves), np.int64)
+    subtree = np.empty(max_leaves, np.int64)  # that each leaf stands for, as trees grow together
+    waiting = np.empty(2 * max_leaves, np.int64)
     for c in range(len(merged)):
         cell, root = merged[c], nodes[c]
         cell.start = cell.middle = root.start
@@ -135,7 +142,7 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
             total_q += leaf_q[k]
         n_top = 0
         for k in range(n_leaves):
-            to_top[k] = leaf_p[k] * total_q - leaf_q[k] * total_p > TIE * total_p * total_q
+            to_top[k] = leaf_p[k] * total_q - leaf_q[k] * total_p > EPS_GAIN * total_p * total_q
             if to_top[k]:
                 n_top += 1
                 cell.top_positive += leaf_p[k]
@@ -208,9 +215,9 @@ class CutTree(NamedTuple):
     masses : ndarray of shape (n_leaves, 2), float64
         Positive and negative.
     above : ndarray of shape (n_categorical, n_codes), uint8
-        Which codes lie above the cuts of categorical features, in the order of the nodes.
+        Which codes lie above each cut of a categorical feature, in the order of the nodes.
     merged : ndarray of shape (n_merged, 2), float64
-        Feature and gain, in masses, of each cut that is no part of the tree, as both its leaves went to one side.
+        Feature and gain (in masses) of each cut that was dropped, as both its leaves went to one side.
     """
 
     nodes: npt.NDArray[np.void]
@@ -219,14 +226,14 @@ class CutTree(NamedTuple):
     merged: Floats
 
 
-def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
-    """Put cut trees into flat arrays; codes become values and categories."""
+def join(trees: Sequence[CutTree], table: CodedSample) -> CutRules:
+    """Return cut trees as flat arrays, with codes turned into values and categories."""
     n_codes = trees[0].above.shape[1] if trees else 0
     none = np.empty((0, n_codes), dtype=np.uint8)
     no_tree = CutTree(np.empty(0, dtype=CUT_NODE), np.empty((0, 2)), none, np.empty((0, 2)))
     nodes, masses, above, merged = map(np.concatenate, zip(no_tree, *trees, strict=True))
     feature, is_leaf = nodes["feature"].copy(), nodes["feature"] < 0
-    # of a feature in a bundle the cut is the member's code there; it has one cut only
+    # a feature in a bundle has one cut, and its code there is the bundle's
     nodes["cut"][table.table.places["code"][feature] > 0] = 0
     by_category = ~is_leaf & table.bins.is_categorical[feature]
     sets = _sets(nodes[by_category], above, table)
@@ -254,9 +261,9 @@ def join(trees: Sequence[CutTree], table: CodedTable) -> CutRules:
 
 
 def _thresholds(
-    nodes: npt.NDArray[np.void], has_none: npt.NDArray[np.bool_], table: CodedTable
+    nodes: npt.NDArray[np.void], has_none: npt.NDArray[np.bool_], table: CodedSample
 ) -> Floats:
-    """Give the edge at each cut; a cut below all bins sets the missing apart."""
+    """Return the threshold of each cut; -inf for a cut below all bins, which separates the missing."""
     edges = table.bins.edges
     first = np.cumsum([0, *(len(of_feature) for of_feature in edges)])
     threshold = np.zeros(len(nodes))
@@ -267,15 +274,15 @@ def _thresholds(
 
 
 def _sets(
-    nodes: npt.NDArray[np.void], above: npt.NDArray[np.uint8], table: CodedTable
+    nodes: npt.NDArray[np.void], above: npt.NDArray[np.uint8], table: CodedSample
 ) -> list[npt.NDArray[np.uint64]]:
-    """Give the words of the set of each cut by category; one that no row has goes with the missing."""
+    """Return the set of each cut by category as 64-bit words. A category that no row has goes with the missing."""
     sets = []
     for node, codes in zip(nodes, above, strict=True):
         bins = table.bins.category_bins[node["feature"]]
         assert bins is not None  # these nodes' features are categorical
-        held = np.where(bins >= 0, codes[bins], node["missing_above"]) != 0
-        sets.append(pack(held))
+        is_above = np.where(bins >= 0, codes[bins], node["missing_above"]) != 0
+        sets.append(pack(is_above))
     return sets
 
 
@@ -287,35 +294,35 @@ class Shape(NamedTuple):
     max_depth : int
         1 for a single cut.
     max_leaves : int
-        Where fewer than 2**max_depth, the leaf that gains most is split first.
-    least_mass : float
-        Least mass of a leaf.
+        If below 2**max_depth, the leaf that gains most is split first.
+    min_mass : float
+        Smallest mass (sum of sample weight) of a leaf.
     """
 
     max_depth: int
     max_leaves: int
-    least_mass: float
+    min_mass: float
 
     @classmethod
     def of(
         cls, depth: int, max_leaves: int | None, min_samples_leaf: float, sample: Sample
     ) -> "Shape":
-        """Take the parameters: weights of a mean below 1 count no rows."""
-        most = 2**depth
-        least_mass = min_samples_leaf * min(float(sample.weight.mean()), 1.0)
-        return cls(depth, min(max_leaves or most, most), least_mass)
+        """Return the shape that the parameters give; weights of a mean below 1 are divided by their mean."""
+        complete = 2**depth
+        min_mass = min_samples_leaf * min(float(sample.weight.mean()), 1.0)
+        return cls(depth, min(max_leaves or complete, complete), min_mass)
 
 
 @dataclass(frozen=True)
 class FeatureDraw:
-    """Draws the features that a cell may ask, n_drawn of n_features."""
+    """Draws the features that a cell may be split on: n_drawn of n_features."""
 
     n_features: int
     n_drawn: int
     generator: np.random.Generator
 
     def draw(self, n_cells: int) -> Booleans:
-        """Say which features each cell draws: (n_cells, n_features)."""
+        """Return which features each cell may be split on: shape (n_cells, n_features), bool."""
         every = np.tile(np.arange(self.n_features), (n_cells, 1))
         drawn = self.generator.permuted(every, axis=1)[:, : self.n_drawn]
         taken = np.zeros((n_cells, self.n_features), dtype=np.bool_)
@@ -324,27 +331,27 @@ class FeatureDraw:
 
 
 class LeafRank:
-    """Divides cells of one table; holds the memory for it.
+    """Splits cells of one sample by LeafRank, many cells at a time. It owns the memory for that.
 
     Parameters
     ----------
-    coded : CodedTable
+    coded : CodedSample
     rows : ndarray of shape (n_rows_in_use,), int64
-        Rows of the table to grow on, ascending, of weight above 0.
+        Rows of `coded.table` to grow on, ascending, of weight above 0.
     weight, count : ndarray of shape (n_rows,), float64
-        Of the table's rows, in its order: their weight, and for how many rows each stands.
+        By row of `coded.table`: its weight, and for how many rows it stands.
     shape : Shape
     features : FeatureDraw or None
-        Which features each cell may ask; None: all.
+        Which features each cell may be split on; None: all.
 
     Notes
     -----
-    Memory beside the table: that of `core.trees.grower.Grower`, with one weight per row.
+    Memory: the table, and that of `core.trees.grower.Grower` with one weight per row.
     """
 
     def __init__(
         self,
-        coded: CodedTable,
+        coded: CodedSample,
         rows: Integers,
         weight: Floats,
         count: Floats,
@@ -366,7 +373,7 @@ class LeafRank:
             int(Objective.YOUDEN),
             push=0.0,
             smoothing=0.0,
-            least_mass=shape.least_mass,
+            least_mass=shape.min_mass,
             category_penalty=0.0,
             category_mass=0.0,
             category_smoothing=0.0,
@@ -375,46 +382,46 @@ class LeafRank:
             inverse_ess_positive=inverse_ess.positive,
             inverse_ess_negative=inverse_ess.negative,
         )
-        most_leaves = min(2**shape.max_depth, shape.max_leaves)
-        self._most_leaves = most_leaves
-        self._n_cells = max(MAX_NODES // (2 * most_leaves - 1), 1)
+        max_leaves = min(2**shape.max_depth, shape.max_leaves)
+        self._max_leaves = max_leaves
+        self._max_cells = max(MAX_NODES // (2 * max_leaves - 1), 1)
         self._grower = grower.Grower(
             table,
             np.where(weight > 0.0, weight, 1.0),  # those of other rows do not matter
             1,
             shape.max_depth,
-            most_leaves if most_leaves < 2**shape.max_depth else None,
+            max_leaves if max_leaves < 2**shape.max_depth else None,
             rows.astype(np.uint32),
-            n_cells=self._n_cells,
+            n_cells=self._max_cells,
         )
         self._grower.weights[:, 0] = weight
 
-    def divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
-        """Find the best way to divide each cell; None where none gains. See `growth.Division`."""
-        divided: list[Divided | None] = []
-        for first in range(0, len(cells), self._n_cells):
-            divided += self._divide(cells[first : first + self._n_cells])
-        return divided
+    def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
+        """Return the best split of each cell; None where none gains. See `growth.CellSplitter`."""
+        splits: list[CellSplit | None] = []
+        for first in range(0, len(cells), self._max_cells):
+            splits += self._split_at_once(cells[first : first + self._max_cells])
+        return splits
 
     def collect(self, trees: Sequence[CutTree]) -> CutRules:
-        """Put cut trees into flat arrays."""
+        """Return cut trees as flat arrays."""
         return join(trees, self._coded)
 
-    def _divide(self, cells: Sequence[Cell]) -> list[Divided | None]:
-        n, most = len(cells), self._most_leaves
+    def _split_at_once(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
+        n, max_leaves = len(cells), self._max_leaves
         records = np.array([(*cell.rows, cell.positive, cell.negative) for cell in cells], CELL)
         features = np.ones((1, 1), dtype=np.bool_)
         if self._features is not None:
             features = self._features.draw(n)
         grown = self._grower.grow_cells(self._rule, records, features)
         merged = np.zeros(n, dtype=MERGED)
-        cut_nodes = np.zeros((n, 2 * most - 1), dtype=CUT_NODE)
-        cut_masses = np.zeros((n, most, 2))
+        cut_nodes = np.zeros((n, 2 * max_leaves - 1), dtype=CUT_NODE)
+        cut_masses = np.zeros((n, max_leaves, 2))
         n_positives = self._coded.table.n_positives
         merge_leaves(
             grown.nodes, grown.splits, grown.rows, n_positives, merged, cut_nodes, cut_masses
         )
-        divided: list[Divided | None] = [None] * n
+        splits: list[CellSplit | None] = [None] * n
         for c, cell in enumerate(merged.tolist()):
             start, middle, stop, n_leaves, n_merged, positive, negative, gain = cell
             if gain == 0.0:
@@ -426,55 +433,53 @@ class LeafRank:
                 by_category = (feature >= 0) & self._coded.bins.is_categorical[feature]
                 above = grown.subsets[nodes["node"][by_category]]
             masses = cut_masses[c]
-            rule = CutTree(nodes, masses[:n_leaves], above, masses[most - n_merged :])
+            rule = CutTree(nodes, masses[:n_leaves], above, masses[max_leaves - n_merged :])
             bottom = masses[:n_leaves][nodes["to_top"][nodes["feature"] < 0] == 0].sum(axis=0)
-            divided[c] = Divided(
+            splits[c] = CellSplit(
                 Cell((start, middle), positive, negative),
                 Cell((middle, stop), *bottom.tolist()),
                 rule,
             )
-        return divided
+        return splits
 
 
 @dataclass(frozen=True)
 class CutGrower:
-    """Grows trees by cuts along the axes, on one coded table.
+    """Grows trees by cuts along the axes, on one coded sample.
 
     Attributes
     ----------
-    coded : CodedTable
+    coded : CodedSample
     weight, count : ndarray of shape (n_rows,), float64
         See `LeafRank`.
     shape : Shape
     """
 
-    coded: CodedTable
+    coded: CodedSample
     weight: Floats
     count: Floats
     shape: Shape
 
     @classmethod
     def of(cls, sample: Sample, max_bins: int, shape: Shape) -> Self:
-        """Code a sample."""
-        coded = code(sample, max_bins)
+        """Return a grower on a sample, which it codes."""
+        coded = code_sample(sample, max_bins)
         weight = sample.weight[coded.order]
         return cls(coded, weight, effective_counts(weight), shape)
 
-    def with_leaves(self, most: int) -> Self:
-        """Give a grower on the same table whose cut trees have no more leaves."""
-        return replace(self, shape=self.shape._replace(max_leaves=most))
+    def with_leaves(self, max_leaves: int) -> Self:
+        """Return a grower on the same sample whose cut trees have at most `max_leaves` leaves."""
+        return replace(self, shape=self.shape._replace(max_leaves=max_leaves))
 
     def sizes(self) -> list[int]:
-        """List numbers of leaves worth trying, each about half as many again."""
-        most = self.shape.max_leaves
-        return sorted(
-            {most, *(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < most)}
-        )
+        """Return the numbers of leaves to try, ascending: each about 1.5 times the one before."""
+        largest = self.shape.max_leaves
+        return [*(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < largest), largest]
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
-        """Grow a tree; see `Grower`."""
+        """Return a tree grown on some rows; see `TreeGrower`."""
         taken = np.zeros(len(self.weight), dtype=np.bool_)
         taken[rows] = True
-        places = np.flatnonzero(taken[self.coded.order])
-        division = LeafRank(self.coded, places, self.weight, self.count, self.shape)
-        return grow(division, limits, callback)
+        coded_rows = np.flatnonzero(taken[self.coded.order])
+        splitter = LeafRank(self.coded, coded_rows, self.weight, self.count, self.shape)
+        return grow(splitter, limits, callback)

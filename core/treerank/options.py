@@ -97,12 +97,12 @@ PenaltyScale = Annotated[
 ]
 Folds = Annotated[int, Ge(2), Le(100), Doc("Number of folds of cross-validation.")]
 ValidationFraction = Annotated[
-    float, Gt(0), Lt(1), Doc("Share of the rows of each class held out by pruning='holdout'.")
+    float, Gt(0), Lt(1), Doc("Fraction of the rows of each class held out by pruning='holdout'.")
 ]
 Order = Annotated[
     Literal["tree", "concave", "validation"],
     Doc(
-        "How leaves rank: 'tree', from its top to its bottom; 'concave', by their share of "
+        "How leaves rank: 'tree', from its top to its bottom; 'concave', by their fraction of "
         "positives, which helps on some tables and harms on others; 'validation': whichever ranks "
         "better on the rows that pruning holds out."
     ),

@@ -1,10 +1,10 @@
 """Pruning: which subtree of a grown ranking tree to keep, and how its leaves rank.
 
-The AUC of a subtree is ½ + ½ Σ Λ over its inside nodes, on whatever rows the Λ are counted. So a
-penalty of λ per leaf (eq. 13) asks of each node whether what hangs below it adds more than λ per
-leaf, and all there is to know of the answers, for every λ, is one number per node: the λ from which
-on it is a leaf. λ is given, or chosen by folds (§4.1); rows held out choose a subtree themselves
-(eq. 12); or a penalty that the number of leaves and rows alone decide (§4.2) does.
+The AUC of a subtree is ½ + ½ Σ Λ over its inside nodes, whichever rows the Λ are computed on. With a penalty of λ per
+leaf (eq. 13) a node stays inside if its subtree adds more than λ per leaf. So one number per node describes the best
+subtree for every λ: the λ from which on the node is a leaf. λ is a parameter, or is chosen by cross-validation (§4.1);
+or a validation part chooses the subtree itself (eq. 12); or a penalty does that depends on the numbers of leaves and
+rows alone (§4.2).
 """
 
 import math
@@ -41,12 +41,12 @@ class PruningPath(NamedTuple):
     Attributes
     ----------
     penalty : ndarray of shape (n_subtrees,), float64
-        λ from which on, up to the next, each is best; the first is 0.
+        Each subtree is best from this λ up to the next one; the first is 0.
     n_leaves : ndarray of shape (n_subtrees,), int64
     auc : ndarray of shape (n_subtrees,), float64
         On the training rows.
     validation_auc : ndarray of shape (n_subtrees,), float64
-        Mean over the folds by which λ was chosen; NaN where none were used.
+        Mean over the folds by which λ was chosen; NaN if there were none.
     """
 
     penalty: Annotated[Floats, _along("penalty"), Ge(0), Le(1)]
@@ -61,7 +61,7 @@ class PruningPath(NamedTuple):
         known: Mapping[str, Any],
         meta: Mapping[str, Any],
     ) -> "PruningPath":
-        """Read a path; see `State.from_arrays`."""
+        """Return a path read from arrays; see `State.from_arrays`."""
         path = cls(**read_state(cls, arrays, meta, known))
         if not len(path.penalty):
             raise ArtifactError("pruning_penalty must hold at least one value")
@@ -73,7 +73,7 @@ _GAINS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
 def critical_penalties(tree: Tree) -> Floats:
-    """Give for each node the λ from which on the best subtree has it as a leaf, or not at all.
+    """Return for each node the λ from which on it is a leaf of the best subtree, or not in it.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def critical_penalties(tree: Tree) -> Floats:
 
     Notes
     -----
-    Weakest links: the inside node whose subtree adds least AUC per leaf is collapsed, again and
-    again. O(n_nodes · n_subtrees), in which the nodes of a link go at once.
+    Weakest-link pruning: repeatedly, the inside node whose subtree adds least AUC per leaf is collapsed, with all nodes
+    that tie with it. O(n_nodes · n_subtrees).
 
     References
     ----------
@@ -102,6 +102,11 @@ def critical_penalties(tree: Tree) -> Floats:
 
 @kernel(numba.void(_LINKS, _LINKS, _GAINS, numba.float64[::1]))
 def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untyped-def]
+    """Collapse the weakest links, one after the other.
+
+    parent, second: shape (n_nodes,), int64, see `tree.Links`; gain: shape (n_nodes,), float64, ΔAUC of each node; all
+    read. critical: shape (n_nodes,), float64, written for inside nodes.
+    """
     n = len(parent)
     is_inside = second >= 0
     total, links = np.empty(n), np.empty(n)
@@ -123,7 +128,7 @@ def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untype
 
 
 def trace_path(tree: Tree, critical: Floats) -> PruningPath:
-    """List the subtrees of a tree that are best for some penalty, by its `critical_penalties`."""
+    """Return the subtrees of a tree that are best for some penalty; `critical` is from `critical_penalties`."""
     inside = ~tree.is_leaf
     penalty = np.unique(np.concatenate([[0.0], critical[inside]]))
     n_inside = sum_above(critical, np.where(inside, 1.0, 0.0), penalty)
@@ -133,22 +138,22 @@ def trace_path(tree: Tree, critical: Floats) -> PruningPath:
 
 
 def keep_best(tree: Tree, penalty: float) -> Tree:
-    """Prune a tree to the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13), on its own rows.
+    """Return the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13) on the rows the tree was grown on.
 
-    0 keeps all, splits that gain nothing, too.
+    A penalty of 0 keeps the whole tree, also splits that gain nothing.
     """
     return tree.collapse(critical_penalties(tree) <= penalty) if penalty else tree
 
 
 def sum_above(critical: Floats, values: Floats, penalties: Floats) -> Floats:
-    """Sum up the values of the nodes that are still inside at each penalty."""
+    """Return, for each penalty, the sum of the values of the nodes that are inside its best subtree."""
     order = np.argsort(-critical, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(values[order])])
     return np.asarray(sums[np.searchsorted(-critical[order], -penalties, side="left")])
 
 
-def weigh_anew(tree: Tree, sample: Sample) -> Tree:
-    """Give the same tree with the masses of other rows, of both classes: their Λ may be below 0."""
+def reweigh(tree: Tree, sample: Sample) -> Tree:
+    """Return the same tree with the masses of other rows, of both classes; on these Λ may be negative."""
     leaf = tree.find_leaves(np.ascontiguousarray(sample.X))
     positive, negative = (
         np.asarray(np.bincount(leaf, sample.weight * of_class, tree.n_leaves), np.float64)
@@ -158,10 +163,10 @@ def weigh_anew(tree: Tree, sample: Sample) -> Tree:
 
 
 def best_subtree(tree: Tree, gain: Floats) -> Booleans:
-    """Find the subtree of greatest AUC on a pruning sample; the smallest of several (eqs. 11, 12).
+    """Return which nodes to collapse for the subtree of greatest AUC on a pruning sample (eqs. 11, 12).
 
-    Takes Λ of each node on that sample (see `weigh_anew`), gives which nodes to collapse. What a node's subtree adds
-    is Λ and what its children's add, or nothing: O(n_nodes).
+    Of several the smallest. `gain` is Λ of each node on that sample (see `reweigh`). A node's subtree adds Λ and what
+    its children's subtrees add, or 0 if it is collapsed: O(n_nodes).
     """
     adds = np.zeros(tree.n_nodes)
     for node in np.flatnonzero(~tree.is_leaf)[::-1].tolist():  # children before parents
@@ -171,32 +176,34 @@ def best_subtree(tree: Tree, gain: Floats) -> Booleans:
 
 
 def middles(penalties: Floats) -> Floats:
-    """Give a penalty within each interval of a path: geometric means, as CART takes them."""
+    """Return a penalty within each interval of a path: the geometric mean of its ends, as in CART."""
     beyond = penalties[-1] * 2.0 + 1.0
     following = np.append(penalties[1:], beyond)
     return np.asarray(np.sqrt(penalties * following))
 
 
 def auc_along(critical: Floats, gain: Floats, penalties: Floats) -> Floats:
-    """Give the AUC of the best subtree for each penalty, on the rows on which Λ was counted."""
+    """Return the AUC of the best subtree for each penalty, on the rows on which Λ (`gain`) was computed."""
     return np.asarray(0.5 + 0.5 * sum_above(critical, gain, penalties))
 
 
-# Growing a tree on some rows; the second argument counts the trees grown.
+# Grows a tree on the rows of these indices; the second argument counts the trees from 0.
 Grow = Callable[[Integers, int], Tree]
 
-MIN_RISE = 1e-9  # an AUC counts as higher only if it is so by more than rounding
+MIN_RISE = (
+    1e-9  # an AUC counts as higher only if it exceeds the other by more than this: less is rounding
+)
 
 
 class Chosen(NamedTuple):
-    """A tree to keep, and how.
+    """The tree that pruning chose, and how its leaves rank.
 
     Attributes
     ----------
     tree : Tree
     path : PruningPath
     order : {"tree", "concave"}
-        Which order of the leaves ranked better on the rows held out.
+        The order of the leaves that ranked better on validation rows.
     """
 
     tree: Tree
@@ -205,7 +212,7 @@ class Chosen(NamedTuple):
 
 
 def validation_auc(chosen: Chosen) -> float:
-    """Give the best AUC along the path on rows held out; 0 where none were."""
+    """Return the best AUC along the path on validation rows; 0 if there were none."""
     areas = chosen.path.validation_auc
     return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
 
@@ -213,11 +220,11 @@ def validation_auc(chosen: Chosen) -> float:
 def choose_by_folds(
     sample: Sample, group: Groups | None, grow: Grow, n_folds: int, seed: int
 ) -> Chosen:
-    """Prune by the penalty per leaf that is best over folds (§4.1): n_folds + 1 trees.
+    """Return the subtree for the penalty per leaf that cross-validation finds best (§4.1); grows n_folds + 1 trees.
 
-    There are fewer folds where a class has fewer rows, or groups of them; InvalidData where it has one only.
-    Penalties are tried at the geometric means of neighbours on the whole tree's path, as in CART; of equal AUC the
-    greatest wins, so the smallest tree.
+    If a class has fewer rows (or groups) than n_folds, there are as many folds; with one only, InvalidData is raised.
+    The penalties tried are the geometric means of neighbours on the path of the tree of all rows, as in CART. Of equal
+    AUC the greatest penalty wins, so the smallest tree.
     """
     n_rows = len(sample.positive)
     part = _draw_folds(sample, group, n_folds, seed)
@@ -229,15 +236,15 @@ def choose_by_folds(
     folds, means = [], np.zeros(len(penalties))
     for k in range(n_folds):
         grown = grow(np.flatnonzero(part != k), k + 1)
-        held = weigh_anew(grown, sample.take(np.flatnonzero(part == k)))
+        validated = reweigh(grown, sample.take(np.flatnonzero(part == k)))
         fold_critical = critical_penalties(grown)
-        means += auc_along(fold_critical, held.gain, penalties) / n_folds
-        folds.append((grown, held, fold_critical))
+        means += auc_along(fold_critical, validated.gain, penalties) / n_folds
+        folds.append((grown, validated, fold_critical))
     best = int(np.flatnonzero(means >= means.max() - MIN_RISE)[-1])
     pruned = [
-        (grown.collapse(gone), held.collapse(gone))
-        for grown, held, fold_critical in folds
-        for gone in [fold_critical <= penalties[best]]
+        (grown.collapse(collapsed), validated.collapse(collapsed))
+        for grown, validated, fold_critical in folds
+        for collapsed in [fold_critical <= penalties[best]]
     ]
     kept = tree.collapse(critical <= path.penalty[best])
     return Chosen(kept, path._replace(validation_auc=means), better_order(pruned))
@@ -246,23 +253,23 @@ def choose_by_folds(
 def choose_on_held_out(
     sample: Sample, group: Groups | None, grow: Grow, fraction: float, seed: int
 ) -> Chosen:
-    """Prune to the subtree that ranks a part held out best (eq. 12, Remark 10).
+    """Return the subtree that ranks a validation part best (eq. 12, Remark 10); the tree is grown on the other rows.
 
-    `fraction` of the rows of each class are held out, at least one row and not all; InvalidData where a class has
-    one row, or group, only. The tree is grown on the others alone.
+    The validation part has `fraction` of the rows of each class, at least one row and not all. InvalidData: a class has
+    only one row, or one group.
     """
-    held = draw_part(sample.positive, fraction, seed, _units(sample, group))
-    if held is None:
+    validation_mask = draw_part(sample.positive, fraction, seed, _units(sample, group))
+    if validation_mask is None:
         raise InvalidData(
             "pruning='holdout' needs at least 2 rows of positive weight in each class, which differ and are of "
             "two groups where there are groups"
         )
-    tree = grow(np.flatnonzero(~held), 0)
-    return choose_on(tree, weigh_anew(tree, sample.take(np.flatnonzero(held))))
+    tree = grow(np.flatnonzero(~validation_mask), 0)
+    return choose_on(tree, reweigh(tree, sample.take(np.flatnonzero(validation_mask))))
 
 
 def _draw_folds(sample: Sample, group: Groups | None, n_folds: int, seed: int) -> Integers:
-    """Draw folds, so many at most that each has rows of both classes."""
+    """Return the fold of each row. There are n_folds, or fewer, so that each has rows of both classes."""
     unit = _units(sample, group)
     classes = sample.positive, ~sample.positive
     for k in range(min(n_folds, *(int(own.sum()) for own in classes)), 1, -1):
@@ -279,35 +286,34 @@ def _units(sample: Sample, group: Groups | None) -> Integers | None:
     return number_inseparable(sample.X, sample.positive, sample.weight, group)
 
 
-def choose_on(tree: Tree, held: Tree) -> Chosen:
-    """Prune a tree to the subtree that ranks other rows best, whose masses are those of `held`."""
+def choose_on(tree: Tree, validated: Tree) -> Chosen:
+    """Return the subtree that ranks validation rows best; `validated` is the tree with their masses (`reweigh`)."""
     critical = critical_penalties(tree)
     path = trace_path(tree, critical)
-    means = auc_along(critical, held.gain, path.penalty)
-    gone = best_subtree(tree, held.gain)
-    kept = tree.collapse(gone)
-    order = better_order([(kept, held.collapse(gone))])
+    means = auc_along(critical, validated.gain, path.penalty)
+    collapsed = best_subtree(tree, validated.gain)
+    kept = tree.collapse(collapsed)
+    order = better_order([(kept, validated.collapse(collapsed))])
     return Chosen(kept, path._replace(validation_auc=means), order)
 
 
 def better_order(trees: Sequence[tuple[Tree, Tree]]) -> LeafOrder:
-    """Say which order of the leaves ranks better on average; the tree's own if they are equal.
+    """Return the order of the leaves that ranks validation rows better on average; the tree's own if they are equal.
 
-    Takes pairs: a tree, and the same with the masses of rows held out.
+    Takes pairs: a tree, and the same tree with the masses of validation rows.
     """
     rise = 0.0
-    for grown, held in trees:
-        fpr, tpr = held.knots_along(grown.concave_order)
-        rise += float(np.trapezoid(tpr, fpr)) - held.auc
+    for grown, validated in trees:
+        fpr, tpr = validated.knots_along(grown.concave_order)
+        rise += float(np.trapezoid(tpr, fpr)) - validated.auc
     return "concave" if rise > MIN_RISE else "tree"
 
 
-# The printed penalties bound a deviation with high probability, whatever the distribution; they are far
-# above what pruning wants, and tell nothing as they are. The paper leaves their constants to resampling
-# (§8). So they are scaled.
+# The printed penalties bound a deviation with high probability for any distribution: far too large to prune by. The
+# paper leaves their constants to resampling (§8), so they are scaled.
 
 SCALE = 0.001
-"""Times the printed penalty, this is what prunes as well as cross-validation does.
+"""Factor of the printed penalty with which it prunes about as well as cross-validation.
 
 Calibrated on 92 trees by cuts, grown on 250, 1,000 and 4,000 rows of ten tables (four simulated, one of
 them noise; spambase, magic, breast cancer, higgs, satimage, ijcnn1) and judged on 4,000 others or what
@@ -329,9 +335,9 @@ PENALISED = ("leafrank", "axis", "grid", "logistic", "linear_svm")
 
 
 def penalty_of_cuts(
-    n_leaves: Integers, mass: float, share: float, n_features: int, n_cuts: int
+    n_leaves: Integers, mass: float, positive_fraction: float, n_features: int, n_cuts: int
 ) -> Floats:
-    """Give pen(K, n) of trees whose nodes ask at most κ cuts along the axes.
+    """Return pen(K, n) of trees whose nodes are split by at most κ cuts along the axes.
 
     Parameters
     ----------
@@ -339,9 +345,8 @@ def penalty_of_cuts(
         K.
     mass : float
         n, where a row of weight k counts as k rows.
-    share : float
-        p, the share of positives, between 0 and 1: for its bounds from below and above stands what
-        the training rows have.
+    positive_fraction : float
+        p, between 0 and 1. The paper has a lower and an upper bound of it; here both are that of the training rows.
     n_features : int
         q.
     n_cuts : int
@@ -358,44 +363,50 @@ def penalty_of_cuts(
     Clémençon, Depecker & Vayatis 2011, Proposition 6 (i).
     """
     each = 2.0 * n_cuts * (math.log(mass + 1.0) + math.log(n_features))
-    return _penalty(n_leaves, mass, share, each)
+    return _penalty(n_leaves, mass, positive_fraction, each)
 
 
-def penalty_of_hyperplanes(n_leaves: Integers, mass: float, share: float, n_columns: int) -> Floats:
-    """Give the same of trees whose nodes ask on which side of a hyperplane a row lies.
+def penalty_of_hyperplanes(
+    n_leaves: Integers, mass: float, positive_fraction: float, n_columns: int
+) -> Floats:
+    """Return pen(K, n) of trees whose nodes are split by hyperplanes; see `penalty_of_cuts`.
 
     Half-spaces of q dimensions shatter at most (n + 1)^(q + 1) ways (Remark 9).
     """
     each = 2.0 * (n_columns + 1) * math.log(mass + 1.0)
-    return _penalty(n_leaves, mass, share, each)
+    return _penalty(n_leaves, mass, positive_fraction, each)
 
 
-def _penalty(n_leaves: Integers, mass: float, share: float, each: float) -> Floats:
-    """Give the penalty where the shattering coefficient's logarithm is `each` per leaf."""
+def _penalty(n_leaves: Integers, mass: float, positive_fraction: float, each: float) -> Floats:
+    """Return the penalty if the logarithm of the shattering coefficient is `each` per leaf."""
     size = math.log(16.0) + each * n_leaves + n_leaves
-    return np.asarray(np.sqrt(32.0 * size / mass) / (share * (1.0 - share)))
+    return np.asarray(np.sqrt(32.0 * size / mass) / (positive_fraction * (1.0 - positive_fraction)))
 
 
-def penalty_of_cubes(n_leaves: Integers, mass: float, share: float, n_cubes: int) -> Floats:
-    """Give pen(K, n) of trees whose nodes ask in which of some cubes a row lies.
+def penalty_of_cubes(
+    n_leaves: Integers, mass: float, positive_fraction: float, n_cubes: int
+) -> Floats:
+    """Return pen(K, n) of trees whose nodes are split by sets of cubes; see `penalty_of_cuts`.
 
-    Printed as 4K2Jq, the term is 4 K^(2^(J q)): K leaves to choose from for each cube. Here cubes with
-    training rows are counted alone, as no other can make a difference on them.
+    The term printed as 4K2Jq is 4 K^(2^(J q)): each cube belongs to one of K leaves. Here only cubes with training rows
+    count, as no other changes anything on those.
 
     References
     ----------
     Clémençon, Depecker & Vayatis 2011, Proposition 6 (ii).
     """
     size = math.log(4.0) + n_cubes * np.log(n_leaves) + n_leaves
-    return np.asarray(np.sqrt(size / (2.0 * mass)) / (share * (1.0 - share)))
+    return np.asarray(
+        np.sqrt(size / (2.0 * mass)) / (positive_fraction * (1.0 - positive_fraction))
+    )
 
 
 def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
-    """Find the subtree of a path with the greatest AUC - scale · penalty, by its number; the smallest of several.
+    """Return the index on the path of the subtree with the greatest AUC - scale · penalty; of several the smallest one.
 
-    It is so among all subtrees, not only those of the path: the penalties are concave in K, and the path
-    holds the corners of the concave hull of the best AUC for each K. Along each side of the hull,
-    hull - penalty is convex, so greatest at a corner.
+    It is the best of all subtrees, not only of those on the path: the penalties are concave in K, and the path has the
+    corners of the concave hull of the best AUC for each K. Along each side of the hull, hull - penalty is convex, so
+    greatest at a corner.
     """
     value = path.auc - scale * penalty
     best = np.flatnonzero(value >= value.max())
@@ -405,30 +416,32 @@ def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
 def choose_by_penalty(
     tree: Tree, scale: float, splitter: object, max_cuts: int, n_categories: Integers
 ) -> Chosen:
-    """Prune a tree by structural AUC maximisation (§4.2), the printed penalty times a scale.
+    """Return the subtree by structural AUC maximisation (§4.2), with the printed penalty times `scale`.
 
-    The splitter by which the tree was grown decides what there was to choose from; max_cuts is κ. No rows are held
-    out: the order is the tree's own.
+    The penalty depends on the splitter that the tree was grown with; max_cuts is κ. No rows are held out, so the order
+    of the leaves is the tree's own.
     """
     check_splitter(splitter)
     critical = critical_penalties(tree)
     path = trace_path(tree, critical)
     mass = float(tree.positive[0] + tree.negative[0])
-    share = float(tree.positive[0]) / mass
+    positive_fraction = float(tree.positive[0]) / mass
     if splitter in ("axis", "leafrank"):
-        penalty = penalty_of_cuts(path.n_leaves, mass, share, len(n_categories), max_cuts)
+        penalty = penalty_of_cuts(
+            path.n_leaves, mass, positive_fraction, len(n_categories), max_cuts
+        )
     elif splitter in ("logistic", "linear_svm"):
         n_columns = count_columns(n_categories)
-        penalty = penalty_of_hyperplanes(path.n_leaves, mass, share, n_columns)
+        penalty = penalty_of_hyperplanes(path.n_leaves, mass, positive_fraction, n_columns)
     else:
         assert isinstance(tree.rules, GridRules)  # what is left
-        penalty = penalty_of_cubes(path.n_leaves, mass, share, len(tree.rules.cubes))
+        penalty = penalty_of_cubes(path.n_leaves, mass, positive_fraction, len(tree.rules.cubes))
     kept = choose_subtree(path, penalty, scale)
     return Chosen(tree.collapse(critical <= path.penalty[kept]), path, "tree")
 
 
 def check_splitter(splitter: object) -> None:
-    """Raise InvalidParameter for a splitter without a penalty: nothing bounds what forests and estimators can say."""
+    """Raise InvalidParameter for a splitter without a penalty: forests and estimators have no bounded complexity."""
     if splitter not in PENALISED:
         shown = repr(splitter) if isinstance(splitter, str) else type(splitter).__name__
         raise InvalidParameter(

@@ -1,13 +1,12 @@
-"""A ranking tree as flat arrays: its nodes, the ROC curve they walk along, and what a node asks.
+"""A ranking tree as flat arrays: its nodes, their masses, which give the ROC curve, and the rules that split them.
 
 Nodes are in *preorder*: a node, then the whole of its top child's subtree, then the whole of its
 bottom child's. So the root is 0, the top child of node i is i + 1, children come after parents, a
 subtree is a slice, and the terminal nodes, as they come, are the leaves from the top of the list to
-its bottom. Which nodes are terminal says the shape: nothing else is stored of it, and any
-sequence that adds up is a tree.
+its bottom. Which nodes are terminal determines the shape, and is all that is stored of it.
 
-Masses are sums of sample weight. They are stored for the leaves; those of other nodes are sums of
-their children's, so that no tree can contradict itself.
+Masses are sums of sample weight. They are stored for the leaves only; the mass of another node is the sum of its
+children's, so that no stored tree can contradict itself.
 """
 
 from abc import ABC, abstractmethod
@@ -31,24 +30,24 @@ Booleans = state.Booleans
 
 LeafOrder = Literal["tree", "concave"]
 
-MAX_DEPTH = 62  # so that a node's place in its level, below 2**depth, fits an int64
+MAX_DEPTH = 62  # a node's index in its level, below 2**depth, must fit an int64
 
-# Leaf masses beyond this would make products of them infinite.
-GREATEST_MASS = 1e150
+# Largest mass of a leaf: the product of two is finite.
+MAX_MASS = 1e150
 
 _FLAGS = numba.types.Array(numba.boolean, 1, "C", readonly=True)
 _LINKS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 
 class Links(NamedTuple):
-    """How the nodes of one or more trees in preorder hang together.
+    """The parents and children of the nodes of one or more trees in preorder.
 
     Attributes
     ----------
     parent, second : ndarray of shape (n_nodes,), int64
-        The parent, and the second child; -1 where there is none. The first child is the next node.
+        The parent, and the second child; -1 if there is none. The first child is the next node.
     depth, k : ndarray of shape (n_nodes,), int64
-        The depth, and the place from the first among 2**depth of its level.
+        The depth, and the index from the left among the 2**depth nodes of a full level.
     """
 
     parent: Integers
@@ -58,14 +57,17 @@ class Links(NamedTuple):
 
 
 def are_trees(is_leaf: Booleans) -> bool:
-    """Whether the flags are those of one or more whole trees in preorder."""
-    # a tree's flags add up to -1, which they reach at its last node and not before
+    """Return True if the flags are those of one or more whole trees in preorder.
+
+    is_leaf: shape (n_nodes,), bool.
+    """
+    # With -1 for a leaf and 1 for other nodes, a tree's running sum reaches -1 at its last node and not before.
     total = np.cumsum(np.where(is_leaf, -1, 1))
     return len(total) > 0 and bool(total[-1] < total[:-1].min(initial=0))
 
 
 def link(is_leaf: Booleans) -> Links:
-    """Link the nodes of trees in preorder, by which of them are leaves."""
+    """Return the links of nodes in preorder; is_leaf: shape (n_nodes,), bool."""
     parent, second, depth, k = np.empty((4, len(is_leaf)), dtype=np.int64)
     _link(is_leaf, parent, second, depth, k)
     return Links(parent, second, depth, k)
@@ -73,6 +75,10 @@ def link(is_leaf: Booleans) -> Links:
 
 @kernel(numba.void(_FLAGS, numba.int64[::1], numba.int64[::1], numba.int64[::1], numba.int64[::1]))
 def _link(is_leaf, parent, second, depth, k):  # type: ignore[no-untyped-def]
+    """Link nodes; see `Links`.
+
+    is_leaf: shape (n_nodes,), bool, read; parent, second, depth, k: shape (n_nodes,), int64, written.
+    """
     n = len(is_leaf)
     waiting = np.empty(n, dtype=np.int64)  # inside nodes that still lack their second child
     n_waiting = 0
@@ -97,7 +103,10 @@ def _link(is_leaf, parent, second, depth, k):  # type: ignore[no-untyped-def]
 
 
 def sum_up(second: Integers, of_leaves: Floats) -> Floats:
-    """Give each node's mass: that of a leaf, in order, or else the sum of its children's."""
+    """Return the mass of each node: given for leaves, else the sum of its children's.
+
+    second: shape (n_nodes,), int64, see `Links`; of_leaves: shape (n_leaves,), float64.
+    """
     mass = np.zeros(len(second))
     mass[second < 0] = of_leaves
     _sum_up(second, mass)
@@ -106,13 +115,17 @@ def sum_up(second: Integers, of_leaves: Floats) -> Floats:
 
 @kernel(numba.void(_LINKS, numba.float64[::1]))
 def _sum_up(second, mass):  # type: ignore[no-untyped-def]
+    """Add up masses from the leaves to the roots.
+
+    second: shape (n_nodes,), int64, read; mass: shape (n_nodes,), float64, of leaves read, of other nodes written.
+    """
     for node in range(len(second) - 1, -1, -1):  # children come after their parents
         if second[node] >= 0:
             mass[node] = mass[node + 1] + mass[second[node]]
 
 
 class Rules(State, ABC):
-    """What the inside nodes of a tree ask: a node names its rule by its index in here.
+    """The rules by which the inside nodes of a tree split rows; a node names its rule by its index in here.
 
     A ranker splits by one kind of rule, so a tree has one of these. A subclass holds all its rules
     in flat arrays, named after the kind in artifacts: "cut_feature", "grid_cubes", ...
@@ -127,23 +140,23 @@ class Rules(State, ABC):
 
     @abstractmethod
     def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
-        """Say in which leaf of the tree each row ends; see `Tree.find_leaves`."""
+        """Return the leaf of each row; see `Tree.find_leaves`."""
 
     @abstractmethod
     def take(self, rules: Integers) -> Self:
-        """Give some of the rules, in the order asked for; pruning leaves the others out."""
+        """Return the rules of these indices, in that order; pruning drops the others."""
 
     @abstractmethod
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe a rule for JSON: "words" says which rows go to the top, other keys are the kind's.
+        """Return a description for JSON: "words" says which rows go to the top, other keys depend on the kind.
 
-        `name` gives a feature's name, `categories` the texts of each categorical feature.
+        `name` returns a feature's name, `categories` has the texts of each categorical feature.
         """
 
     def link(self, tree: "Tree") -> Any:
-        """Make, once for a tree, what `find_leaves` wants as `tree.linked`; by default nothing."""
+        """Return what `find_leaves` needs as `tree.linked`, made once for a tree; None if nothing."""
         return None
 
 
@@ -166,16 +179,16 @@ class Tree(State):
     """
 
     is_leaf: Annotated[Booleans, Array("n_nodes"), Totals("n_leaves")]
-    leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
-    leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(GREATEST_MASS)]
+    leaf_positive: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
+    leaf_negative: Annotated[Floats, Array("n_leaves"), Ge(0), Le(MAX_MASS)]
     rules: Annotated[Rules, Nested(n_rules="n_nodes - n_leaves")]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is derived out of copies and pickles."""
+        """Return the stored fields only: copies and pickles derive the rest again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(self) -> None:
-        """Refuse with ArtifactError what is no tree, or has a class without mass; see `State.check`."""
+        """Raise ArtifactError if this is no tree, or a class has no mass; see `State.check`."""
         if not are_trees(self.is_leaf) or 2 * self.is_leaf.sum() != len(self.is_leaf) + 1:
             raise ArtifactError("is_leaf must describe one tree in preorder")
         if self.depth.max() > MAX_DEPTH:
@@ -186,7 +199,7 @@ class Tree(State):
 
     @cached_property
     def rule(self) -> Integers:
-        """By node: the index in `rules` of what it asks; -1 where it is a leaf."""
+        """By node: the index of its rule in `rules`; -1 for a leaf."""
         return np.where(self.is_leaf, -1, np.cumsum(~self.is_leaf) - 1)
 
     @property
@@ -225,7 +238,7 @@ class Tree(State):
 
     @property
     def k(self) -> Integers:
-        """By node: k of the paper's (d, k), its place from the top among 2**d of its level."""
+        """By node: k of the paper's (d, k), its index from the top among the 2**d nodes of a full level."""
         return self._links.k
 
     @cached_property
@@ -250,12 +263,12 @@ class Tree(State):
 
     @cached_property
     def alpha(self) -> Floats:
-        """By node: α(C), its share of all negatives: the increment of FPR along its edge of the curve."""
+        """By node: α(C), its fraction of all negatives: the increment of FPR along its edge of the curve."""
         return np.asarray(self.negative / self.negative[0])
 
     @cached_property
     def beta(self) -> Floats:
-        """By node: β(C), its share of all positives: the increment of TPR."""
+        """By node: β(C), its fraction of all positives: the increment of TPR."""
         return np.asarray(self.positive / self.positive[0])
 
     @cached_property
@@ -284,7 +297,7 @@ class Tree(State):
         return fpr / fpr[-1], tpr / tpr[-1]
 
     def ranking(self, order: str) -> Integers:
-        """Give the numbers of the leaves, the one that ranks highest first; see `LeafOrder`."""
+        """Return the numbers of the leaves, the one that ranks highest first; see `LeafOrder`."""
         return self.concave_order if order == "concave" else np.arange(self.n_leaves)
 
     @cached_property
@@ -295,11 +308,12 @@ class Tree(State):
         their order.
         """
         total = self.leaf_positive + self.leaf_negative
-        share = np.divide(self.leaf_positive, total, out=np.zeros(self.n_leaves), where=total > 0)
-        return np.argsort(-share, kind="stable")
+        fraction = np.zeros(self.n_leaves)
+        np.divide(self.leaf_positive, total, out=fraction, where=total > 0)
+        return np.argsort(-fraction, kind="stable")
 
     def paper_scores(self) -> Floats:
-        """Give eq. 10's score of each leaf, 2^D - 2^(D - d) k, D being the depth of the tree.
+        """Return the score of each leaf by eq. 10: 2^D - 2^(D - d) k, where D is the depth of the tree.
 
         Returns
         -------
@@ -311,11 +325,11 @@ class Tree(State):
 
     @cached_property
     def linked(self) -> Any:
-        """What the rules made of this tree to score with."""
+        """What the rules need to score with this tree; see `Rules.link`."""
         return self.rules.link(self)
 
     def find_leaves(self, X: Floats) -> Integers:
-        """Say in which leaf each row ends.
+        """Return the leaf of each row.
 
         Parameters
         ----------
@@ -329,18 +343,18 @@ class Tree(State):
         return self.rules.find_leaves(self, X)
 
     def send_down(self, n: int, goes_top: Callable[[int, Integers], Booleans]) -> Integers:
-        """Send things down the tree, node by node.
+        """Return the leaf of each of n items, which go down the tree together, node by node.
 
         Parameters
         ----------
         n : int
         goes_top : callable (rule, numbers) -> ndarray of bool
-            Which of the things of these numbers go to the top child.
+            Which of the items of these numbers go to the top child.
 
         Returns
         -------
         ndarray of shape (n,), int64
-            The leaf in which each ends.
+            Numbers of leaves.
         """
         leaf = np.empty(n, dtype=np.int64)
         waiting = [(0, np.arange(n))]
@@ -355,7 +369,7 @@ class Tree(State):
         return leaf
 
     def collapse(self, nodes: Booleans) -> "Tree":
-        """Make some inside nodes leaves: the subtree that remains when all below them is cut off.
+        """Return the subtree that remains when some inside nodes become leaves.
 
         Parameters
         ----------
@@ -364,7 +378,7 @@ class Tree(State):
         Returns
         -------
         Tree
-            Its nodes, masses and rules those of this tree that are left.
+            With the masses and rules of the nodes that remain.
         """
         kept = np.ones(self.n_nodes, dtype=np.bool_)
         for node, parent in enumerate(self.parent[1:].tolist(), start=1):

@@ -23,7 +23,7 @@ from . import description, options, pruning
 from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
 from .cuts import CutRules, FeatureGains, mean_values, sum_gains
 from .grid import GridRules, GridSplitter
-from .growth import Grower, Limits, Sample, SplitterGrower
+from .growth import Limits, Sample, SplitterGrower, TreeGrower
 from .leafrank import CutGrower, Shape
 from .pruning import SCALE, Chosen, PruningPath
 from .tree import Booleans, Integers, LeafOrder, Rules, Tree
@@ -55,31 +55,30 @@ class TreeRank(TreeRankParameters, PathEstimator):
     """Grow a ranking tree along the ROC curve: each split adds the most area under it.
 
     A node's cell C is split into C' at the top and the rest at the bottom so that
-    Λ = α(C) β(C') - β(C) α(C') is as great as can be, α and β being shares of all negatives and of
-    all positives. The leaves rank from the top of the tree to its bottom.
+    Λ = α(C) β(C') - β(C) α(C') is greatest, where α and β are fractions of all negatives and of all positives. The
+    leaves rank from the top of the tree to its bottom.
 
     Attributes
     ----------
     tree_ : Tree
-        What was kept after pruning.
+        The tree after pruning.
     order_ : {"tree", "concave"}
         How its leaves rank.
     roc_knots_ : tuple of two ndarray of shape (n_leaves + 1,), float64
         FPR and TPR of the training rows at the knots of the curve, in the order of the ranking.
     pruning_path_ : PruningPath
-        Of the tree as it was grown: for each λ of eq. 13 the leaves and the AUC of the subtree that
-        is best, and the mean AUC on the rows held out where there were any.
+        Of the tree before pruning: for each λ of eq. 13 the number of leaves and the AUC of the best subtree, and its
+        mean AUC on validation rows if there were any.
 
     Notes
     -----
-    Scores are whole numbers: leaves in order, 1 apart, above 0 where `predict` says positive, which
-    is above the training curve's greatest TPR - FPR. They rank as eq. 10's do, whose differences
-    vanish in rounding beyond depth 53; `tree_.paper_scores()` gives those.
+    Scores are whole numbers: neighbouring leaves differ by 1, and 0 is at the greatest TPR - FPR of the training curve,
+    above which `predict` says positive. They rank as the scores of eq. 10 do, whose differences vanish in rounding
+    beyond depth 53; `tree_.paper_scores()` returns those.
 
-    Departures from the paper. The AUC of Fig. 2 sums Λ over the last level alone; it is
-    ½ + ½ Σ Λ over all inside nodes. LeafRank may cut a node although the cut gains nothing by
-    itself: the next may, as in an exclusive or. Missing values have a bin of their own, and go to
-    the side where they gain most, rather than to the node's mean (§5).
+    Departures from the paper. The AUC in Fig. 2 sums Λ over the last level only; it is ½ + ½ Σ Λ over all inside nodes.
+    LeafRank may make a cut that gains nothing by itself, as the next one may gain, for example with an exclusive or.
+    Missing values have a bin of their own and go to the side where they gain most, rather than to the node's mean (§5).
 
     O(n_features · n_samples · max_depth · leafrank_depth) after one sort of each column.
 
@@ -128,23 +127,23 @@ class TreeRank(TreeRankParameters, PathEstimator):
         return self._leaf_scores[self.tree_.find_leaves(X)]
 
     def check_path_parameters(self) -> None:
-        """Raise InvalidParameter for parameters under which a fit follows no path of penalties."""
+        """Raise InvalidParameter for parameters with which `fit_path` cannot be used."""
         if self.pruning is not None:
             raise InvalidParameter(
                 f"pruning must be None where leaf_penalty is searched, for both prune; got {self.pruning!r}"
             )
 
     def takes_categories(self) -> bool:
-        """All splitters do but estimators of the caller's own."""
+        """Return True unless the splitter is an estimator of the caller's."""
         return isinstance(self.splitter, str)
 
     def prune(self, X: Any, y: Any, sample_weight: Any = None) -> "TreeRank":
-        """Prune to the subtree that ranks a pruning sample of your own best (eq. 12, Remark 10).
+        """Prune to the subtree that ranks a pruning sample best (eq. 12, Remark 10).
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            Best rows that the tree was not grown on.
+            The pruning sample: preferably rows that the tree was not grown on.
         y : array-like of shape (n_samples,)
             The same two labels as at fit.
         sample_weight : array-like of shape (n_samples,), optional
@@ -165,18 +164,18 @@ class TreeRank(TreeRankParameters, PathEstimator):
                 f"y must hold the labels of fit, {self.classes_.tolist()}, got {classes.tolist()}"
             )
         weight = check_weights(sample_weight, positive, classes)
-        held = pruning.weigh_anew(self.tree_, Sample(rows, positive, weight, self._n_categories()))
-        chosen = pruning.choose_on(self.tree_, held)
+        sample = Sample(rows, positive, weight, self._n_categories())
+        chosen = pruning.choose_on(self.tree_, pruning.reweigh(self.tree_, sample))
         self._take(chosen.tree, chosen.path, self._order(chosen))
         return self
 
     @property
     def offset_(self) -> float:
-        """The mean score of the training rows: what contributions are counted from."""
+        """The mean score of the training rows: `contributions` are relative to it."""
         return float(self._mean_scores()[0])
 
     def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
+        """Return how much each feature adds to each row's score, relative to the mean training score.
 
         Parameters
         ----------
@@ -190,7 +189,7 @@ class TreeRank(TreeRankParameters, PathEstimator):
         Raises
         ------
         InvalidParameter
-            The splitter makes no cuts.
+            The splitter is not 'leafrank' or 'axis'.
         """
         mean = self._mean_scores()
         rows = self._checked_rows(X)
@@ -216,26 +215,26 @@ class TreeRank(TreeRankParameters, PathEstimator):
         sample_weight: Any = None,
         n_points: int = 32,
     ) -> PartialDependence:
-        """Average scores over the rows of X, with one or two features set to values on a grid (§5.2).
+        """Return the mean scores of the rows of X, with one or two features set to values on a grid (§5.2).
 
         See `core.explain.partial_dependence`, which takes any ranker.
         """
         return partial_dependence(self, X, features, sample_weight=sample_weight, n_points=n_points)
 
     def list_rules(self) -> list[dict[str, Any]]:
-        """Describe each leaf by the conditions on the way to it; see `description.list_rules`."""
+        """Return each leaf with the conditions on the way to it; see `description.list_rules`."""
         return description.list_rules(self._named())
 
     def to_text(self) -> str:
-        """Write the tree as indented lines; see `description.to_text`."""
+        """Return the tree as indented lines; see `description.to_text`."""
         return description.to_text(self._named())
 
     def to_svg(self, title: str = "Ranking tree") -> str:
-        """Draw the tree with its ROC curve beside it; see `description.to_svg`."""
+        """Return a drawing of the tree with its ROC curve beside it; see `description.to_svg`."""
         return description.to_svg(self._named(), title)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the tree: its nodes in preorder, with their rules in words, and what pruning chose from."""
+        """Return a description: the nodes in preorder, with their rules in words, and the path of pruned subtrees."""
         tree, path = self.tree_, self.pruning_path_
         steps = zip(*(column.tolist() for column in path), strict=True)
         return {
@@ -319,14 +318,14 @@ class TreeRank(TreeRankParameters, PathEstimator):
     ) -> None:
         sample = Sample(X, positive, weight, self._n_categories())
         grower = self._grower(sample)
-        limits = Limits(self.max_depth, self.max_leaves, self._shape(sample).least_mass)
-        growers: Sequence[Grower] = [grower]
+        limits = Limits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
+        growers: Sequence[TreeGrower] = [grower]
         if self.leafrank_pruning == "cv" and isinstance(grower, CutGrower):
-            growers = [grower.with_leaves(most) for most in grower.sizes()]
+            growers = [grower.with_leaves(size) for size in grower.sizes()]
         per_grower = self.n_folds + 1 if self.pruning == "cv" else 1
         n_trees = per_grower * len(growers)
         stopped = False
-        whole: list[Tree] = []  # of each grower the tree of all rows
+        whole: list[Tree] = []  # the tree of all rows, by each grower
 
         def choose(g: int) -> Chosen:
             def grow(rows: Integers, number: int) -> Tree:
@@ -357,13 +356,13 @@ class TreeRank(TreeRankParameters, PathEstimator):
         except StopFit:
             if not choices:
                 choices.append(_unpruned(whole[0]))
-        # Of equal AUC over the folds the first, with the least leaves in a node.
+        # Of equal AUC over the folds the first: its cut trees are the smallest.
         chosen = max(choices, key=pruning.validation_auc)
-        followed = self._start_path()
-        for penalty in followed or (self.leaf_penalty,):
+        path_penalties = self._start_path()
+        for penalty in path_penalties or (self.leaf_penalty,):
             tree = pruning.keep_best(chosen.tree, penalty)
             self._take(tree, chosen.path, self._order(chosen))
-            if followed:
+            if path_penalties:
                 self._add_to_path()
 
     def _choose(self, sample: Sample, group: Groups | None, grow: pruning.Grow) -> Chosen:
@@ -394,7 +393,7 @@ class TreeRank(TreeRankParameters, PathEstimator):
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
-    def _grower(self, sample: Sample) -> Grower:
+    def _grower(self, sample: Sample) -> TreeGrower:
         splitter: Any = self.splitter
         if splitter in ("axis", "leafrank"):
             return CutGrower.of(sample, self.max_bins, self._shape(sample))
@@ -425,7 +424,7 @@ def _unpruned(tree: Tree) -> Chosen:
 
 
 def _cut(rank: Floats, tree: Tree) -> float:
-    """Give the rank above which rows are taken for positive: the training curve's Youden point."""
+    """Return the rank above which rows are predicted positive: the Youden point of the training curve."""
     masses = np.concatenate([tree.leaf_positive, tree.leaf_negative])
     positive: Booleans = np.arange(len(masses)) < tree.n_leaves
     threshold = youden_threshold(np.concatenate([rank, rank]), positive, masses)

@@ -7,7 +7,7 @@ import pytest
 
 from core.base.ranker import ignore
 from core.treerank.growth import Limits, Sample, grow
-from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code
+from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code_sample
 from core.treerank.tree import Tree
 from core.trees.coding import Kind
 from tests.core.threads import on_one_thread_and_on_all
@@ -25,7 +25,7 @@ def grow_cuts(
     rows: Rows, limits: Limits, shape: Shape, taken: np.ndarray | None = None, count: float = np.inf
 ) -> Tree:
     sample = Sample(*rows)
-    table = code(sample, 255)
+    table = code_sample(sample, 255)
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
     places = np.flatnonzero(taken[table.order])
     weight = sample.weight[table.order]
@@ -176,7 +176,7 @@ def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(
     sample = Sample(X, positive, rng.uniform(0.5, 1.5, n), np.zeros(32, np.int64))
 
     def grow_coded() -> Any:
-        coded = code(sample, 255)
+        coded = code_sample(sample, 255)
         draw = n_drawn and FeatureDraw(32, n_drawn, np.random.default_rng(1))
         weight = sample.weight[coded.order]
         division = LeafRank(coded, np.arange(n), weight, weight, Shape(3, 8, 5.0), draw)

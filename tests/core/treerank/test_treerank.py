@@ -146,10 +146,10 @@ def test_better_order_by_hand() -> None:
     X, y = make_gaussians(500, 0)
     tree = TreeRank(max_depth=2).fit(X, y).tree_
     good = tree.concave_order
-    held = pruning.weigh_anew(tree, Sample(X, y, np.ones(len(y)), np.zeros(2, np.int64)))
+    held = pruning.reweigh(tree, Sample(X, y, np.ones(len(y)), np.zeros(2, np.int64)))
     expected = "concave" if (good != np.arange(tree.n_leaves)).any() else "tree"
     assert pruning.better_order([(tree, held)]) == expected
-    reversed_ = pruning.weigh_anew(tree, Sample(X, ~y, np.ones(len(y)), np.zeros(2, np.int64)))
+    reversed_ = pruning.reweigh(tree, Sample(X, ~y, np.ones(len(y)), np.zeros(2, np.int64)))
     assert pruning.better_order([(tree, reversed_)]) == "tree"
 
 
