@@ -19,8 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access import repository as rows
-from app.access import sessions
+from app.access import repository, sessions
 from app.access.service import OPERATOR, administers_all
 from app.http.dependencies import Caller, Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
@@ -116,7 +115,7 @@ class KeyRing:
 
     def _look(self, digest: bytes) -> Caller | None:
         looked_at = time.monotonic()
-        key = self._db.reading(rows.find_usable, digest.hex())
+        key = self._db.reading(repository.find_usable, digest.hex())
         if key is None:
             self.recent.drop(digest)
             self._noted.pop(digest, None)
@@ -134,7 +133,7 @@ class KeyRing:
             if len(self._noted) >= MAX_NOTED:
                 self._noted.clear()
             self._noted[digest] = now
-            self._later(partial(self._db.writing, rows.touch, key_id))
+            self._later(partial(self._db.writing, repository.touch, key_id))
 
 
 def _digest(kind: bytes, token: str) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.access import repository as rows
+from app.access import repository
 from app.platform import audit as audit_rows
 from app.platform import resources
 from app.platform.errors import (
@@ -69,7 +69,7 @@ def create(
     if not name or len(name) > 255 or "\0" in name:
         raise Invalid("name must have 1 to 255 characters and no NUL")
     secret = _PREFIX + secrets.token_urlsafe(32)
-    now = rows.now(session)
+    now = repository.now(session)
     key = ApiKey(
         id=new_id("key"),
         owner=owner,
@@ -102,10 +102,10 @@ def rotate(
     """
     if not 0.0 <= grace_seconds <= LONGEST_GRACE:
         raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
-    old = rows.get(session, owner, key_id, lock=True)
+    old = repository.get(session, owner, key_id, lock=True)
     if old is None:
         raise NotFound(f"there is no key {key_id!r}")
-    now = rows.now(session)
+    now = repository.now(session)
     end = math.inf if old.expires_at is None else old.expires_at
     if old.revoked_at is not None or end <= now:
         how = "has expired" if old.revoked_at is None else "is revoked"
@@ -128,12 +128,12 @@ def rotate(
 
 def administers_all(session: Session, caller: Caller) -> bool:
     """Whether the caller is an admin, and no other owner has or had a key."""
-    return "admin" in caller.scopes and not rows.has_others(session, caller.owner)
+    return "admin" in caller.scopes and not repository.has_others(session, caller.owner)
 
 
 def get(session: Session, owner: str, key_id: str) -> ApiKey:
     """The owner's key of this id."""
-    key = rows.get(session, owner, key_id)
+    key = repository.get(session, owner, key_id)
     if key is None:
         raise NotFound(f"there is no key {key_id!r}")
     return key
@@ -141,12 +141,12 @@ def get(session: Session, owner: str, key_id: str) -> ApiKey:
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
     """One page of the owner's keys, newest first, the revoked ones included."""
-    return rows.list_page(session, owner, limit=limit, after=after)
+    return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def revoke(session: Session, owner: str, key_id: str) -> None:
     """Revoke the key. Processes that have it in their cache refuse it within a second."""
-    if not rows.revoke(session, owner, key_id):
+    if not repository.revoke(session, owner, key_id):
         raise NotFound(f"there is no key {key_id!r}")
 
 
@@ -161,7 +161,7 @@ def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     Unavailable or OutOfSpace.
     """
     if settings.quota_queued_jobs is not None or settings.quota_bytes is not None:
-        rows.take_turn(session, owner)
+        repository.take_turn(session, owner)
     check(session, settings, owner, adds_bytes)
 
 
@@ -169,13 +169,13 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     """Check the same without a lock. It may refuse an upload before it is sent; it must not accept one."""
     resources.check(settings)
     limit = settings.quota_queued_jobs
-    if limit is not None and (queued := rows.queued_jobs(session, owner)) >= limit:
+    if limit is not None and (queued := repository.queued_jobs(session, owner)) >= limit:
         raise _exceeded(
             "queued_jobs", "queued jobs", limit, queued, retry_after=QUEUE_RETRY_SECONDS
         )
     check_bytes(session, settings, owner, adds_bytes)
     most = settings.max_queued_jobs
-    if rows.queued_in_all(session, most) >= most:
+    if repository.queued_in_all(session, most) >= most:
         raise Unavailable(
             f"the service queues at most {most} jobs, and has as many: try again later",
             code="queue_full",
@@ -186,7 +186,10 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
 def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
     """Raise OutOfSpace if the owner may not store so many bytes more."""
     limit = settings.quota_bytes
-    if limit is not None and (stored := rows.stored_bytes(session, owner)) + adds_bytes > limit:
+    if (
+        limit is not None
+        and (stored := repository.stored_bytes(session, owner)) + adds_bytes > limit
+    ):
         more = f" and asks for {adds_bytes} more" if adds_bytes else ""
         raise _exceeded(
             "bytes", "stored bytes", limit, stored, more, retry_after=BYTES_RETRY_SECONDS

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import secrets
 
-from app.access import repository as rows
+from app.access import repository
 from app.platform.errors import Unauthenticated
 from app.platform.sql import Session
 from app.platform.tables import ApiKey, BrowserSession
@@ -27,18 +27,18 @@ def start(session: Session, key_id: str) -> str:
 
 def make_link(session: Session, secret: str) -> str | None:
     """The token of a link that signs one browser in with this key, once, within the hour; None for a key that ended."""
-    key = rows.find_usable(session, _digest(secret))
+    key = repository.find_usable(session, _digest(secret))
     return None if key is None else _add(session, key.id, LINK_SECONDS, is_link=True)
 
 
 def find_link(session: Session, token: str) -> ApiKey | None:
     """The key that a link signs in with; None where the link or the key has ended. Nothing is written."""
-    return rows.find_key_of_session(session, _digest(token), link=True)
+    return repository.find_key_of_session(session, _digest(token), link=True)
 
 
 def follow_link(session: Session, token: str) -> str:
     """Sign a browser in by a link, which is used up; returns its token. Raises Unauthenticated."""
-    key_id = rows.end_session(session, _digest(token), link=True)
+    key_id = repository.end_session(session, _digest(token), link=True)
     if key_id is None:
         raise Unauthenticated(BAD_LINK)
     return start(session, key_id)
@@ -46,12 +46,12 @@ def follow_link(session: Session, token: str) -> str:
 
 def find_key(session: Session, token: str) -> ApiKey | None:
     """The key behind a browser's token; None where the session or the key has ended."""
-    return rows.find_key_of_session(session, _digest(token))
+    return repository.find_key_of_session(session, _digest(token))
 
 
 def end(session: Session, token: str) -> None:
     """Sign a browser out."""
-    rows.end_session(session, _digest(token), link=False)
+    repository.end_session(session, _digest(token), link=False)
 
 
 def csrf_token(token: str) -> str:
@@ -87,7 +87,7 @@ def _xor(pad: bytes, text: bytes) -> bytes:
 
 def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str:
     token = secrets.token_urlsafe(32)
-    now = rows.now(session)
+    now = repository.now(session)
     session.add(
         BrowserSession(
             sha256=_digest(token),

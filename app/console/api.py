@@ -73,7 +73,7 @@ class Answer:
         return json.loads(self.content) if self.content else None
 
 
-_TOLD = ("retry-after", "connection")
+_PASSED_ON = ("retry-after", "connection")
 
 
 class Api:
@@ -83,7 +83,7 @@ class Api:
         self._scope = request.scope
         self._key = key
         self._token = token
-        self.told: dict[str, str] = {}
+        self.passed_on: dict[str, str] = {}
         """Of the last refusal the headers that a page hands on."""
 
     async def get(self, path: ApiPath, **query: object) -> Any:
@@ -157,7 +157,9 @@ class Api:
             b"".join(parts),
         )
         if answer.status >= 400:
-            self.told = {name: answer.headers[name] for name in _TOLD if name in answer.headers}
+            self.passed_on = {
+                name: answer.headers[name] for name in _PASSED_ON if name in answer.headers
+            }
             raise ApiError(answer.status, answer.json())
         return answer
 

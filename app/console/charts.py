@@ -35,8 +35,8 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """The coordinate of a value, cut to the ends."""
-        share = (value - self.low) / ((self.high - self.low) or 1.0)
-        return self.start + (self.end - self.start) * min(max(share, 0.0), 1.0)
+        fraction = (value - self.low) / ((self.high - self.low) or 1.0)
+        return self.start + (self.end - self.start) * min(max(fraction, 0.0), 1.0)
 
     def ticks(self, most: int = 5) -> list[float]:
         """Return round values within the scale, about `most` or fewer."""

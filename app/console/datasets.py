@@ -199,24 +199,24 @@ def _job_of(dataset: dict[str, Any]) -> str | None:
 
 def _column(column: dict[str, Any], profile: dict[str, Any] | None, rows: int | None) -> Any:
     """A column with what the profile says of it, and its distribution as a picture."""
-    drawn, told = None, ""
+    drawn, shown_text = None, ""
     known = (rows or 0) - (column["missing"] or 0)
     if profile is not None and profile["histogram"] is not None:
         edges, counts = profile["histogram"]["edges"], profile["histogram"]["counts"]
         figure = date if column["type"] == "datetime" else _figure
-        told = f"{figure(edges[0])} to {figure(edges[-1])}"
-        drawn = charts.columns(counts, f"Distribution, {told}")
+        shown_text = f"{figure(edges[0])} to {figure(edges[-1])}"
+        drawn = charts.columns(counts, f"Distribution, {shown_text}")
     elif column["top"] and known:
         top = column["top"][:3]
         word = date if column["type"] == "datetime" else _word
-        told = ", ".join(f"{word(each['value'])} {each['count'] / known:.0%}" for each in top)
+        shown_text = ", ".join(f"{word(each['value'])} {each['count'] / known:.0%}" for each in top)
         if column["distinct"] is not None and column["distinct"] > len(top):
-            told += ", …"
+            shown_text += ", …"
     return {
         **column,
         "share_missing": column["missing"] / rows if column["missing"] and rows else None,
         "drawn": drawn,
-        "told": told,
+        "shown_text": shown_text,
         "placed": profile and profile["auc"] and charts.placed(**profile["auc"], title="AUC alone"),
         "auc": profile and profile["auc"],
         "missing_auc": profile and profile["missing_auc"],
@@ -251,10 +251,10 @@ def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[st
                 "apart."
             )
     if dataset["positives"] is not None and dataset["positives"] > 0.5 * dataset["rows"]:
-        share = dataset["positives"] / dataset["rows"]
+        fraction = dataset["positives"] / dataset["rows"]
         found.append(
-            f"“{dataset['positive']}” counts as positive, and {percent(share)} of the rows have it. Is it what should "
-            "stand at the top of a list? If not, upload the table again with the other value as the positive one."
+            f"“{dataset['positive']}” counts as positive, and {percent(fraction)} of the rows have it. Is it what "
+            "should stand at the top of a list? If not, upload the table again with the other value as the positive one."
         )
     constant = [column["name"] for column in features if column["constant"]]
     if constant:

@@ -131,7 +131,7 @@ async def _show(page: Page, job_id: str, template: str, error: ApiError | None =
 
 def _told(events: list[Json]) -> Iterator[Json]:
     """Events in words, the newest first; of progress only what begins something."""
-    told: list[Json] = []
+    shown_events: list[Json] = []
     before = None
     for event in events:
         data = event["data"]
@@ -146,8 +146,10 @@ def _told(events: list[Json]) -> Iterator[Json]:
                 words += f", attempt {data['attempt']}"
         else:
             words = str(data.get("text") or ", ".join(f"{k} {v}" for k, v in data.items()))
-        told.append({"at": event["at"], "type": event["type"], "words": words, "seq": event["seq"]})
-    return reversed(told)
+        shown_events.append(
+            {"at": event["at"], "type": event["type"], "words": words, "seq": event["seq"]}
+        )
+    return reversed(shown_events)
 
 
 def _value(progress: Json) -> float | None:

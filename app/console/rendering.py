@@ -66,9 +66,9 @@ def count(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
-def percent(share: float | None, digits: int = 1) -> str:
-    """A share of one as a percentage."""
-    return DASH if share is None else f"{100 * share:.{digits}f} %"
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """A fraction of one as a percentage."""
+    return DASH if fraction is None else f"{100 * fraction:.{digits}f} %"
 
 
 def plain(value: object) -> str:

@@ -218,7 +218,7 @@ class ConsoleRoute(APIRoute):
                 response = page.show("error.html", error.status_code, error=body)
                 response.headers.update(error.headers or {})
             if response.status_code >= 400:
-                response.headers.update(page.api.told)
+                response.headers.update(page.api.passed_on)
             return response
 
         return guarded

@@ -103,18 +103,18 @@ def _paging(
 
 
 @dataclass(frozen=True)
-class Subject:
+class ListFilter:
     """Filters of a list: only entries of this model, only entries on this dataset."""
 
     model_id: str | None
     dataset_id: str | None
 
 
-def _subject(
+def _list_filter(
     model_id: Annotated[str | None, Query(description="Only those of this model.")] = None,
     dataset_id: Annotated[str | None, Query(description="Only those on this dataset.")] = None,
-) -> Subject:
-    return Subject(model_id, dataset_id)
+) -> ListFilter:
+    return ListFilter(model_id, dataset_id)
 
 
 def preferences(request: Request) -> dict[str, str]:
@@ -157,4 +157,4 @@ SearchQuery = Annotated[
 ContextDep = Annotated[Context, Depends(context_of)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 PagingDep = Annotated[Paging, Depends(_paging)]
-SubjectDep = Annotated[Subject, Depends(_subject)]
+ListFilterDep = Annotated[ListFilter, Depends(_list_filter)]

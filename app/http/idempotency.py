@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.http import repository as rows
+from app.http import repository
 from app.http.dependencies import CallerDep, Context
 from app.platform.database import Database
 from app.platform.errors import Invalid
@@ -97,12 +97,14 @@ def replay_or_run(
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So whoever inserts runs, and whoever finds a row finds a finished one.
-    if key is None or rows.reserve(session, owner, route, key, fingerprint):
+    if key is None or repository.reserve(session, owner, route, key, fingerprint):
         status_code, response = work(session)
         if key is not None:
-            rows.answer(session, owner, route, key, status_code=status_code, response=response)
+            repository.answer(
+                session, owner, route, key, status_code=status_code, response=response
+            )
         return Answer(status_code, response, False)
-    first = rows.find(session, owner, route, key)
+    first = repository.find(session, owner, route, key)
     assert first is not None
     if first.fingerprint != fingerprint:
         raise Invalid(
@@ -114,7 +116,7 @@ def replay_or_run(
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
     """Whether an answer is kept under the key. Such a request may be a replay, which creates nothing."""
-    return rows.find(session, owner, route, key) is not None
+    return repository.find(session, owner, route, key) is not None
 
 
 async def answer_once(

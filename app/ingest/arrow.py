@@ -60,7 +60,7 @@ class ParquetTable(Source):
         """Yield the rows in batches of a bounded number of cells."""
         wanted = self.names if columns is None else columns
         called = self.schema.names
-        stored = [called[place] for place in _places_of(wanted, self.names)]
+        stored = [called[index] for index in _indices_of(wanted, self.names)]
         first = 0
         try:
             for batch in self._file.iter_batches(_batch_rows(len(wanted)), columns=stored):
@@ -99,14 +99,14 @@ class ArrowTable(Source):
     ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
-        places = _places_of(wanted, self.names)
+        indices = _indices_of(wanted, self.names)
         first = 0
         try:
             with _opened(self._upload) as (file, position):
                 viewed = 0
                 for whole in pa.ipc.open_stream(file):
-                    viewed += self._check_views([whole.column(place) for place in places], viewed)
-                    for rows in _cut(whole, places, wanted, first):
+                    viewed += self._check_views([whole.column(index) for index in indices], viewed)
+                    for rows in _cut(whole, indices, wanted, first):
                         yield rows
                         first += rows.batch.num_rows
                     self._done = position()
@@ -180,12 +180,12 @@ class ArrowFile(Source):
     ) -> Iterator[Rows]:
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
-        places = _places_of(wanted, self.names)
+        indices = _indices_of(wanted, self.names)
         first = 0
         try:
             for number in range(self._reader.num_record_batches):
                 whole = self._reader.get_batch(number)
-                for rows in _cut(whole, places, wanted, first):
+                for rows in _cut(whole, indices, wanted, first):
                     yield rows
                     first += rows.batch.num_rows
                 self._done = number + 1
@@ -193,9 +193,9 @@ class ArrowFile(Source):
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
 
 
-def _places_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
-    place = {name: i for i, name in enumerate(names)}
-    return [place[name] for name in wanted]
+def _indices_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
+    index = {name: i for i, name in enumerate(names)}
+    return [index[name] for name in wanted]
 
 
 def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
@@ -213,10 +213,10 @@ def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
 
 
 def _cut(
-    whole: pa.RecordBatch, places: Sequence[int], names: Sequence[str], first: int
+    whole: pa.RecordBatch, indices: Sequence[int], names: Sequence[str], first: int
 ) -> Iterator[Rows]:
-    """Yield a batch's columns at those places, in pieces of a bounded number of cells."""
-    batch = _sound([whole.column(place) for place in places], names, first)
+    """Yield a batch's columns at those indices, in pieces of a bounded number of cells."""
+    batch = _sound([whole.column(index) for index in indices], names, first)
     size = _batch_rows(len(names))
     for start in range(0, batch.num_rows, size):
         yield Rows(batch.slice(start, size), first + start)
@@ -246,7 +246,7 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -
 
 
 def _as_binary(array: pa.Array) -> pa.Array | None:
-    """Return the bytes of a text column; None for other types, or where even their places in memory are forged."""
+    """Return the bytes of a text column; None for other types, or where even their offsets in memory are forged."""
     if not is_text(array.type):
         return None
     kind = pa.binary() if pa.types.is_string(array.type) else pa.large_binary()
@@ -349,10 +349,10 @@ def _decompressed(batch: _Table, body: pa.Buffer) -> int:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a FlatBuffer, by the place where it stands. What points elsewhere is a struct.error."""
+    """A table of a FlatBuffer, by its position in the bytes. What points elsewhere is a struct.error."""
 
     data: bytes
-    place: int
+    position: int
 
     @classmethod
     def root(cls, metadata: pa.Buffer) -> _Table:
@@ -360,42 +360,42 @@ class _Table:
         return cls(data, cls._read(data, "<I", 0))
 
     @staticmethod
-    def _read(data: bytes, form: str, place: int) -> int:
-        if place < 0:  # which would count from the end
+    def _read(data: bytes, form: str, position: int) -> int:
+        if position < 0:  # which would count from the end
             raise struct.error("an offset points before the message")
-        (value,) = struct.unpack_from(form, data, place)
+        (value,) = struct.unpack_from(form, data, position)
         return int(value)
 
     def _field(self, number: int) -> int:
         """Where a field stands; 0 where it is left out."""
-        listed = self.place - self._read(self.data, "<i", self.place)
+        listed = self.position - self._read(self.data, "<i", self.position)
         size = self._read(self.data, "<H", listed)
         at = 4 + 2 * number
         offset = self._read(self.data, "<H", listed + at) if at + 2 <= size else 0
-        return self.place + offset if offset else 0
+        return self.position + offset if offset else 0
 
     def has(self, field: int) -> bool:
         return self._field(field) != 0
 
     def number(self, field: int, form: str) -> int:
         """A number; one that is left out is 0."""
-        place = self._field(field)
-        return self._read(self.data, form, place) if place else 0
+        position = self._field(field)
+        return self._read(self.data, form, position) if position else 0
 
     def table(self, field: int) -> _Table:
-        place = self._field(field)
-        if not place:
+        position = self._field(field)
+        if not position:
             raise struct.error("a message lacks its header")
-        return _Table(self.data, place + self._read(self.data, "<I", place))
+        return _Table(self.data, position + self._read(self.data, "<I", position))
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
         """A vector of structs of two int64."""
-        place = self._field(field)
-        if not place:
+        position = self._field(field)
+        if not position:
             return []
-        place += self._read(self.data, "<I", place)
-        count = self._read(self.data, "<I", place)
-        end = place + 4 + 16 * count
+        position += self._read(self.data, "<I", position)
+        count = self._read(self.data, "<I", position)
+        end = position + 4 + 16 * count
         if end > len(self.data):
             raise struct.error("a vector reaches beyond its message")
-        return list(struct.iter_unpack("<qq", self.data[place + 4 : end]))
+        return list(struct.iter_unpack("<qq", self.data[position + 4 : end]))

@@ -140,7 +140,7 @@ class Build:
         while True:
             converter = self._read(pairs, types, kept)
             if self._errors.total:
-                self._check_slips(converter)
+                self._check_value_errors(converter)
                 raise self._refusal(converter)
             # All rows have had their say once: the types stay, or two readings could differ for ever.
             found = types if settled else self._settle_types(converter, self._roles.features)
@@ -155,7 +155,7 @@ class Build:
             types, kept = found, kept | more
         if self._roles.item:
             converter.items.report_repeated(self._roles.item, self._errors)
-        self._check_slips(converter)
+        self._check_value_errors(converter)
         if self._errors.total:
             raise self._refusal(converter)
         self._check_whole(converter)
@@ -234,8 +234,8 @@ class Build:
                 count += rows.batch.num_rows
                 if count > self._payload["limits"]["rows"]:
                     raise too_many_rows(self._payload["limits"]["rows"])
-                slips = converter.slips.total if self._strict else 0
-                if self._errors.total + slips >= ENOUGH:
+                value_errors = converter.value_errors.total if self._strict else 0
+                if self._errors.total + value_errors >= ENOUGH:
                     break
                 if writer is not None and (
                     self._errors.total or self._is_void(converter, types, kept)
@@ -354,16 +354,16 @@ class Build:
             refusal.total = len(wrong)
             raise refusal
 
-    def _check_slips(self, converter: Converter) -> None:
+    def _check_value_errors(self, converter: Converter) -> None:
         """Let rare values that do not fit their column pass as missing, unless the caller is strict."""
         identifiers = self._identifiers(converter)
-        for name, count in converter.slips.counts.items():
+        for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
                 continue
             known = converter.evidence(name).known
             most = known if name in self._roles.numeric else (1 - MOSTLY) * known
             if self._strict or (name not in converter.text and count > most):
-                self._errors.add_many(name, count, converter.slips.of(name))
+                self._errors.add_many(name, count, converter.value_errors.of(name))
         if self._strict:
             self._errors.add_all(converter.unlabelled)
 
@@ -501,7 +501,7 @@ class Build:
                     if count == 1
                     else f"{count} rows without a label are"
                 )
-                detail = f"{rows} left out; the first is {_place(first)}"
+                detail = f"{rows} left out; the first is {_describe_row(first)}"
                 found.append(
                     _warning("rows_without_label", label, detail, count, STRICT, first.line)
                 )
@@ -515,12 +515,14 @@ class Build:
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
             )
-        for name, count in converter.slips.counts.items():
+        for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
                 continue
-            first = converter.slips.of(name)[0]
+            first = converter.value_errors.of(name)[0]
             values = "1 value is" if count == 1 else f"{count} values are"
-            detail = f"{values} taken for missing; the first is {_place(first)}: {first.detail}"
+            detail = (
+                f"{values} taken for missing; the first is {_describe_row(first)}: {first.detail}"
+            )
             if name in converter.text:
                 detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
             found.append(
@@ -585,7 +587,7 @@ def _warning(
     }
 
 
-def _place(error: RowError) -> str:
+def _describe_row(error: RowError) -> str:
     """Where the first of several stands; without lines its description says so."""
     return f"in line {error.line}" if error.line else "this"
 

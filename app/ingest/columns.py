@@ -1,7 +1,7 @@
 """What a column is by its values, and from what a reader gave to float64, categories, label codes and group text.
 
-A value that does not fit the others of its feature is a slip: it counts as missing, and is told. What does not fit a
-label, an item, a weight or a group is an error.
+A value of a feature that does not fit its column is a value error: it counts as missing, and is reported. In a label,
+an item, a weight or a group it is an error of the table.
 """
 
 from __future__ import annotations
@@ -211,13 +211,13 @@ class TextColumn:
         self._counts = np.empty(0, dtype=np.int64)
         self._beyond: DistinctCounter | None = None
 
-    def take(self, rows: Rows, missing: MissingTokens, slips: Errors) -> pa.DictionaryArray:
-        """Take the column's part of a batch in, and return it as it is kept; what is no category goes to `slips`."""
+    def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
+        """Return the column of a batch as it is stored, and count its words; what is no category goes to `value_errors`."""
         coded = encode(rows.batch.column(self._name), missing)
         counts = count_codes(coded)
         unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
         if unfit.any():
-            self._report(rows, coded, unfit, slips)
+            self._report(rows, coded, unfit, value_errors)
             self._unfit += int(np.count_nonzero(unfit))
         self._rows += len(coded)
         self._known += int(counts.sum())
@@ -282,7 +282,11 @@ class TextColumn:
         return summary
 
     def _report(
-        self, rows: Rows, coded: pa.DictionaryArray, unfit: npt.NDArray[np.bool_], slips: Errors
+        self,
+        rows: Rows,
+        coded: pa.DictionaryArray,
+        unfit: npt.NDArray[np.bool_],
+        value_errors: Errors,
     ) -> None:
         codes = coded.indices.fill_null(len(unfit)).to_numpy()
 
@@ -291,7 +295,7 @@ class TextColumn:
             rule = f"at most {self._limits.length} characters without NUL"
             return f"a category must have {rule}, got {len(value)}: {show(value)}"
 
-        rows.report(slips, self._name, np.append(unfit, False)[codes], detail)
+        rows.report(value_errors, self._name, np.append(unfit, False)[codes], detail)
 
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         self._waiting.append((words, counts))
@@ -361,16 +365,16 @@ class ItemNames:
         described = []
         for row in at[: errors.wanted(column)].tolist():
             name = show(coded.dictionary[int(code[row])].as_py())
-            detail = f"item {name} is in {self._place(int(first[code[row]]), lines)} already"
+            detail = f"item {name} is in {self._describe_row(int(first[code[row]]), lines)} already"
             number = row - self.rows_before
             if lines is None:
-                where = self._place(row, lines)
+                where = self._describe_row(row, lines)
                 described.append(RowError(f"{where}: {detail}", None, column, number + 1))
             else:
                 described.append(RowError(detail, int(lines[number]), column))
         errors.add_many(column, len(at), described)
 
-    def _place(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
+    def _describe_row(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
         number = row - self.rows_before
         if number < 0:
             return "the version before"
@@ -453,7 +457,7 @@ class Converter:
         self.pairs = pairs
         self.types = dict(types)
         self.errors = errors
-        self.slips = Errors()
+        self.value_errors = Errors()
         self.text = {
             name: TextColumn(name, limits, declared=name in roles.categorical, kept=kept.get(name))
             for name in roles.features
@@ -503,7 +507,7 @@ class Converter:
         arrays = []
         for name in self.roles.features:
             if name in self.text:
-                arrays.append(self.text[name].take(rows, self._missing, self.slips))
+                arrays.append(self.text[name].take(rows, self._missing, self.value_errors))
             else:
                 arrays.append(pa.array(self._feature(rows, name)))
         arrays += [self._label(rows, label) for label in self.roles.labels]
@@ -545,7 +549,7 @@ class Converter:
 
     def _slip(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
         """Count values that do not fit their column, and remember what they look like."""
-        rows.report(self.slips, name, bad, detail)
+        rows.report(self.value_errors, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())
         found = pc.value_counts(texts)

@@ -22,13 +22,13 @@ _BRIEF = 200
 class RowError:
     """One broken rule. `line` counts the lines of the file from 1, quoted line breaks included.
 
-    `place` puts errors in the order of the file where there are rows but no lines.
+    `row` is the number of the row, from 1, where the format has no lines.
     """
 
     detail: str
     line: int | None = None
     column: str | None = None
-    place: int = 0
+    row: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the members that are known, as they are stored on the dataset."""
@@ -94,7 +94,7 @@ class Errors:
     def of(self, column: str | None) -> list[RowError]:
         """Return the errors of a column that are kept, in the order of the file."""
         kept = [error for error in self._kept if error.column == column]
-        return sorted(kept, key=lambda error: error.line or error.place)
+        return sorted(kept, key=lambda error: error.line or error.row)
 
     def wanted(self, column: str | None) -> int:
         """Return how many more descriptions of this column's errors would be kept."""
@@ -103,17 +103,17 @@ class Errors:
 
     def summarise(self) -> BadTable:
         """Return the refusal."""
-        kept = sorted(self._kept, key=lambda error: error.line or error.place)
+        kept = sorted(self._kept, key=lambda error: error.line or error.row)
         refusal = BadTable(self._detail(kept[0]))
         refusal.errors = [error.as_json() for error in kept[:MAX_ERRORS]]
         refusal.total = self.total
         return refusal
 
     def _detail(self, first: RowError) -> str:
-        places = [f"line {first.line}"] if first.line else []
-        places += [f"column {show(first.column)}"] if first.column else []
+        where = [f"line {first.line}"] if first.line else []
+        where += [f"column {show(first.column)}"] if first.column else []
         more = f" (and {self.total - 1} more)" if self.total > 1 else ""
-        return ", ".join(places) + (": " if places else "") + first.detail + more
+        return ", ".join(where) + (": " if where else "") + first.detail + more
 
 
 def brief(message: object) -> str:

@@ -65,7 +65,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 )
 def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
     """Return the number of known values, the least and the greatest, whether all are whole and none negative, and the
-    hash table of distinct ones: their `bits` and the `counts` of their rows, 0 in free places. It has no places once
+    hash table of distinct ones: their `bits` and the `counts` of their rows, 0 in free slots. It has no slots once
     there are too many values.
 
     Add them to `sums`, with what the additions have lost (Neumaier 1974), so that it does not matter how the rows came
@@ -91,7 +91,7 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
     distinct = np.count_nonzero(counts)
     given = values.view(np.uint64)
     while row < len(values):
-        # At most three quarters full: the ways to a free place stay short.
+        # At most three quarters full: the ways to a free slot stay short.
         last, most = np.uint64(len(bits) - 1), min(3 * len(bits) >> 2, MAX_DISTINCT)
         while row < len(values) and distinct < most:
             value = values[row]
@@ -100,26 +100,26 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
             if np.isnan(value):
                 continue
             mixed = (bit ^ (bit >> _HALF)) * _FACTOR
-            place = (mixed ^ (mixed >> _HALF)) & last
-            while counts[place] and bits[place] != bit:
-                place = (place + _ONE) & last
-            if not counts[place]:
-                bits[place] = bit
+            slot = (mixed ^ (mixed >> _HALF)) & last
+            while counts[slot] and bits[slot] != bit:
+                slot = (slot + _ONE) & last
+            if not counts[slot]:
+                bits[slot] = bit
                 distinct += 1
-            counts[place] += 1
+            counts[slot] += 1
         if distinct == MAX_DISTINCT:
             return known, low, high, whole and low >= 0, bits[:0], counts[:0]
         if distinct == most:
             old, old_counts = bits, counts
             bits, counts = np.zeros(4 * len(old), np.uint64), np.zeros(4 * len(old), np.int64)
             last = np.uint64(len(bits) - 1)
-            for slot in range(len(old)):
-                if old_counts[slot]:
-                    mixed = (old[slot] ^ (old[slot] >> _HALF)) * _FACTOR
-                    place = (mixed ^ (mixed >> _HALF)) & last
-                    while counts[place]:
-                        place = (place + _ONE) & last
-                    bits[place], counts[place] = old[slot], old_counts[slot]
+            for i in range(len(old)):
+                if old_counts[i]:
+                    mixed = (old[i] ^ (old[i] >> _HALF)) * _FACTOR
+                    slot = (mixed ^ (mixed >> _HALF)) & last
+                    while counts[slot]:
+                        slot = (slot + _ONE) & last
+                    bits[slot], counts[slot] = old[i], old_counts[i]
     return known, low, high, whole and low >= 0, bits, counts
 
 
@@ -218,7 +218,7 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path)
-        self._places = {name: place for place, name in enumerate(self._file.schema_arrow.names)}
+        self._index = {name: i for i, name in enumerate(self._file.schema_arrow.names)}
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
@@ -242,9 +242,9 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     def read(self, group: int, name: str) -> pa.Array:
         """A column's part in a row group."""
-        # By its place: a name with a dot would be taken for a path, and to look names up again and again takes time.
-        places = [self._places[name]]
-        table = self._file.reader.read_row_group(group, column_indices=places, use_threads=False)
+        # By its index: a name with a dot would be read as a path, and looking names up again and again takes time.
+        indices = [self._index[name]]
+        table = self._file.reader.read_row_group(group, column_indices=indices, use_threads=False)
         return table.column(0).combine_chunks()
 
     def column(self, name: str) -> Iterator[pa.Array]:
@@ -386,7 +386,7 @@ class Survey:
         return {"rows": len(chosen), "columns": columns, "duplicates": duplicates}
 
     def _numbers(self, name: str, column: pa.Array) -> Floats:
-        """A column as numbers, NaN where missing; of a column of texts their places among the texts so far."""
+        """A column as numbers, NaN where missing; of a column of texts the index of each among the texts so far."""
         if not pa.types.is_dictionary(column.type):
             numbers: Floats = column.to_numpy().astype(np.float64, copy=False)
             return numbers
@@ -413,22 +413,22 @@ class _Texts:
 
     def __init__(self) -> None:
         self.hashes: Hashes = np.empty(0, dtype=np.uint64)
-        self._places: dict[str, int] = {}
+        self._index: dict[str, int] = {}
 
     def find(self, column: pa.DictionaryArray) -> Floats:
-        """Return the place of each row's text, NaN where it is missing."""
+        """Return the index of each row's text, NaN where it is missing."""
         n = len(column.dictionary)
         codes = column.indices.fill_null(n).to_numpy()
         used = np.flatnonzero(np.bincount(codes, minlength=n + 1)[:n])
         texts = column.dictionary.take(pa.array(used)).to_pylist()
-        if new := [text for text in dict.fromkeys(texts) if text not in self._places]:
-            self._places |= zip(
-                new, range(len(self._places), len(self._places) + len(new)), strict=True
+        if new := [text for text in dict.fromkeys(texts) if text not in self._index]:
+            self._index |= zip(
+                new, range(len(self._index), len(self._index) + len(new)), strict=True
             )
             self.hashes = np.append(self.hashes, hash_words(new))
-        places = np.full(n + 1, np.nan)
-        places[used] = [self._places[text] for text in texts]
-        found: Floats = places[codes]
+        index = np.full(n + 1, np.nan)
+        index[used] = [self._index[text] for text in texts]
+        found: Floats = index[codes]
         return found
 
 
@@ -493,7 +493,7 @@ def _hash_group(table: TableReader, group: int, features: Sequence[str]) -> Hash
 
 
 def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
-    """The places of the chosen ones among so many rows from the first on."""
+    """Return the indices of the chosen rows among `count` rows that begin at `first`."""
     start, end = np.searchsorted(chosen, (first, first + n_rows))
     return chosen[start:end] - first
 
@@ -508,7 +508,7 @@ def _draw(rows: int) -> Rows:
 
 def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratch: Floats) -> Json:
     if n_texts is not None:
-        scores = values if positive is None else _shares(values, n_texts, positive)
+        scores = values if positive is None else _target_codes(values, n_texts, positive)
         survey = survey_column(scores, positive, scratch=scratch)
         found: Json = {"quantiles": None, "histogram": None, "auc": _interval(survey)}
     else:
@@ -537,22 +537,23 @@ def _interval(survey: ColumnSurvey) -> Json | None:
     return None if survey.auc is None else survey.auc._asdict()
 
 
-def _shares(codes: Floats, n_texts: int, positive: Mask) -> Floats:
-    """Score each row by its category's share of positives among the *other* half of the rows, mixed with the average.
+def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
+    """Return a score for each row: its category's fraction of positives in the *other* half of the rows, mixed with the
+    average.
 
-    A row must not judge by its own label: a column of names would else rank without error.
+    A row must not be scored by its own label: otherwise a column of names would rank without error.
     """
     rng = np.random.Generator(np.random.Philox(_SEED))
     known = np.flatnonzero(~np.isnan(codes))
     half = (rng.random(len(codes)) < 0.5)[known].astype(np.intp)
-    place, is_positive = codes[known].astype(np.intp), positive[known]
-    cell = place + n_texts * half
+    code, is_positive = codes[known].astype(np.intp), positive[known]
+    cell = code + n_texts * half
     rows = np.bincount(cell, minlength=2 * n_texts).reshape(2, n_texts)
     hits = np.bincount(cell[is_positive], minlength=2 * n_texts).reshape(2, n_texts)
     with np.errstate(invalid="ignore"):  # a half without a known row teaches nothing
         average = hits.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
-    share = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
+    fractions = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
     # The halves differ in their averages by chance: what counts is the distance to it.
     scores = np.full(len(codes), np.nan)
-    scores[known] = (share - average)[1 - half, place]
+    scores[known] = (fractions - average)[1 - half, code]
     return scores

@@ -57,7 +57,7 @@ def _forget(request: Request) -> Callable[[str, str], object]:
 ForgetDep = Annotated[Callable[[str, str], object], Depends(_forget)]
 """Has the process stop serving a model, by owner and id. What serves models stands above this package."""
 
-On = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
+CurvePart = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
 
 
 @router.get("", summary="List models")
@@ -97,7 +97,7 @@ def delete_model(ref: str, context: ContextDep, caller: CallerDep, forget: Forge
 @router.get("/{ref}/metrics", summary="How good is it?")
 @needs("read")
 def read_metrics(
-    *, ref: str, context: ContextDep, caller: CallerDep, on: On = "validation"
+    *, ref: str, context: ContextDep, caller: CallerDep, on: CurvePart = "validation"
 ) -> AnyMetrics:
     """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
     return metrics_of(context.db.reading(models.metrics, caller.owner, ref, on))
@@ -314,7 +314,7 @@ def read_roc(
     context: ContextDep,
     caller: CallerDep,
     form: CurveFormDep,
-    on: On = "validation",
+    on: CurvePart = "validation",
 ) -> Response:
     """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
     measured = context.db.reading(models.roc, caller.owner, ref, on)
@@ -363,7 +363,7 @@ def read_operating_point(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    on: On = "validation",
+    on: CurvePart = "validation",
     fpr: Annotated[
         float | None, Query(ge=0, le=1, description="The best cut with at most this FPR.")
     ] = None,
@@ -403,7 +403,7 @@ def read_operating_points(
     context: ContextDep,
     caller: CallerDep,
     terms: CostTermsDep,
-    on: On = "validation",
+    on: CurvePart = "validation",
     points: Annotated[int, Query(ge=10, le=1000, description="Most cuts.")] = 200,
 ) -> OperatingPoints:
     """Many cuts at once, each as `…/operating-point` has it of its threshold: for a slider, or a table to choose from.

@@ -20,8 +20,7 @@ from app import __version__
 from app.access import repository as key_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
-from app.operations import housekeeping
-from app.operations import repository as rows
+from app.operations import housekeeping, repository
 from app.operations.health import LATE_WAKE_UP_SECONDS, MISSED_BEATS, MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
@@ -229,7 +228,7 @@ def check_changes(db: Database) -> Finding:
     """Check that the database takes changes."""
     try:
         with db.write() as session:
-            rows.change_nothing(session)
+            repository.change_nothing(session)
     except ServiceError as error:
         return fail("database", str(error), "see whose the file is, and who holds it")
     except DBAPIError as error:
@@ -243,7 +242,7 @@ def check_pages(db: Database) -> Iterator[Finding]:
     if db.dialect != "sqlite":
         return
     with db.read() as session:
-        errors = rows.sqlite_errors(session)
+        errors = repository.sqlite_errors(session)
     if errors:
         advice = "stop the service and restore a backup; keep the damaged folder"
         yield fail("database", f"its file is damaged: {'; '.join(errors[:3])}", advice)
@@ -255,7 +254,7 @@ def check_clock(db: Database) -> Finding:
     """Compare the clocks of database and process. Leases use the database's alone, but people read both."""
     before = time.time()
     with db.read() as session:
-        there = rows.now(session)
+        there = repository.now(session)
     skew = there - (before + time.time()) / 2
     if abs(skew) > MAX_SKEW:
         where = "ahead of" if skew > 0 else "behind"
@@ -349,7 +348,7 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     for start in range(0, len(old), _KEYS_A_QUERY):
         keys = old[start : start + _KEYS_A_QUERY]
         with db.read() as session:
-            named = rows.named(session, keys)
+            named = repository.named(session, keys)
         orphans += [key for key in keys if key not in named]
     if not orphans:
         return ok("orphans", f"no blob without a row is older than {age(late)}")
@@ -387,8 +386,8 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
     """Check that the queue moves, and that the dispatcher does its work."""
     late = MISSED_ROUNDS * settings.reap_seconds
     with db.read() as session:
-        counts = rows.open_jobs(session)
-        oldest = rows.oldest_due(session)
+        counts = repository.open_jobs(session)
+        oldest = repository.oldest_due(session)
         wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
         leases = queue_rows.leases(session, settings.lease_seconds, late)
         stuck = len(queue_rows.stuck(session))

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from app.access import repository as quota_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
-from app.operations import repository as rows
+from app.operations import repository
 from app.platform import resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
@@ -66,7 +66,7 @@ class _Unhealthy(Exception):
 
 def _database(db: Database) -> str:
     with db.read() as session:
-        rows.ping(session)
+        repository.ping(session)
     return "answers"
 
 
@@ -120,9 +120,9 @@ class MetricsCollector(Collector):
             "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
         }
         with self._db.read() as session:
-            counts = rows.job_counts(session)
-            ended = rows.ended_counts(session)
-            oldest = rows.oldest_due(session)
+            counts = repository.job_counts(session)
+            ended = repository.ended_counts(session)
+            oldest = repository.oldest_due(session)
             alive = worker_rows.alive(session, MISSED_BEATS * settings.heartbeat_seconds)
             at_limit = {
                 quota: quota_rows.owners_at_limit(session, state, limit)

@@ -17,7 +17,7 @@ from app.access import service as access
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
-from app.operations import repository as rows
+from app.operations import repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -52,7 +52,9 @@ class Housekeeper:
         self._blobs = blobs
         self._settings = settings
         self._stop = stop
-        self._events_pruned = rows.FIRST  # of the jobs that ended before, no event is left to prune
+        self._events_pruned = (
+            repository.FIRST
+        )  # of the jobs that ended before, no event is left to prune
 
     def run(self) -> None:
         """Work until `stop` is set. After an error it goes on with the next round."""
@@ -78,14 +80,14 @@ class Housekeeper:
                 "workers": self._each(worker_rows.prune, DAY),
                 "parts of jobs": self._each(queue_rows.prune_child_jobs, DAY),
                 "wake-ups": self._each(queue_rows.prune_outbox, DAY),
-                "audit entries": self._each(rows.prune_audit, self._days("audit")),
-                "series": self._in_batches(lambda session: rows.prune_series(session, BATCH)),
-                "batch scores": self._each(rows.prune_batch_scores, self._days("scores")),
+                "audit entries": self._each(repository.prune_audit, self._days("audit")),
+                "series": self._in_batches(lambda session: repository.prune_series(session, BATCH)),
+                "batch scores": self._each(repository.prune_batch_scores, self._days("scores")),
                 "sessions": self._each(access_rows.prune_sessions, 0.0),
                 "events": self._prune_events(),
                 "jobs": self._prune_jobs(),
-                "invalid datasets": self._prune_datasets(rows.is_invalid, "invalid_datasets"),
-                "unused datasets": self._prune_datasets(rows.is_unused, "unused_datasets"),
+                "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
+                "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
             }
         )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
@@ -126,23 +128,23 @@ class Housekeeper:
 
     def _prune_jobs(self) -> int:
         age = self._days("jobs")
-        total, after = 0, rows.FIRST
+        total, after = 0, repository.FIRST
         while age is not None and (page := self._ended(age, after, unneeded=True)):
             ids, after = [job.id for job in page], page[-1]
             self._prune_events_of(ids, spare_last=False)  # they may be thousands: not all at once
             with self._db.write() as session:
-                total += rows.prune_jobs(session, ids)
+                total += repository.prune_jobs(session, ids)
             if self._stop.wait(REST_SECONDS):
                 break
         return total
 
     def _ended(self, age: float, after: EndedJob, *, unneeded: bool) -> Sequence[EndedJob]:
         with self._db.read() as session:
-            return rows.ended_jobs(session, age, after, BATCH, unneeded=unneeded)
+            return repository.ended_jobs(session, age, after, BATCH, unneeded=unneeded)
 
     def _prune_events_of(self, job_ids: Sequence[str], *, spare_last: bool) -> int:
         return self._in_batches(
-            lambda session: rows.prune_events(session, job_ids, BATCH, spare_last=spare_last)
+            lambda session: repository.prune_events(session, job_ids, BATCH, spare_last=spare_last)
         )
 
     def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
@@ -151,7 +153,7 @@ class Housekeeper:
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
             with self._db.read() as session:
-                page = rows.find_datasets(session, which(age), after, BATCH)
+                page = repository.find_datasets(session, which(age), after, BATCH)
             if not page:
                 break
             after = page[-1].id
@@ -164,7 +166,7 @@ class Housekeeper:
         from app.datasets import service as datasets
 
         def check(session: Session) -> None:
-            if not rows.is_still_so(session, conditions, dataset.id):  # a job came and went
+            if not repository.is_still_so(session, conditions, dataset.id):  # a job came and went
                 raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
 
         try:
@@ -179,7 +181,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     """Remove the blobs that no row names once their grace is over; returns how many. None while a backup reads them."""
     grace = settings.blob_grace_seconds
     with db.read() as session:
-        spare_staging = rows.runs_since(session, grace)
+        spare_staging = repository.runs_since(session, grace)
     blobs.put_back_set_aside()
     old = list(blobs.older_than(grace))
     staging = [key for key in old if key.startswith("staging/")]
@@ -188,7 +190,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     for start in range(0, len(stored), _KEYS_A_QUERY):
         keys = stored[start : start + _KEYS_A_QUERY]
         with db.read() as session:
-            named = rows.named(session, keys)
+            named = repository.named(session, keys)
         # Asked after the query: a backup that begins now copies rows that name none of these either.
         if blobs.sweeper_is_held(grace):
             break
@@ -213,18 +215,18 @@ class NamedBlob(NamedTuple):
 
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
     """Yield every blob that a row names, once for each row. Each page is read in a transaction of its own."""
-    for column in rows.BLOB_COLUMNS:
+    for column in repository.BLOB_COLUMNS:
         after = ""
         while True:
             with db.read() as session:
-                page = rows.page(session, column, after, _PAGE)
+                page = repository.page(session, column, after, _PAGE)
             for id_, key in page:
                 yield NamedBlob(key, f"{column.what} {id_}")
             if len(page) < _PAGE:
                 break
             after = page[-1][0]
     with db.read() as session:
-        of_parts = rows.of_parts(session)
+        of_parts = repository.of_parts(session)
     for id_, key in of_parts:
         yield NamedBlob(key, f"result of part {id_}")
 
@@ -232,4 +234,4 @@ def named_blobs(db: Database) -> Iterator[NamedBlob]:
 def is_named(db: Database, key: str) -> bool:
     """Whether a row still names the blob."""
     with db.read() as session:
-        return bool(rows.named(session, [key]))
+        return bool(repository.named(session, [key]))

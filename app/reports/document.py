@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bar:
-    """A share from 0 to 1, drawn as a bar."""
+    """A fraction from 0 to 1, drawn as a bar."""
 
-    share: float
+    fraction: float
 
 
 @dataclass(frozen=True)

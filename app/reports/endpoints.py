@@ -13,7 +13,7 @@ from app.datasets import service as datasets
 from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import CompressedPage, CompressedResponse, choose_media_type
-from app.models.endpoints import On
+from app.models.endpoints import CurvePart
 from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
@@ -91,7 +91,7 @@ def read_plot(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    on: On = "validation",
+    on: CurvePart = "validation",
     kind: Annotated[
         plots.Kind, Query(description="The whole curve, or the window of the partial AUC enlarged.")
     ] = "roc",

@@ -137,7 +137,7 @@ def _drawn(cell: Bar | Bars) -> str:
     if isinstance(cell, Bar):
         return (
             '<svg class="bar" viewBox="0 0 100 10" width="144" height="12" preserveAspectRatio="none" '
-            f'aria-hidden="true"><rect width="{100 * cell.share:.1f}" height="10" fill="{_BLUE}"/></svg>'
+            f'aria-hidden="true"><rect width="{100 * cell.fraction:.1f}" height="10" fill="{_BLUE}"/></svg>'
         )
     highest, width = max(cell.counts, default=0), 100 / max(len(cell.counts), 1)
     rects = (
@@ -209,8 +209,8 @@ def _row(cells: list[str]) -> str:
 
 def _markdown_cell(cell: Cell) -> str:
     match cell:
-        case Bar(share):
-            return "█" * round(_BAR * share)
+        case Bar(fraction):
+            return "█" * round(_BAR * fraction)
         case Bars(counts):
             highest = max(counts, default=0) or 1
             return "".join(_BLOCKS[-(-count * (len(_BLOCKS) - 1) // highest)] for count in counts)
