@@ -254,7 +254,7 @@ def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[st
         fraction = dataset["positives"] / dataset["rows"]
         found.append(
             f"“{dataset['positive']}” counts as positive, and {percent(fraction)} of the rows have it. Is it what "
-            "should stand at the top of a list? If not, upload the table again with the other value as the positive one."
+            "should stand at the top of a list? If not, upload the table again with the other value as positive."
         )
     constant = [column["name"] for column in features if column["constant"]]
     if constant:

@@ -212,7 +212,7 @@ class TextColumn:
         self._beyond: DistinctCounter | None = None
 
     def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
-        """Return the column of a batch as it is stored, and count its words; what is no category goes to `value_errors`."""
+        """Return the column of a batch as it is stored, and count its words; `value_errors` takes what is no category."""
         coded = encode(rows.batch.column(self._name), missing)
         counts = count_codes(coded)
         unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
