@@ -45,20 +45,22 @@ MAX_NOTED = 10_000
 REFUSED_FOR = 60.0
 MAX_COMMAS = 30_000
 LOOKUPS_AT_ONCE = 4
-"""So many keys that this process has not met are looked up at once: threads are left for those that it has."""
+"""Unknown keys that are looked up at once: other threads stay free for known keys."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Found = TypeVar("Found")
 SESSION_KEY, SESSION_TOKEN = "rankwright.session_key", "rankwright.session_token"
-"""Where the console puts the SHA-256 of a session's key, and the session's token, in the scope of what it asks of the
-API; no caller can.
+"""Key in the ASGI scope under which the console puts the SHA-256 of a session's key and the session's token. No
+caller can set it.
 """
 _BEARER = b"bearer "
 _READING = ("GET", "HEAD")
 
 
 def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
-    """Name the scope that an endpoint needs. One without a scope is open to all: only /health and the docs are."""
+    """Declare the scope that an endpoint needs. An endpoint without a scope is open to all: only /health and the docs
+    are.
+    """
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
@@ -68,16 +70,16 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
 
 
 def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
-    """Return the scope that `needs` set on this endpoint."""
+    """Return the scope that `needs` declared for this endpoint."""
     scope: Scope | None = getattr(endpoint, "needs", None)
     return scope
 
 
 class KeyRing:
-    """Authenticates keys by the SHA-256 of their secret, and remembers for a moment what the database answered.
+    """Authenticate keys by the SHA-256 of their secret, and cache the database's answer for a short time.
 
-    `later` has work done soon and returns at once. A look-up goes by the hash, so its time says nothing about how much
-    of a guess was right.
+    `later` runs work in the background and returns at once. The look-up uses the hash, so its duration says nothing
+    about how much of a guess was right.
     """
 
     def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
@@ -145,10 +147,10 @@ def _refusal() -> Unauthenticated:
 
 
 class Authenticator:
-    """Authenticates callers by their key, and limits how often each may ask.
+    """Authenticate callers by their key, and limit their request rate.
 
-    An address that sends many unknown keys is refused without a look-up. So somebody who guesses keys takes few of the
-    queries and threads that others need.
+    An address that sends many unknown keys is refused without a look-up, so that an attacker who guesses keys takes
+    few of the queries and threads that others need.
     """
 
     def __init__(self, context: Context) -> None:
@@ -221,14 +223,14 @@ class Authenticator:
         return found
 
     async def find_session(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
-        """The key behind a browser's token; None where the session or the key has ended.
+        """Return the key of a browser's token; None if the session or the key has ended.
 
-        Made-up tokens count as unknown keys do: raises TooMany for an address that guesses.
+        Unknown tokens count as unknown keys: raises TooMany for an address that guesses.
         """
         return await self._find(b"session", sessions.find_key, token, client)
 
     async def find_link(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
-        """The same of a link that signs in once. Nothing is written."""
+        """Return the key of a link that signs in once. Nothing is written."""
         return await self._find(b"link", sessions.find_link, token, client)
 
     async def _find(
@@ -260,7 +262,7 @@ class Authenticator:
         return key
 
     def meet_session(self, token: str) -> None:
-        """Take note of a session that has just begun: it goes on beside a guesser from the same address."""
+        """Record a new session: it is accepted even if others guess from the same address."""
         self._meet(_digest(b"session", token))
 
     def _meet(self, digest: bytes) -> None:
@@ -269,7 +271,7 @@ class Authenticator:
         self._met[digest] = None
 
     async def check_session(self, token: str) -> None:
-        """Raise Unauthenticated if the session or its key has ended; what holds is asked once a second."""
+        """Raise Unauthenticated if the session or its key has ended. A valid session is checked once a second."""
         looked_at = time.monotonic()
         if self._sessions.get(token):
             return
@@ -279,7 +281,7 @@ class Authenticator:
 
 
 def authenticator_of(request: Request) -> Authenticator:
-    """The process's authenticator."""
+    """Return the authenticator of this process."""
     authenticator: Authenticator = request.app.state.authenticator
     return authenticator
 
@@ -288,10 +290,9 @@ AuthenticatorDep = Annotated[Authenticator, Depends(authenticator_of)]
 
 
 async def check_again(request: Request) -> None:
-    """Raise Unauthenticated if the key that let this request in has ended since, or the browser's session. For requests
-    that take long.
+    """Raise Unauthenticated if the request's key, or browser session, has ended meanwhile.
 
-    The key was good, so that other keys from its address do not count against it.
+    For long requests. The key was valid, so the address is not counted as guessing.
     """
     token: str | None = request.scope.get(SESSION_TOKEN)
     if token is not None:
@@ -303,7 +304,7 @@ async def check_again(request: Request) -> None:
 
 
 def digest_of(authorization: bytes | None) -> bytes:
-    """The SHA-256 of the secret in an Authorization header."""
+    """Return the SHA-256 of the secret in an Authorization header."""
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
@@ -312,7 +313,7 @@ def digest_of(authorization: bytes | None) -> bytes:
 
 
 def _address(client: tuple[str, int] | None) -> str:
-    """The caller's address. Of IPv6 it is the network of 64 bits, which one host owns."""
+    """Return the caller's address; for IPv6 the /64 network, which belongs to one host."""
     try:
         address = ip_address(client[0] if client else "")
     except ValueError:
@@ -323,7 +324,7 @@ def _address(client: tuple[str, int] | None) -> str:
 
 
 def _key_of(request: Request) -> bytes:
-    """The SHA-256 of the request's key: of its header, or of the session behind which the console asks."""
+    """Return the SHA-256 of the request's key: from its header, or from the session of the console."""
     of_session: bytes | None = request.scope.get(SESSION_KEY)
     if of_session is not None:
         return of_session
@@ -364,7 +365,7 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def _parameters(self) -> list[str] | None:
-        """The query parameters of its signature; None where it looks at all by itself, or is open to all."""
+        """Return the query parameters of an endpoint's signature; None if it checks them itself or is open to all."""
         described = (self.openapi_extra or {}).get("parameters", ())
         if scope_of(self.endpoint) is None or any(each["in"] == "query" for each in described):
             return None
@@ -377,7 +378,7 @@ class GuardedRoute(APIRoute):
         return list(dict.fromkeys(names))
 
     def _offers(self) -> list[str]:
-        """The media types that the route can answer with, by its description."""
+        """Return the media types of a route's answers, by its description."""
         described = [
             media_type
             for status, response in self.responses.items()

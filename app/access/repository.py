@@ -1,4 +1,4 @@
-"""Queries on API keys, and on what an owner has: quotas."""
+"""Queries on API keys, and on what an owner uses, for quotas."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 
 def now(session: Session) -> float:
-    """The database's time, in seconds since the epoch."""
+    """Return the database's time in seconds since the epoch."""
     return session.execute(select(db_now())).scalar_one()
 
 
 def count_usable(session: Session) -> int:
-    """How many keys are neither revoked nor expired, over all owners."""
+    """Return the number of keys that are neither revoked nor expired, of all owners."""
     return session.execute(select(func.count()).select_from(ApiKey).where(*_usable())).scalar_one()
 
 
 def find_usable(session: Session, sha256: str) -> ApiKey | None:
-    """The key of this hash, unless it is revoked or has expired by the database's clock."""
+    """Return the key with this hash, unless it is revoked or has expired by the database's clock."""
     return session.scalar(select(ApiKey).where(ApiKey.sha256 == sha256, *_usable()))
 
 
 def get(session: Session, owner: str, key_id: str, *, lock: bool = False) -> ApiKey | None:
-    """The owner's key of this id, revoked or not; locked until the transaction ends if that is asked for."""
+    """Return the owner's key with this id, revoked or not; with `lock`, locked until the transaction ends."""
     statement = select(ApiKey).where(ApiKey.owner == owner, ApiKey.id == key_id)
     return session.scalar(statement.with_for_update() if lock else statement)
 
 
 def has_others(session: Session, owner: str) -> bool:
-    """Whether another owner has a key, or had one: what it made may still be there."""
+    """Return True if another owner has or had a key: resources of that owner may still exist."""
     return bool(session.scalar(select(exists().where(ApiKey.owner != owner))))
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
-    """The owner's keys, newest first."""
+    """Return a page of the owner's keys, newest first."""
     statement = select(ApiKey).where(ApiKey.owner == owner)
     return fetch_page(session, statement, ApiKey.created_at, ApiKey.id, limit=limit, after=after)
 
 
 def revoke(session: Session, owner: str, key_id: str) -> bool:
-    """Mark the key as revoked now, keeping the time of a first revocation; false where there is no such key."""
+    """Mark the key as revoked now, unless it is revoked already; returns False if there is no such key."""
     revoked = session.scalar(
         update(ApiKey)
         .where(ApiKey.owner == owner, ApiKey.id == key_id)
@@ -71,7 +71,7 @@ def revoke(session: Session, owner: str, key_id: str) -> bool:
 
 
 def touch(session: Session, key_id: str) -> None:
-    """Write down that the key was used just now."""
+    """Record that the key was used now."""
     session.execute(
         update(ApiKey).where(ApiKey.id == key_id).values(last_used_at=db_now()),
         execution_options={"synchronize_session": False},
@@ -79,7 +79,7 @@ def touch(session: Session, key_id: str) -> None:
 
 
 def find_key_of_session(session: Session, sha256: str, *, link: bool = False) -> ApiKey | None:
-    """The key behind a browser's session, or a link, while both last."""
+    """Return the key of a browser's session, or of a link, while both are valid."""
     return session.scalar(
         select(ApiKey)
         .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
@@ -93,7 +93,7 @@ def find_key_of_session(session: Session, sha256: str, *, link: bool = False) ->
 
 
 def end_session(session: Session, sha256: str, *, link: bool) -> str | None:
-    """Remove a session, or a link; returns the id of its key if it was there and had time left."""
+    """Delete a session or a link; returns the id of its key if it was still valid."""
     return session.scalar(
         delete(BrowserSession)
         .where(
@@ -107,7 +107,7 @@ def end_session(session: Session, sha256: str, *, link: bool) -> str | None:
 
 
 def prune_sessions(session: Session, age: float, limit: int) -> int:
-    """Remove sessions that ended so many seconds ago."""
+    """Delete up to `limit` sessions that ended at least `age` seconds ago; returns their number."""
     old = (
         select(BrowserSession.sha256).where(BrowserSession.expires_at < db_now() - age).limit(limit)
     )
@@ -160,26 +160,27 @@ _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512903))
 
 
 def take_turn(session: Session, owner: str) -> None:
-    """Wait until no other transaction counts what this owner has. The lock lasts as long as the transaction.
+    """Lock what this owner uses until the transaction ends, so that each of several simultaneous jobs counts the
+    others.
 
-    So of many jobs at once each is counted by the next. SQLite has one writer at a time anyway.
+    SQLite has only one writer at a time, and needs no lock.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_TURN, {"whose": owner})
 
 
 def queued_jobs(session: Session, owner: str) -> int:
-    """How many of the owner's jobs are queued, without child jobs."""
+    """Return the number of the owner's queued jobs, without child jobs."""
     return session.execute(_QUEUED_OF_OWNER, {"of_owner": owner}).scalar_one()
 
 
 def queued_in_all(session: Session, most: int) -> int:
-    """How many jobs of all owners are queued, without child jobs; counted up to `most`."""
+    """Return the number of queued jobs of all owners, without child jobs; counted up to `most`."""
     return session.execute(_QUEUED_IN_ALL, {"most": most}).scalar_one()
 
 
 def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
-    """How many owners have as many jobs in this state as they may. Child jobs count while they run."""
+    """Return the number of owners who have reached the limit of jobs in this state. Child jobs count while they run."""
     jobs = select(Job.owner).where(Job.state == state)
     if state == JobState.QUEUED:
         jobs = jobs.where(Job.parent_id.is_(None))
@@ -188,5 +189,5 @@ def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
 
 
 def stored_bytes(session: Session, owner: str) -> int:
-    """Bytes of the owner's uploads, tables, artifacts and scores. One that two rows name counts twice."""
+    """Return the bytes of the owner's uploads, tables, artifacts and scores. A blob of two rows counts twice."""
     return sum(map(int, session.execute(_STORED, {"of_owner": owner}).one()))

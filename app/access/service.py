@@ -1,4 +1,4 @@
-"""Keys, of which only a hash is kept; quotas; and the audit log of what keys have changed."""
+"""Keys, of which only a hash is stored; quotas; and the audit log of changes made with keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 LONGEST_GRACE = 30 * 86_400.0
-"""How long a key may outlive its rotation, in seconds."""
+"""Longest time in seconds that a key may stay valid after its rotation."""
 _PREFIX = "rw_"
 _SHOWN = len(_PREFIX) + 6
 
@@ -48,9 +48,9 @@ def create(
     expires_in_seconds: float | None = None,
     by: Caller | None = None,
 ) -> tuple[ApiKey, str]:
-    """Make a key; returns it and its secret, of which only the SHA-256 is kept.
+    """Create a key; returns it and its secret, of which only the SHA-256 is stored.
 
-    `by` is the caller who asks; on the server's command line there is none.
+    `by` is the caller; None on the server's command line.
     """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -95,10 +95,10 @@ def rotate(
     grace_seconds: float = 0.0,
     by: Caller | None = None,
 ) -> tuple[ApiKey, str]:
-    """Make the key's successor, of the same name, scopes and lifetime, and let the key end after the grace.
+    """Create a key's successor with the same name, scopes and lifetime. The key itself ends after the grace period.
 
-    The grace never makes a key last longer than it would have. A key has one successor: a second would be a key that
-    nobody knows of.
+    The grace never extends the life of a key. A key has one successor: a second one would be a key that nobody knows
+    of.
     """
     if not 0.0 <= grace_seconds <= LONGEST_GRACE:
         raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
@@ -127,12 +127,12 @@ def rotate(
 
 
 def administers_all(session: Session, caller: Caller) -> bool:
-    """Whether the caller is an admin, and no other owner has or had a key."""
+    """Return True if the caller is an admin and no other owner has or had a key."""
     return "admin" in caller.scopes and not repository.has_others(session, caller.owner)
 
 
 def get(session: Session, owner: str, key_id: str) -> ApiKey:
-    """The owner's key of this id."""
+    """Return the owner's key with this id. Raises NotFound."""
     key = repository.get(session, owner, key_id)
     if key is None:
         raise NotFound(f"there is no key {key_id!r}")
@@ -140,12 +140,12 @@ def get(session: Session, owner: str, key_id: str) -> ApiKey:
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
-    """One page of the owner's keys, newest first, the revoked ones included."""
+    """Return a page of the owner's keys, newest first, revoked ones included."""
     return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def revoke(session: Session, owner: str, key_id: str) -> None:
-    """Revoke the key. Processes that have it in their cache refuse it within a second."""
+    """Revoke the key. Processes that have cached it refuse it within a second."""
     if not repository.revoke(session, owner, key_id):
         raise NotFound(f"there is no key {key_id!r}")
 
@@ -155,9 +155,9 @@ BYTES_RETRY_SECONDS = 60
 
 
 def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Check that the owner may queue another job, with so many bytes of its upload.
+    """Check that the owner may queue another job whose upload has `adds_bytes` bytes.
 
-    What is counted cannot change before the transaction ends: others of the same owner wait. Raises TooMany,
+    The counts cannot change before the transaction ends: other transactions of the owner wait. Raises TooMany,
     Unavailable or OutOfSpace.
     """
     if settings.quota_queued_jobs is not None or settings.quota_bytes is not None:
@@ -166,7 +166,9 @@ def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
 
 
 def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Check the same without a lock. It may refuse an upload before it is sent; it must not accept one."""
+    """Make the same check without a lock. It may refuse an upload before it is sent, but must not be used to accept
+    one.
+    """
     resources.check(settings)
     limit = settings.quota_queued_jobs
     if limit is not None and (queued := repository.queued_jobs(session, owner)) >= limit:
@@ -184,7 +186,7 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
 
 
 def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
-    """Raise OutOfSpace if the owner may not store so many bytes more."""
+    """Raise TooMany if the owner may not store `adds_bytes` more."""
     limit = settings.quota_bytes
     if (
         limit is not None
@@ -209,10 +211,10 @@ def _exceeded(
 
 
 def list_audit(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
-    """One page of what was changed on the owner's behalf, newest first."""
+    """Return a page of the changes made on the owner's behalf, newest first."""
     return audit_rows.list_page(session, owner, limit=limit, after=after)
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:
-    """Write what a block changes into the owner's audit log, as done by this command."""
+    """Record the changes of a block in the owner's audit log, as made by this command."""
     return audit_rows.acting_as(audit_rows.Actor(owner, None, command, partial(new_id, "aud")))

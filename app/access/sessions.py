@@ -1,7 +1,7 @@
-"""Browsers that are signed in to the console with a key.
+"""Browser sessions of the console, signed in with a key.
 
-A browser holds a random token in a cookie; the database holds its SHA-256 and the key. So the cookie opens the console
-alone, and it ends with the key.
+A browser holds a random token in a cookie; the database holds its SHA-256 and the key. So the cookie opens only the
+console, and ends with the key.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ BAD_LINK = "this sign-in link is unknown, or was used, or is over an hour old"
 
 
 def start(session: Session, key_id: str) -> str:
-    """Sign a browser in with this key; returns the token for its cookie, which is kept nowhere."""
+    """Sign a browser in with this key; returns the token for its cookie, which is stored nowhere else."""
     return _add(session, key_id, SESSION_SECONDS, is_link=False)
 
 
 def make_link(session: Session, secret: str) -> str | None:
-    """The token of a link that signs one browser in with this key, once, within the hour; None for a key that ended."""
+    """Return the token of a link that signs one browser in with this key, once, within an hour; None for a key that
+    has ended.
+    """
     key = repository.find_usable(session, _digest(secret))
     return None if key is None else _add(session, key.id, LINK_SECONDS, is_link=True)
 
 
 def find_link(session: Session, token: str) -> ApiKey | None:
-    """The key that a link signs in with; None where the link or the key has ended. Nothing is written."""
+    """Return the key of a sign-in link; None if the link or the key has ended. Nothing is written."""
     return repository.find_key_of_session(session, _digest(token), link=True)
 
 
 def follow_link(session: Session, token: str) -> str:
-    """Sign a browser in by a link, which is used up; returns its token. Raises Unauthenticated."""
+    """Sign a browser in by a link, which is used up; returns the session's token. Raises Unauthenticated."""
     key_id = repository.end_session(session, _digest(token), link=True)
     if key_id is None:
         raise Unauthenticated(BAD_LINK)
@@ -45,7 +47,7 @@ def follow_link(session: Session, token: str) -> str:
 
 
 def find_key(session: Session, token: str) -> ApiKey | None:
-    """The key behind a browser's token; None where the session or the key has ended."""
+    """Return the key of a browser's token; None if the session or the key has ended."""
     return repository.find_key_of_session(session, _digest(token))
 
 
@@ -55,17 +57,18 @@ def end(session: Session, token: str) -> None:
 
 
 def csrf_token(token: str) -> str:
-    """What a session's own pages send along with a change: known to them alone, and it does not give the token away.
+    """Return the token that a session's pages send with a change. Only they know it, and it does not reveal the
+    session's token.
 
-    Each call writes it otherwise, behind a pad of its own: pages are compressed, and from the lengths of many answers
-    what stands in all of them could be guessed letter by letter (BREACH).
+    Each call masks it with another random pad: pages are compressed, so from the lengths of many answers a constant
+    text could be guessed letter by letter (BREACH).
     """
     pad = secrets.token_bytes(_CSRF_BYTES)
     return (pad + _xor(pad, _csrf(token))).hex()
 
 
 def is_csrf_token(token: str, given: str) -> bool:
-    """Whether this was written by `csrf_token` for the session."""
+    """Return True if `csrf_token` wrote this text for the session."""
     try:
         written = bytes.fromhex(given)
     except ValueError:

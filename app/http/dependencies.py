@@ -1,4 +1,4 @@
-"""What endpoints of every domain ask for: the caller, the process's context, the page of a list, preferences."""
+"""Dependencies of endpoints in every domain: the caller, the process's context, paging, filters, preferences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMPUTATION_WAIT_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends the request: the owner whose resources are seen, and the scopes of the key."""
+    """The sender of a request: the owner whose resources are visible, and the scopes of the key."""
 
     key_id: str
     owner: str
@@ -38,10 +38,9 @@ class Caller:
 
 @dataclass(frozen=True)
 class Context:
-    """What every endpoint of this process may use: the settings, the database, the blobs, the broker, and the limits.
+    """What every endpoint may use: settings, database, blobs, broker, and limits.
 
-    What belongs to one domain stands beside it in `app.state`, and a dependency of that domain hands it to an
-    endpoint.
+    Objects of a single domain are in `app.state`; a dependency of that domain passes them to an endpoint.
     """
 
     settings: Settings
@@ -63,7 +62,7 @@ class Context:
 
     @contextmanager
     def computation(self) -> Iterator[None]:
-        """Hold one of the few permits for long computations. Raises TooMany if none is free soon."""
+        """Hold a permit for a long computation. Raises TooMany if none is free soon."""
         if not self.computations.acquire(timeout=COMPUTATION_WAIT_SECONDS):
             raise TooMany(
                 f"{MAX_COMPUTATIONS} answers like this are being computed: try again in a moment"
@@ -75,7 +74,7 @@ class Context:
 
 
 def context_of(request: Request) -> Context:
-    """The process's context."""
+    """Return the context of this process."""
     context: Context = request.app.state.context
     return context
 
@@ -118,7 +117,7 @@ def _list_filter(
 
 
 def preferences(request: Request) -> dict[str, str]:
-    """Return the preferences of the Prefer header by name (RFC 7240). If one is given twice, the first counts."""
+    """Return the preferences of the Prefer header by name (RFC 7240). The first of two with the same name counts."""
     found: dict[str, str] = {}
     for header in request.headers.getlist("prefer"):
         for part in header.split(","):
@@ -131,9 +130,9 @@ MAX_UNKNOWN = 20
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise Invalid for query parameters that a route does not know: one that is misspelt would count as absent.
+    """Raise Invalid for unknown query parameters: a misspelt one would count as absent.
 
-    The first `MAX_UNKNOWN` are named, each with the one that is nearest.
+    The first `MAX_UNKNOWN` are named, each with the most similar known one.
     """
     unknown = [name for name in given if name not in known]
     errors = []

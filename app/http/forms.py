@@ -1,4 +1,4 @@
-"""Forms of browsers and of curl, read with bounds: a table with fields beside it as it comes, small ones whole."""
+"""Read forms of browsers and of curl within bounds: a form with a table is streamed, a small form is read whole."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Fields = ImmutableMultiDict[str, str]
 
 
 def media_type_of(request: Request) -> str:
-    """The body's media type without its parameters, in lower case; empty where none is said."""
+    """Return the body's media type without its parameters, in lower case; empty if none is given."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def read_fields(request: Request, max_bytes: int) -> Fields:
-    """The fields of a small form, all of them text. Nothing is read of a body without a media type.
+    """Return the fields of a small form, all of them text. A body without a media type is not read.
 
     Raises UnsupportedMedia, TooLarge, or Malformed for more than `MAX_FIELDS` fields.
     """
@@ -59,7 +59,7 @@ MAX_PARTS = 32
 
 @dataclass
 class UploadForm:
-    """What came beside the file. Complete once the chunks have been read to the end."""
+    """The fields beside the file. Complete once all chunks of the file are read."""
 
     fields: dict[str, str] = field(default_factory=dict)
     file_content_type: str | None = None
@@ -67,7 +67,7 @@ class UploadForm:
 
 
 class FormReader:
-    """Reads one form with one part named `file`, yielding the file's bytes as they come."""
+    """Read a form with one part named `file`, and yield the file's bytes as they come."""
 
     def __init__(self, content_type: str) -> None:
         check_length(content_type)
@@ -104,7 +104,7 @@ class FormReader:
             raise Malformed(f"the form could not be read: {error}") from error
 
     async def file(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the chunks of the part named `file`; the other parts end up in `form.fields`."""
+        """Yield the chunks of the part named `file`; the other parts go to `form.fields`."""
         try:
             async for chunk in body:
                 self._parser.write(chunk)

@@ -22,7 +22,7 @@ from app.platform.sql import Json, Session
 MAX_KEY = 255
 
 Check = Callable[[Session], Json]
-"""What `?validate=true` looks at and answers."""
+"""A check for `?validate=true`: it returns the answer."""
 
 
 def _idempotency_key(
@@ -50,8 +50,8 @@ ValidateOnly = Annotated[
 
 @dataclass(frozen=True)
 class IdempotentRequest:
-    """A POST that creates something: its route, its owner, its Idempotency-Key, a hash of the request, and whether it
-    is only to be checked.
+    """A POST that creates something: its route, owner, Idempotency-Key, hash of the request, and whether it is only
+    checked.
     """
 
     route: str
@@ -75,7 +75,7 @@ IdempotentDep = Annotated[IdempotentRequest, Depends(_idempotent)]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request: made now, or kept from the first time."""
+    """The answer to a request: made now, or stored from the first time."""
 
     status_code: int
     response: Json
@@ -90,10 +90,11 @@ def replay_or_run(
     fingerprint: str,
     work: Callable[[Session], tuple[int, Json]],
 ) -> Answer:
-    """Run `work` in the transaction that keeps the key, or return the answer that the same key got before.
+    """Run `work` in the transaction that stores the key, or return the answer that the same key got before.
 
-    Equal requests at the same moment wait for the first. If it fails, nothing is kept and the next one runs. Raises
-    Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `work` simply runs.
+    Equal requests at the same moment wait for the first one. If it fails, nothing is stored and the next one runs.
+    Raises Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `work`
+    simply runs.
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So whoever inserts runs, and whoever finds a row finds a finished one.
@@ -115,7 +116,7 @@ def replay_or_run(
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
-    """Whether an answer is kept under the key. Such a request may be a replay, which creates nothing."""
+    """Return True if an answer is stored under the key: the request may be a replay, which creates nothing."""
     return repository.find(session, owner, route, key) is not None
 
 
@@ -126,7 +127,7 @@ async def answer_once(
     show: Callable[[Answer], Awaitable[Response]],
     check: Check | None = None,
 ) -> Response:
-    """Run `work` once in a transaction, and return its answer as `show` makes it.
+    """Run `work` once in a transaction, and return its answer as `show` writes it.
 
     For `?validate=true` run `check` instead; without a `check`, run `work` and roll it back.
     """
@@ -147,11 +148,11 @@ async def answer_once(
 
 
 class _RollBack(Exception):
-    """Ends the transaction without a commit."""
+    """Raised to end the transaction without a commit."""
 
 
 def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
-    """Run `work` in a transaction that is rolled back. What it raises comes through."""
+    """Run `work` in a transaction that is rolled back. Its exceptions are raised."""
 
     def work_and_undo(session: Session) -> None:
         work(session)

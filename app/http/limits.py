@@ -1,4 +1,6 @@
-"""Limits of one API process: a rate for each key or address, and a share of what is open at once for each owner."""
+"""Limits of one API process: a request rate for each key or address, and a fair number of open requests for each
+owner.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ _MAX_BUCKETS = 10_000
 
 
 class RateLimiter:
-    """A token bucket for each name. A request takes a token; `per_second` tokens come back, up to `burst`.
+    """A token bucket for each name: a request takes a token; `per_second` tokens come back, up to `burst`.
 
-    With too many buckets, the full ones are forgotten; if that is not enough, all are. It is not locked: only the
-    event loop uses it. A refusal has the sentence `rule` and the code `code`.
+    If there are too many buckets, full ones are dropped; if that is not enough, all are. It has no lock: only the
+    event loop uses it. `rule` and `code` are the sentence and the code of a refusal.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Take a token out of this bucket. Raises TooMany, which says when to come back."""
+        """Take a token from a bucket. Raises TooMany, which says when to come back."""
         now = self._clock()
         tokens, at = self._buckets.get(name, (self._burst, now))
         tokens = min(self._burst, tokens + (now - at) * self._per_second)
@@ -49,7 +51,7 @@ class RateLimiter:
         self._buckets[name] = (tokens - 1.0, now)
 
     def give_back(self, name: str) -> None:
-        """Put a token back: the request turned out to be free."""
+        """Put a token back, because the request does not count."""
         if name in self._buckets:
             tokens, at = self._buckets[name]
             self._buckets[name] = (tokens + 1.0, at)
@@ -68,18 +70,18 @@ RETRY_SECONDS = 5
 
 @dataclass(eq=False)
 class Permit:
-    """One permit, and the bytes of its upload: as announced, or as received where that is more."""
+    """A permit, and the size of its upload in bytes: as announced, or as received if that is more."""
 
     size: int = 0
 
 
 class FairSemaphore:
-    """A semaphore that never blocks: if no permit is free, it raises at once. Only the event loop uses it.
+    """A semaphore that never blocks: it raises at once if no permit is free. Only the event loop uses it.
 
-    An owner may hold no more permits than are free: half of all if alone, a third beside another owner who holds as
-    many, and so on. So the next owner always finds a permit, however many owners there are.
+    An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
+    many, and so on. So the next owner always finds a free permit.
 
-    `what` names what is limited. `full` is the error where other owners have taken all permits.
+    `what` names what is limited. `full` is the class of the error raised when all permits are taken.
     """
 
     def __init__(self, most: int, what: str, full: type[ServiceError]) -> None:
@@ -90,7 +92,7 @@ class FairSemaphore:
         self.taken = 0
 
     def refusal(self, owner: str) -> ServiceError | None:
-        """The error for one permit more; None if the owner may have one."""
+        """Return the error for one more permit; None if the owner may have it."""
         has, free = len(self._permits.get(owner, ())), self._most - self.taken
         if 0 < free > has:
             return None
@@ -123,12 +125,12 @@ class FairSemaphore:
         return permit
 
     def release(self, owner: str, permit: Permit) -> None:
-        """Give a permit back."""
+        """Return a permit."""
         self._permits[owner].remove(permit)
         self.taken -= 1
         if not self._permits[owner]:
             del self._permits[owner]
 
     def size_of(self, owner: str) -> int:
-        """Bytes of the uploads that the owner is sending. Any thread may call it."""
+        """Return the bytes of the uploads that the owner is sending. Any thread may call it."""
         return sum(permit.size for permit in tuple(self._permits.get(owner, ())))

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI generates, completed by what it cannot know."""
+"""The OpenAPI document: what FastAPI generates, plus what FastAPI cannot know."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-"""Of bodies and answers, by the schema's name."""
+"""Examples of bodies and answers, by the schema's name."""
 INFO: dict[str, Any] = {
     "title": "Rankwright",
     "version": __version__,
@@ -68,15 +68,15 @@ _REFUSALS = {
 }
 
 _WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
-"""Work on other things: they are named in bodies and may not be there, or are in use."""
+"""Tags whose routes refer to other resources, which may be missing or in use."""
 
 
 @dataclass(frozen=True)
 class DomainDocs:
     """What the domains add to the document.
 
-    `scope_of` gives an endpoint's scope. `operations` are those that FastAPI does not serve, by path and method, and
-    `schemas` are the shapes that they use. `algorithms` gives every algorithm with the JSON Schema of its parameters.
+    `scope_of` returns an endpoint's scope. `operations` are those that FastAPI does not serve, by path and method,
+    and `schemas` their shapes. `algorithms` returns every algorithm with the JSON Schema of its parameters.
     """
 
     scope_of: Callable[[Callable[..., Any]], str | None]
@@ -86,7 +86,7 @@ class DomainDocs:
 
 
 def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
-    """Have the application serve the completed document, made once. It tells the version and the build."""
+    """Make the application serve the completed document, which is built once and names version and build."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
@@ -157,10 +157,10 @@ DEFAULT = "x-default"
 
 
 def _tell_defaults(node: Any, schemas: dict[str, Any], seen: set[str]) -> None:
-    """Tell the defaults of what callers send by `x-default` and in words, in all schemas that a body leads to.
+    """Write the defaults of request members as `x-default` and in words, in all schemas of a body.
 
-    Generated clients take a member with a `default` for one that is always there, so that a type refuses a body without
-    it, and know no default that is an object.
+    Generated clients treat a member with a `default` as always present: their types refuse a body without it, and
+    they support no default that is an object.
     """
     if isinstance(node, list):
         for each in node:
@@ -214,7 +214,7 @@ def _problem_name(status: str) -> str:
 
 
 def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, Any]]) -> None:
-    """Write a job's `algorithm` as a union of all algorithms in the registry; its name says which."""
+    """Describe a job's `algorithm` as a union of all registered algorithms, chosen by its name."""
     names = {}
     for algorithm in algorithms:
         schema = deepcopy(algorithm["parameters"])
@@ -252,13 +252,13 @@ def _page() -> str:
 
 @router.get("/docs", include_in_schema=False)
 async def read_docs() -> Response:
-    """Send the page of documentation. It reads /openapi.json and draws itself."""
+    """Return the documentation page, which reads /openapi.json."""
     return CompressedPage(_page(), headers={"Content-Security-Policy": POLICY})
 
 
 @router.get("/openapi.json", include_in_schema=False)
 async def read_document(request: Request) -> Response:
-    """Send the document itself; behind a path prefix it says where the paths begin."""
+    """Return the document; behind a path prefix it states where the paths begin."""
     document = request.app.openapi()
     if root := root_path_of(request.scope):
         document = {**document, "servers": [{"url": root}]}
@@ -268,5 +268,5 @@ async def read_document(request: Request) -> Response:
 
 @router.get("/", include_in_schema=False)
 async def read_root() -> Response:
-    """Send a browser to the console."""
+    """Redirect a browser to the console."""
     return RedirectResponse("/console")

@@ -1,4 +1,4 @@
-"""Every refusal as problem+json (RFC 9457). The one place that maps errors to HTTP."""
+"""Write every refusal as problem+json (RFC 9457). Only this module maps errors to HTTP."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def problem(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Make the response. `instance` is the path without its query, which may hold people's data."""
+    """Return the response. `instance` is the path without its query, which may hold personal data."""
     body: dict[str, Any] = {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,
@@ -76,7 +76,7 @@ def problem(
 
 
 def of_service_error(request: Request, error: ServiceError) -> Response:
-    """A service refused."""
+    """Return the response for an error of a service."""
     return problem(
         request,
         status=error.status,
@@ -89,12 +89,12 @@ def of_service_error(request: Request, error: ServiceError) -> Response:
 
 
 def of_core_error(request: Request, error: CoreError) -> Response:
-    """`core` refused its input, which came from the caller."""
+    """Return the response for an error of `core`, whose input came from the caller."""
     return problem(request, status=422, code=error.code, title="Invalid request", detail=str(error))
 
 
 def of_http_exception(request: Request, error: HTTPException) -> Response:
-    """The router or the body reader refused."""
+    """Return the response for an error of the router or the body reader."""
     code, title = _CODES.get(
         error.status_code, ("error", http.HTTPStatus(error.status_code).phrase)
     )
@@ -116,7 +116,7 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """All methods of this path. The router knows only those of the first route that matches."""
+    """Return all methods of this path. The router knows only those of the first route that matches."""
     offered: set[str] = set()
     for route in request.app.routes:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
@@ -125,7 +125,7 @@ def _methods(request: Request) -> list[str]:
 
 
 def of_validation_error(request: Request, error: RequestValidationError) -> Response:
-    """A body or a parameter that does not fit its schema: 400 where it is not JSON at all, else 422."""
+    """Return the response for a body or a parameter that does not fit its schema: 400 if it is not JSON, else 422."""
     found = error.errors()
     if found and found[0]["type"] == "json_invalid":
         at, reason = found[0]["loc"][-1], found[0]["ctx"]["error"]
@@ -143,7 +143,7 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
 
 
 def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
-    """One of pydantic's errors as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
+    """Return one of pydantic's errors as `{"pointer" | "parameter" | "header": …, "detail": …}`."""
     where, *path = found["loc"] or ("body",)
     if where in ("query", "path"):
         key, place = "parameter", str(path[0]) if path else ""
@@ -166,7 +166,9 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
 
 
 def _pointer(path: Sequence[Any], body: Any) -> str:
-    """JSON Pointer into the body. pydantic's path also names the member of a union, which the body does not have."""
+    """Return a JSON Pointer into the body. pydantic's path also names the member of a union, which the body does not
+    have.
+    """
     pointer, here = "", body
     for depth, part in enumerate(path):
         found = isinstance(here, dict) and part in here
@@ -181,7 +183,7 @@ def _pointer(path: Sequence[Any], body: Any) -> str:
 
 
 def of_os_error(request: Request, error: OSError) -> Response:
-    """A full disk is an answer of its own. Any other error of the system is raised again."""
+    """Return the response for a full disk. Any other OSError is raised again."""
     if not resources.is_full(error):
         raise error
     log.error("a disk is full: %s", error)
@@ -189,13 +191,13 @@ def of_os_error(request: Request, error: OSError) -> Response:
 
 
 def of_recursion(request: Request, error: RecursionError) -> Response:
-    """The body has too many levels."""
+    """Return the response for a body with too many levels."""
     detail = "the body has too many levels, one within the other"
     return of_service_error(request, Malformed(detail, code="malformed_json"))
 
 
 def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
-    """The caller went away while sending. Nobody reads this answer, but the log has it."""
+    """Return a response for a caller who disconnected while sending: only the log shows it."""
     return problem(
         request,
         status=400,
@@ -206,7 +208,9 @@ def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
 
 
 def of_crash(request: Request) -> Response:
-    """An error of ours. The log has the trace under the request id; the answer has only that id."""
+    """Return the response for an error of the service. The log has the trace under the request id; the answer has
+    only the id.
+    """
     return problem(
         request,
         status=500,
@@ -220,7 +224,7 @@ Page = Callable[[Request, Mapping[str, Any]], Response]
 
 
 def _wants_page(request: Request) -> bool:
-    """Whether somebody looks at this in a browser: below /console, and wherever HTML is asked for before JSON."""
+    """Return True if the caller is a browser: below /console, or if the caller prefers HTML to JSON."""
     if request.scope["path"].startswith("/console/"):
         return True
     try:
@@ -231,9 +235,9 @@ def _wants_page(request: Request) -> bool:
 
 
 def install(app: FastAPI, page: Page) -> None:
-    """Register the handlers. They are coroutines so that they run in the loop, not in a thread.
+    """Register the error handlers, as coroutines so that they run in the event loop and not in a thread.
 
-    `page` shows a browser the problem of an address that leads nowhere, or that takes no GET.
+    `page` returns a page for a browser at an unknown address, or at one that takes no GET.
     """
 
     def of_routing(request: Request, error: HTTPException) -> Response:

@@ -1,6 +1,6 @@
-"""A path prefix in front of the service, and what a trusted proxy says of how it was reached.
+"""A path prefix in front of the service, and the headers of a trusted proxy.
 
-Inside there is no prefix: it is taken off the path of a request, and put before each address that an answer names.
+Inside the service there is no prefix: it is removed from a request's path, and added to each address in an answer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _IS_HOST = re.compile(rb"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1
 
 
 def root_path_of(scope: Scope) -> str:
-    """The prefix under which the caller reaches the service, without a slash at its end; empty without one."""
+    """Return the prefix under which the caller reaches the service, without a final slash; empty without one."""
     root: str = scope.get(_ROOT, "")
     return root
 
 
 def take_off_prefix(scope: Scope, set_root: str) -> None:
-    """Note the prefix, and take it off the path if the proxy has not. Raises Malformed.
+    """Set the prefix of a request, and remove it from the path if the proxy has not. Raises Malformed.
 
-    The setting counts; without one, what a trusted proxy says in `X-Forwarded-Prefix`.
+    The setting comes first; without one, `X-Forwarded-Prefix` of a trusted proxy.
     """
     try:
         root = set_root or checked_root_path(scope.get(_SAID, ""))
@@ -47,7 +47,7 @@ def take_off_prefix(scope: Scope, set_root: str) -> None:
 
 
 def put_prefix_before(message: Message, root: str) -> None:
-    """Let an answer's addresses begin with the prefix."""
+    """Add the prefix to the addresses in an answer's headers."""
     prefix = root.encode()
 
     def moved(name: bytes, value: bytes) -> bytes:
@@ -59,10 +59,12 @@ def put_prefix_before(message: Message, root: str) -> None:
 
 
 class ProxiedConfig(uvicorn.Config):
-    """uvicorn's configuration; of the proxies that `FORWARDED_ALLOW_IPS` names, two headers more are believed."""
+    """uvicorn's configuration, which also accepts two more headers from the proxies in `FORWARDED_ALLOW_IPS`."""
 
     def load(self) -> None:
-        """Load the application, and put `_Proxied` around it: within, the peer's address is the caller's."""
+        """Load the application inside `_Proxied`, which sees the address of the peer; the application sees that of
+        the caller.
+        """
         super().load()
         if self.proxy_headers:
             self.loaded_app = _Proxied(self.loaded_app, self.forwarded_allow_ips or [])
@@ -74,7 +76,7 @@ class _Proxied:
         self._trusted = ProxyHeadersMiddleware(app, trusted).trusted_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Believe `X-Forwarded-Prefix` and `X-Forwarded-Host` of a trusted proxy."""
+        """Accept `X-Forwarded-Prefix` and `X-Forwarded-Host` of a trusted proxy."""
         if scope["type"] == "http":
             client = scope.get("client")
             if (client[0] if client else None) in self._trusted:

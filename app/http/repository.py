@@ -1,4 +1,4 @@
-"""First answers to creating POSTs, by owner, route and key."""
+"""Queries on the first answers to creating POSTs, by owner, route and key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEPT_SECONDS = 24 * 3600.0
 
 
 def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str) -> bool:
-    """Insert the key if it is new. Waits for a transaction that is inserting it just now."""
+    """Insert the key; returns False if it exists. Waits for a transaction that is inserting it now."""
     statement = (
         upsert_into(session, Idempotency)
         .values(
@@ -43,7 +43,7 @@ def answer(
 
 
 def find(session: Session, owner: str, route: str, key: str) -> Idempotency | None:
-    """The answer kept under the key, if there is one."""
+    """Return the answer that is stored under the key; None if there is none."""
     return session.scalars(
         select(Idempotency).where(
             Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key
@@ -52,6 +52,6 @@ def find(session: Session, owner: str, route: str, key: str) -> Idempotency | No
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Forget so many answers that are older than that; returns how many."""
+    """Delete up to `limit` answers that are older than `age` seconds; returns their number."""
     old = Idempotency.created_at < db_now() - age_seconds
     return delete_some(session, Idempotency, old, limit=limit)

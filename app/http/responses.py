@@ -1,4 +1,4 @@
-"""Choosing a media type (RFC 9110, §12.5.1), files in ranges, and texts that a spreadsheet can open safely."""
+"""Choose a media type (RFC 9110, §12.5.1), serve files in ranges, and write texts that a spreadsheet can open safely."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _SHOWN = 100
 
 
 def choose_media_type(request: Request, offers: Sequence[str]) -> str:
-    """Return the offer that the Accept header prefers; the first offer if several are as good, or if there is no
-    header.
+    """Return the offer that the Accept header prefers; the first one if several are equal, or without a header.
 
-    Raises NotAcceptable, which names the offers, if none will do.
+    Raises NotAcceptable, which names the offers, if none is accepted.
     """
     accept = ",".join(request.headers.getlist("accept"))
     ranges = _ranges(accept)
@@ -47,7 +46,7 @@ def choose_media_type(request: Request, offers: Sequence[str]) -> str:
 
 
 def _ranges(accept: str) -> dict[str, float]:
-    """The media ranges with their qualities. Other parameters than q are not read."""
+    """Return the quality of each media range. Parameters other than q are ignored."""
     ranges: dict[str, float] = {}
     for entry in accept.split(","):
         name, *parameters = (part.strip().lower() for part in entry.split(";"))
@@ -58,7 +57,7 @@ def _ranges(accept: str) -> dict[str, float]:
 
 
 def _quality(offer: str, ranges: dict[str, float]) -> float:
-    """The quality that the most specific range gives to a media type."""
+    """Return the quality of a media type, by the most specific range that matches it."""
     media_type = offer.partition(";")[0]
     for name in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
         if name in ranges:
@@ -67,7 +66,7 @@ def _quality(offer: str, ranges: dict[str, float]) -> float:
 
 
 def _read_quality(text: str) -> float:
-    """A number from 0 to 1. Anything else counts as 0: such a range is not asked for."""
+    """Return a number from 0 to 1. Anything else counts as 0: that range is not accepted."""
     try:
         quality = float(text)
     except ValueError:
@@ -76,22 +75,22 @@ def _read_quality(text: str) -> float:
 
 
 MIN_COMPRESSED = 1_000
-"""Bytes of a text from which compression is worth its while."""
+"""Size in bytes from which a text is compressed."""
 _IN_A_THREAD = 1 << 18  # bytes that take more than a few milliseconds
 _LEVEL = 6
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding header allows gzip (RFC 9110, §12.5.3)."""
+    """Return True if an Accept-Encoding header allows gzip (RFC 9110, §12.5.3)."""
     codings = _ranges(accept_encoding)
     return codings.get("gzip", codings.get("*", 0.0)) > 0.0
 
 
 class CompressedResponse(Response):
-    """A text that goes by gzip to whoever takes it.
+    """A text that is compressed by gzip for callers that accept it.
 
-    For pages and documents. Scores and streams of events go past it: what is small or comes bit by bit would wait for
-    nothing. No other coding is offered: Python has gzip alone, and a page has a few kilobytes then.
+    Used for pages and documents. Scores and streams of events are not compressed: they are small, or come in small
+    pieces. gzip is the only coding that every supported Python has.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,7 +106,7 @@ class CompressedResponse(Response):
 
 
 class CompressedPage(CompressedResponse, HTMLResponse):
-    """The same of HTML."""
+    """A compressed HTML page."""
 
 
 _ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
@@ -117,13 +116,15 @@ _ROWS_A_CHUNK = 10_000
 
 
 class RangeNotSatisfiable(ServiceError):
-    """The range lies beyond the end of the file."""
+    """The range begins beyond the end of the file."""
 
     code, status, title = "range_not_satisfiable", 416, "Range not satisfiable"
 
 
 class StoredFile(FileResponse):
-    """A file that can be read in one range. For any other Range header the whole file is sent, as the RFC allows."""
+    """A file that can be read in a single range. With any other Range header the whole file is sent, as RFC 9110
+    allows.
+    """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -161,7 +162,7 @@ def escape_formula(text: str) -> str:
 
 
 def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Do the same for every text of a batch. Dictionary columns become plain text."""
+    """Escape formulas in every text of a batch. Dictionary columns become plain text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -179,14 +180,14 @@ def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def csv_header(names: Sequence[str]) -> bytes:
-    """The first line of a CSV; a name that a spreadsheet would take for a formula is made plain text."""
+    """Return the first line of a CSV; names that look like formulas are escaped."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(map(escape_formula, names))
     return line.getvalue().encode()
 
 
 def parquet_as_csv(path: Path) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as CSV, a header first; no text is a formula."""
+    """Yield the rows of a Parquet file as CSV, with a header; texts that look like formulas are escaped."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
@@ -201,7 +202,7 @@ def parquet_as_csv(path: Path) -> Iterator[bytes]:
 
 
 def etag_matches(if_none_match: str | None, tag: str) -> bool:
-    """Whether the caller already has the answer with this tag (RFC 9110, weak comparison)."""
+    """Return True if the caller already has the answer with this tag (RFC 9110, weak comparison)."""
     if if_none_match is None:
         return False
     held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]

@@ -1,5 +1,5 @@
-"""The HTTP server and the middleware of every request: limits, request ids, security headers, the access log, the last
-error handler, and the end of the process.
+"""The HTTP server and the middleware of every request: limits, request ids, security headers, access log, the last
+error handler, and the shutdown.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MAX_PIPELINED = 16  # requests that may queue up behind the one that is being an
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits for heads. uvicorn itself takes a head of any length, at any pace.
+    """uvicorn's HTTP protocol, with limits on the size and the duration of heads. uvicorn itself has none.
 
-    All that is not body counts as head: the request line, headers, the sizes and extensions of chunks, and trailers.
-    Each byte of a body, and each complete head, sets the count back to zero.
+    Everything that is not body counts as head: the request line, headers, sizes and extensions of chunks, and
+    trailers. A byte of a body, or a complete head, resets the count.
     """
 
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any) -> None:
@@ -54,17 +54,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Start the clock: a head must come in time."""
+        """Start the timer of a head."""
         super().connection_made(transport)
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the timer."""
         self._stop_clock()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on. Close the connection if the head is too long."""
+        """Read more. Close the connection if the head is too long."""
         self._head_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
@@ -75,12 +75,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_clock()
 
     def on_message_begin(self) -> None:
-        """Note that a head begins."""
+        """Called when a head begins."""
         self._in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that the head is complete."""
+        """Called when the head is complete."""
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
@@ -88,12 +88,12 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests at once")  # the parser ends the connection
 
     def on_body(self, body: bytes) -> None:
-        """Note that a piece of the body has come."""
+        """Called for each piece of the body."""
         self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the request is complete."""
+        """Called when the request is complete."""
         self._head_bytes, self._in_body = 0, False
         super().on_message_complete()
 
@@ -141,7 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
 def server_config(
     app: ASGIApp | Callable[..., Any] | str, settings: Settings, **options: Any
 ) -> uvicorn.Config:
-    """Configure uvicorn, for the service and for tests. There are no web sockets, so none are opened."""
+    """Return uvicorn's configuration, for the service and for tests. WebSockets are off."""
     protocol: Any = partial(BoundedProtocol, head_seconds=settings.head_seconds)
     return ProxiedConfig(
         app, http=protocol, ws="none", access_log=False, server_header=False, **options
@@ -149,25 +149,25 @@ def server_config(
 
 
 class Drain:
-    """Whether this process is about to end. What keeps requests open registers a listener."""
+    """Whether this process is shutting down. Code that keeps requests open registers a listener."""
 
     def __init__(self) -> None:
         self.begun = False
         self._listeners: list[Callable[[], object]] = []
 
     def on_end(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when the drain begins."""
+        """Register a listener that is called when the shutdown begins."""
         self._listeners.append(listener)
 
     def begin(self) -> None:
-        """Begin to drain. Called in the event loop."""
+        """Begin the shutdown. Called in the event loop."""
         self.begun = True
         for listener in self._listeners:
             listener()
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn that goes on answering for `seconds` after a signal to end, so that a proxy can look elsewhere."""
+    """uvicorn that keeps answering for `seconds` after a signal to end, so that a proxy can choose another process."""
 
     def __init__(self, config: uvicorn.Config, drain: Drain, seconds: float) -> None:
         super().__init__(config)
@@ -177,15 +177,15 @@ class DrainingServer(uvicorn.Server):
         self._until = 0.0
 
     def end(self, *_: object) -> None:
-        """Handle a signal: the first begins the drain, the second ends it."""
+        """Handle a signal: the first begins the shutdown, the second ends the process."""
         self._asked += 1
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Replace uvicorn's handler, which closes at once."""
+        """Replace uvicorn's signal handler, which closes at once."""
         self.end()
 
     async def on_tick(self, counter: int) -> bool:
-        """Drain or end if a signal has come. uvicorn calls this ten times a second."""
+        """Begin or end the shutdown after a signal. uvicorn calls this ten times a second."""
         if self._asked and not self._drain.begun:
             self._until = time.monotonic() + self._seconds
             self._drain.begin()
@@ -223,13 +223,13 @@ class AddressTooLong(ServiceError):
 
 
 class HeadersTooLarge(ServiceError):
-    """There are more headers than any client has reason to send."""
+    """There are more headers than a client has reason to send."""
 
     code, status, title = "headers_too_large", 431, "Headers too large"
 
 
 class RequestMiddleware:
-    """The outermost layer, as plain ASGI; only Starlette's own error page lies around it."""
+    """The outermost middleware, as plain ASGI; only Starlette's own error page is outside it."""
 
     def __init__(
         self, app: ASGIApp, *, settings: Settings, requests: Histogram, drain: Drain
@@ -300,7 +300,7 @@ class RequestMiddleware:
             logs.request_id.reset(token)
 
     def _overload(self, scope: Scope) -> ServiceError | None:
-        """The refusal if too many requests are open; None for health checks."""
+        """Return the refusal if too many requests are open; None for health checks."""
         if self._open <= self._most_open or scope["path"].startswith("/health/"):
             return None
         return Unavailable(
@@ -333,8 +333,8 @@ class RequestMiddleware:
 
 
 def client_address(scope: Scope) -> str | None:
-    """Return the caller's address: as a trusted proxy forwards it, else the other end's of the connection. None where
-    it is no address of a network.
+    """Return the caller's address: the one that a trusted proxy forwards, else that of the connection. None if it is
+    no network address.
     """
     client = scope.get("client")
     try:
@@ -344,7 +344,7 @@ def client_address(scope: Scope) -> str | None:
 
 
 def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
-    """Why no route can take this request; None if one may."""
+    """Return the error if no route can take this request; else None."""
     count = len(scope["headers"])
     if count > MAX_HEADERS or size > LONGEST_HEADERS:
         return HeadersTooLarge(
@@ -368,7 +368,7 @@ def _ending() -> ServiceError:
 
 
 def _read_headers(scope: Scope) -> tuple[str, int | None, int]:
-    """The request id, the announced length of the body, and the size of the headers."""
+    """Return the request id, the announced length of the body, and the size of the headers."""
     request_id, length, size = None, None, 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
@@ -380,7 +380,7 @@ def _read_headers(scope: Scope) -> tuple[str, int | None, int]:
 
 
 def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -> Receive:
-    """Stop reading a body that is over the limit, announced or not, or that comes too slowly."""
+    """Return a `receive` that stops a body that is over the limit, announced or not, or that is too slow."""
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
@@ -410,9 +410,9 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
 
 
 def least_rate(seen: int) -> float:
-    """Bytes a second that a body must keep after so many bytes: the square root of their number.
+    """Return the least rate of a body in bytes a second after `seen` bytes: the square root of `seen`.
 
-    So a body of 4 GiB holds its place for nine hours at most, and not for 48 days.
+    So a body of 4 GiB occupies its slot for nine hours at most, not for 48 days.
     """
     return SLOWEST_BODY * max(1.0, math.sqrt(seen / SMALL_BODY))
 

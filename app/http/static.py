@@ -1,4 +1,4 @@
-"""Stylesheets and scripts of our own pages: read once, sent compressed, kept by browsers until they change."""
+"""Stylesheets and scripts of the service's pages: read once, compressed, and cached by browsers until they change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""The content security policy of a page that loads nothing from elsewhere and holds no script or style of its own."""
+"""Content security policy of a page that loads only our own files and has no inline script or style."""
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _YEAR = 31_536_000
 
@@ -41,7 +41,7 @@ class StaticFiles:
         self.router.add_api_route(path + "/{version}/{name}", self._read)
 
     def url(self, name: str) -> str:
-        """The address of a file, which changes with its content."""
+        """Return the address of a file, which changes with its content."""
         return f"{self._path}/{self._found()[name].version}/{name}"
 
     def _found(self) -> dict[str, _File]:

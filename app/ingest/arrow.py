@@ -1,5 +1,5 @@
-"""Parquet files, Arrow streams and files, and the messages they are made of. They have typed columns and no lines: an
-error is told by the number of its row.
+"""Read Parquet files, and Arrow streams and files with their messages. They have typed columns and no lines: an error
+names the number of its row.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ class ArrowTable(Source):
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
 
     def _check_views(self, columns: Sequence[pa.Array], before: int) -> int:
-        """Return the bytes of the texts that columns of views hold. Raises BadTable if they take more than a table may.
+        """Return the bytes of the texts in string-view columns. Raises BadTable if they exceed the limit of a table.
 
-        Any number of views may be of the same bytes, so that one long text is small only in the file. Those of a
-        dictionary are not counted to the batches behind, which may share it.
+        Many views may point at the same bytes, so a small file can hold a large table. The texts of a dictionary are
+        not added to the running total: later batches may share them.
         """
         sizes = [
             _viewed_bytes(c.dictionary if pa.types.is_dictionary(c.type) else c) for c in columns
@@ -134,7 +134,9 @@ class ArrowTable(Source):
 
 
 def _viewed_bytes(column: pa.Array) -> int:
-    """Bytes of the texts of a column of views, by what these say of themselves; 0 for other columns."""
+    """Return the bytes of the texts of a string-view column, by the lengths that its views state; 0 for other
+    columns.
+    """
     if not pa.types.is_string_view(column.type) or not len(column):
         return 0
     views = column.buffers()[1]
@@ -144,7 +146,9 @@ def _viewed_bytes(column: pa.Array) -> int:
 
 @contextmanager
 def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
-    """Open for Arrow's reader, and tell how far it is; plain bytes that lie in memory are not copied."""
+    """Open an upload for Arrow's reader; yields the file and a function that returns its position. Plain bytes in
+    memory are not copied.
+    """
     if (
         isinstance(upload.stored, bytes)
         and find_compression(upload.stored, upload.encoding) is None
@@ -199,7 +203,7 @@ def _indices_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
-    """Return the names of the columns. Raises BadTable for those that `check_names` refuses, and bytes for text."""
+    """Return the names of the columns. Raises BadTable for names that `check_names` refuses or that are not UTF-8."""
     try:
         names = schema.names
     except UnicodeDecodeError as error:
@@ -215,7 +219,7 @@ def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
 def _cut(
     whole: pa.RecordBatch, indices: Sequence[int], names: Sequence[str], first: int
 ) -> Iterator[Rows]:
-    """Yield a batch's columns at those indices, in pieces of a bounded number of cells."""
+    """Yield the columns of a batch at these indices, in slices of a bounded number of cells."""
     batch = _sound([whole.column(index) for index in indices], names, first)
     size = _batch_rows(len(names))
     for start in range(0, batch.num_rows, size):
@@ -223,7 +227,9 @@ def _cut(
 
 
 def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.RecordBatch:
-    """Return a batch whose text is UTF-8 and whose codes have a value each: a file may claim what it likes."""
+    """Return a batch after checking that its text is UTF-8 and that every dictionary code has a value. Raises
+    BadTable.
+    """
     for name, array in zip(names, arrays, strict=True):
         try:
             array.validate(full=True)
@@ -233,7 +239,7 @@ def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.Recor
 
 
 def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -> BadTable:
-    """Name the row of the first text that is not UTF-8, or else what Arrow found."""
+    """Return the error for a damaged column: the row of the first text that is not UTF-8, or else what Arrow found."""
     if (binary := _as_binary(array)) is not None:
         for row, value in enumerate(binary.to_pylist(), start=first + 1):
             try:
@@ -246,7 +252,7 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -
 
 
 def _as_binary(array: pa.Array) -> pa.Array | None:
-    """Return the bytes of a text column; None for other types, or where even their offsets in memory are forged."""
+    """Return a text column as binary; None for other types, and for a column whose offsets are wrong."""
     if not is_text(array.type):
         return None
     kind = pa.binary() if pa.types.is_string(array.type) else pa.large_binary()
@@ -259,7 +265,7 @@ def _as_binary(array: pa.Array) -> pa.Array | None:
 
 
 MAX_MESSAGES = 4096
-"""Of a table in memory: each costs a visit to every column."""
+"""Most messages of an Arrow stream in memory: each costs a visit to every column."""
 
 _MAGIC, _END = b"ARROW1\0\0", b"ARROW1"
 _FOOTER_LENGTH = struct.Struct("<i")
@@ -271,8 +277,10 @@ _ID, _DATA, _IS_DELTA = 0, 1, 2  # of a DictionaryBatch
 
 @dataclass(frozen=True)
 class Claims:
-    """Rows of all batches, bytes once decompressed, and values of dictionaries; what dictionaries hold is counted as
-    often as a batch refers to them, for so often it is looked at.
+    """Size of a stream as its messages state it: rows, decompressed bytes, and values of dictionaries.
+
+    Bytes and values of a dictionary count once for each batch that refers to it, because each batch is checked with
+    it.
     """
 
     rows: int
@@ -281,7 +289,7 @@ class Claims:
 
 
 def stream_of(file: bytes) -> bytes:
-    """Return the stream within an Arrow file: its messages, and not what the footer says of them."""
+    """Return the stream that an Arrow file contains. The footer is not used."""
     for says, what in ((file.startswith(_MAGIC), "begin"), (file.endswith(_END), "end")):
         if not says:
             raise BadTable(
@@ -297,7 +305,9 @@ def stream_of(file: bytes) -> bytes:
 
 
 def read_claims(stream: bytes) -> Claims:
-    """Add up what the messages of a stream claim. Raises BadTable for what is no stream, or is in too many pieces."""
+    """Return the sums of what the messages of a stream state. Raises BadTable for bytes that are no stream, and for
+    too many messages.
+    """
     rows = size = values = 0
     dictionaries: dict[int, tuple[int, int]] = {}  # values and bytes
     try:
@@ -334,7 +344,7 @@ def _natural(length: int) -> int:
 
 
 def _decompressed(batch: _Table, body: pa.Buffer) -> int:
-    """Bytes that the compressed buffers of a batch claim to become."""
+    """Return the size that the compressed buffers of a batch state for their decompressed bytes."""
     if not batch.has(_COMPRESSION):
         return 0
     claimed = 0
@@ -349,7 +359,7 @@ def _decompressed(batch: _Table, body: pa.Buffer) -> int:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a FlatBuffer, by its position in the bytes. What points elsewhere is a struct.error."""
+    """A table of a FlatBuffer at a position in its bytes. An offset that leads outside raises struct.error."""
 
     data: bytes
     position: int
@@ -367,7 +377,7 @@ class _Table:
         return int(value)
 
     def _field(self, number: int) -> int:
-        """Where a field stands; 0 where it is left out."""
+        """Return the position of a field; 0 if it is left out."""
         listed = self.position - self._read(self.data, "<i", self.position)
         size = self._read(self.data, "<H", listed)
         at = 4 + 2 * number
@@ -378,7 +388,7 @@ class _Table:
         return self._field(field) != 0
 
     def number(self, field: int, form: str) -> int:
-        """A number; one that is left out is 0."""
+        """Return a number; 0 if it is left out."""
         position = self._field(field)
         return self._read(self.data, form, position) if position else 0
 
@@ -389,7 +399,7 @@ class _Table:
         return _Table(self.data, position + self._read(self.data, "<I", position))
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
-        """A vector of structs of two int64."""
+        """Return a vector of structs of two int64."""
         position = self._field(field)
         if not position:
             return []

@@ -1,4 +1,6 @@
-"""The way of a table through ingest: reader, roles, label, rows, Parquet, profile; and of rows appended to one."""
+"""Build the typed table from an upload: reader, roles, label, rows, Parquet file, profile. Also: append an upload to
+a table.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +42,12 @@ TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
 _LISTED = 10  # names or values in a message
 _SLIPS = 0.01
-"""Share of the rows up to which a value of the label is not meant as a class."""
+"""Largest fraction of the rows whose label may be dropped as a mistake: a more frequent value is taken for a class."""
 _SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
     "encoding=latin-1": {"encoding": "latin-1"},
     "decimal=comma": {"decimal": "comma"},
 }
-"""What a description of an error speaks of -> what may be said."""
+"""Words in the description of an error -> the upload's fields that would make the table valid."""
 _MAX_VALUES = 1000  # of a label, among which the positive one is looked for
 
 
@@ -85,15 +87,15 @@ def _hash_file(path: Path) -> str:
 
 
 class Build:
-    """Makes the typed table from one source.
+    """Build the typed table from one source.
 
-    The first rows tell what the columns are of. Once all are read it is known whether they were right and which words
-    are frequent; where they were not, or words are too many, the table is read again.
+    The types of the columns are guessed from the first rows. After all rows are read, the types and the frequent
+    words are known; if a guess was wrong or a column has too many words, the table is read again.
     """
 
     converter = Converter
     rows_before = 0
-    """Rows that are in the table already, before those of the upload."""
+    """Rows of the parent table, which come before those of the upload."""
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class Build:
         return self._result(converter, identifiers)
 
     def _known_types(self) -> dict[str, str]:
-        """The types of the features that no value has a say in: those that were declared, and typed columns."""
+        """Return the types of the features that do not depend on values: declared ones and typed columns."""
         roles, schema = self._roles, self.source.schema
         types = dict.fromkeys(roles.categorical, CATEGORICAL) | dict.fromkeys(
             roles.numeric, NUMERIC
@@ -183,7 +185,7 @@ class Build:
         return types
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """Tell what features are of, by all the rows that were read."""
+        """Return the types of features, by all rows that were read."""
         known = self._known_types()
         return {
             name: known[name] if name in known else self._type_of(converter.evidence(name))
@@ -191,11 +193,11 @@ class Build:
         }
 
     def _type_of(self, evidence: Evidence) -> str:
-        """What values are of; text of a typed file is no number, be it digits."""
+        """Return the type of a column by its values. In a typed file, text is never a number, even if it is digits."""
         return evidence.type() if self.source.schema is None else evidence.text_type()
 
     def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
-        """The types of all features: what is not known yet by the first rows."""
+        """Return the types of all features; those not known yet are guessed from the first rows."""
         found = dict(types)
         for name in self._roles.features:
             if name in found:
@@ -216,7 +218,7 @@ class Build:
         types: Mapping[str, str],
         kept: Mapping[str, pa.Array],
     ) -> Converter:
-        """Read all rows and write the typed table, as far as it is not known that it has to be written anew."""
+        """Read all rows. Write the typed table until it is clear that it must be written again."""
         roles = self._roles
         columns = [name for name in self.source.names if name not in roles.dropped]
         numeric = [name for name in roles.features if types.get(name, NUMERIC) == NUMERIC]
@@ -264,7 +266,7 @@ class Build:
     def _is_void(
         self, converter: Converter, types: Mapping[str, str], kept: Mapping[str, pa.Array]
     ) -> bool:
-        """Tell whether the rows so far show that the table is to be read again."""
+        """Return True if the rows so far show that the table must be read again."""
         doubted = [name for name in converter.odd if name not in types]
         return any(
             kind != converter.types[name]
@@ -301,11 +303,11 @@ class Build:
         return Survey(features, self._roles.labels[0] if alone else None, self.source.rows)
 
     def _takes_rest(self) -> bool:
-        """Tell whether all values of the label but the positive one are negative."""
+        """Return True if every value of the label other than the positive one is negative."""
         return self._payload["positive"] is not None and not self._strict
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
-        """Tell each label's values, the negative one first; fewer than two where there are no two."""
+        """Return the values of each label, the negative one first; fewer than two values if the file has no two."""
         positive = self._payload["positive"]
         return {
             label: self._order(list(values), positive)
@@ -323,7 +325,7 @@ class Build:
         return next(value for value in values if value != chosen), chosen
 
     def _first_values(self) -> dict[str, list[str]]:
-        """The distinct values of each column in the first rows."""
+        """Return the distinct values of each column in the first rows."""
         rows = next(iter(self.source.batches(Errors())), None)
         found: dict[str, list[str]] = {}
         if rows is None:
@@ -355,7 +357,7 @@ class Build:
             raise refusal
 
     def _check_value_errors(self, converter: Converter) -> None:
-        """Let rare values that do not fit their column pass as missing, unless the caller is strict."""
+        """Accept rare value errors as missing values, unless the caller is strict."""
         identifiers = self._identifiers(converter)
         for name, count in converter.value_errors.counts.items():
             if name is None or name in identifiers:
@@ -368,11 +370,11 @@ class Build:
             self._errors.add_all(converter.unlabelled)
 
     def _identifiers(self, converter: Converter) -> list[str]:
-        """The columns of text that are no features."""
+        """Return the text columns that are not features."""
         return [name for name, column in converter.text.items() if column.is_identifier()]
 
     def _refusal(self, converter: Converter) -> BadTable:
-        """What the errors amount to, and what may be said so that the table is taken."""
+        """Return the refusal, with a suggestion of fields that would make the table valid."""
         refusal = self._errors.summarise()
         for about, suggestion in _SUGGESTIONS.items():
             if any(about in error["detail"] for error in refusal.errors):
@@ -401,7 +403,7 @@ class Build:
         return refusal
 
     def _suggest_label(self, refusal: BadTable, wanted: str | None, taken: str = "") -> None:
-        """Say which columns may be meant as the label, other than the one that was taken."""
+        """Add to a refusal which other columns may be the label."""
         names = [name for name in self.source.names if name != taken]
         likely = suggest_labels(wanted, names, self._first_values())
         if likely:
@@ -484,13 +486,13 @@ class Build:
         }
 
     def _negative(self, converter: Converter, label: str) -> str:
-        """What is written for the negative class: its value, or that it is any but the positive one."""
+        """Return the name of the negative class: its value, or "not" the positive one."""
         positive = converter.pairs[label][1]
         others = [value for value in converter.label_values[label] if value != positive]
         return converter.pairs[label][0] if len(others) <= 1 else f"not {positive}"[:MAX_NAME]
 
     def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
-        """What was done with values that could not be taken as they are, and which field decides otherwise."""
+        """Return the warnings: how values that did not fit were handled, and which field changes that."""
         found = []
         for label in self._roles.labels:
             if converter.unlabelled.total:
@@ -588,12 +590,16 @@ def _warning(
 
 
 def _describe_row(error: RowError) -> str:
-    """Where the first of several stands; without lines its description says so."""
+    """Return the line or column of an error in words, as the first of several; without lines the description names
+    the row.
+    """
     return f"in line {error.line}" if error.line else "this"
 
 
 def _matching(values: Iterable[str], positive: str) -> str | None:
-    """The value that is meant by the positive one's name: the same text, else the only one of the same number."""
+    """Return the value that the name of the positive class means: the equal text, else the only value with the same
+    number.
+    """
     if positive.strip() in values:
         return positive.strip()
     if (wanted := read_number(positive.strip())) is None:
@@ -618,7 +624,7 @@ def _no_features(identifiers: Sequence[str]) -> BadTable:
 
 
 def _fields(roles: Roles, text: Collection[str]) -> list[pa.Field]:
-    """The columns of the typed table, in order."""
+    """Return the fields of the typed table, in order."""
     special = (
         *((label, LABEL, pa.int8()) for label in roles.labels),
         (roles.item, ITEM, pa.string()),
@@ -635,16 +641,17 @@ _DROPPED, _IDENTIFIER, _FEATURE, _WEIGHT = "dropped", "identifier", "feature", "
 
 
 def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
-    """Write the table of the rows of `payload["parent"]` and of the upload; all else is as `ingest` has it.
+    """Write a table that has the rows of `payload["parent"]` and then those of the upload. The rest is as in
+    `ingest`.
 
-    The parent has `path` (its typed table), `rows`, `columns` (name, type, role) and `pairs` (of each label the
-    negative and the positive value).
+    The parent has `path` (its typed table), `rows`, `columns` (name, type, role) and `pairs` (for each label its
+    negative and its positive value).
     """
     return ingest(payload, callback, _Appending)
 
 
 class _Extended(Source):
-    """A source that has the rows of a typed table, and then its own."""
+    """Rows of a typed table, followed by the rows of an upload."""
 
     schema = None  # the types are those of the table, whatever the upload's are
 
@@ -657,7 +664,7 @@ class _Extended(Source):
         self._rows_read = 0
 
     def progress(self) -> tuple[int, int]:
-        """Return how far both are, each in a thousand steps."""
+        """Return the progress of both readings, each in thousandths."""
         done, whole = self._upload.progress()
         own = _STEPS * self._rows_read // self._parent["rows"]
         return own + _STEPS * done // max(whole, 1), 2 * _STEPS
@@ -665,7 +672,7 @@ class _Extended(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the table's rows by row groups, and the upload's as it has them."""
+        """Yield the rows of the table by row groups, and then the batches of the upload."""
         wanted = list(self.names if columns is None else columns)
         self._rows_read = 0
         with pq.ParquetFile(self._parent["path"]) as file:
@@ -679,7 +686,9 @@ class _Extended(Source):
         yield from self._upload.batches(errors, wanted, numeric)
 
     def _as_uploaded(self, name: str, column: pa.Array) -> pa.Array:
-        """Return a column of the typed table as the converter takes it: labels in words, true and false as such."""
+        """Return a column of the typed table in the form that the converter reads: labels as text, true and false as
+        booleans.
+        """
         if (pair := self._parent["pairs"].get(name)) is not None:
             return pa.DictionaryArray.from_arrays(column.cast(pa.int32()), pa.array(pair))
         if self._types[name] == "boolean" and pa.types.is_floating(column.type):
@@ -688,7 +697,7 @@ class _Extended(Source):
 
 
 class _AppendingConverter(Converter):
-    """A converter that meets typed rows first."""
+    """A converter for a source that begins with typed rows."""
 
     hint = "; with mode=append a column keeps its type, with mode=replace types are settled anew"
 
@@ -703,7 +712,7 @@ class _AppendingConverter(Converter):
 
 
 class _Appending(Build):
-    """Adds an upload to a table."""
+    """Build a table from a parent and an upload."""
 
     converter = _AppendingConverter
 
@@ -756,7 +765,7 @@ class _Appending(Build):
         return {name: column["type"] for name, column in self._features.items()}
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """A column keeps its type; one without a value so far may be of true and false."""
+        """Keep the type of each column; a column without values so far may become boolean."""
         kinds = {name: converter.types[name] for name in names}
         for name, kind in kinds.items():
             found = converter.evidence(name)
@@ -765,12 +774,12 @@ class _Appending(Build):
         return kinds
 
     def _identifiers(self, converter: Converter) -> list[str]:
-        """Identifiers stay what they are, and so do features."""
+        """Keep identifiers and features as they are in the parent."""
         return self._names(lambda column: column["role"] == _IDENTIFIER)
 
 
 def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Raise BadTable unless the upload has the table's columns, in whatever order; dropped ones may be away."""
+    """Raise BadTable unless the upload has the columns of the table, in any order. Dropped columns may be missing."""
     known = [column["name"] for column in columns]
     errors = Errors()
     for column in columns:
@@ -790,7 +799,7 @@ def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
 
 
 def _check_types(columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> None:
-    """Raise BadTable for a typed column that no value of the table's type can be in."""
+    """Raise BadTable for an upload's column whose type cannot hold values of the table's type."""
     errors = Errors()
     for column in columns:
         name, kind = column["name"], column["type"]

@@ -1,4 +1,4 @@
-"""What a column is by its values, and from what a reader gave to float64, categories, label codes and group text.
+"""Find the type of a column by its values, and convert batches to float64, categories, label codes and group text.
 
 A value of a feature that does not fit its column is a value error: it counts as missing, and is reported. In a label,
 an item, a weight or a group it is an error of the table.
@@ -48,8 +48,9 @@ from app.ingest.values import (
 from core.base.target import WEIGHT_RULE, are_weights
 
 MOSTLY = 0.9
+"""Fraction of the known values above which a column is numeric, of dates, or (if they differ) an identifier."""
 MANY_WORDS = 20
-"""Distinct words beside numbers that are no accident."""
+"""Distinct words from which a column of mostly numbers is categorical: fewer may be mistakes."""
 _SHARE_OF_DISTINCT = 0.05
 _SHARE_OF_ROWS = 0.01
 # What is meant as a number: too large for a double or with a decimal comma too.
@@ -62,9 +63,9 @@ _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
 
 @dataclass
 class Evidence:
-    """What a column's known values look like: rows, and distinct values, that are numbers, booleans, dates and words.
+    """Counts of a column's known values, by rows and by distinct values: numbers, booleans, dates and words.
 
-    `mixed` are the distinct words of letters and digits, `whole` tells whether no number has a sign, a point or an
+    `mixed` counts distinct words of letters and digits; `whole` is True if no number has a sign, a point or an
     exponent.
     """
 
@@ -78,7 +79,7 @@ class Evidence:
     whole: bool = True
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Take distinct tidy texts in, each with the number of rows that have it."""
+        """Add distinct tidy texts, each with the number of its rows."""
         number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))
@@ -99,18 +100,18 @@ class Evidence:
         self.mixed += int(np.count_nonzero(mixed))
 
     def add_numbers(self, rows: int, distinct: int, *, whole: bool) -> None:
-        """Take values in that are known to be numbers."""
+        """Add values that are known to be numbers."""
         self.numbers += rows
         self.distinct_numbers += distinct
         self.whole = self.whole and whole
 
     @property
     def known(self) -> int:
-        """Values that are not missing."""
+        """Number of values that are not missing."""
         return self.numbers + self.booleans + self.dates + self.words
 
     def type(self) -> str:
-        """Tell what the column is of; without a single value it counts as one of numbers."""
+        """Return the type of the column; a column without values is numeric."""
         known = self.known
         if self.dates > MOSTLY * known:
             return DATETIME
@@ -121,7 +122,7 @@ class Evidence:
         return NUMERIC if self.numbers > MOSTLY * known and not self._has_codes() else CATEGORICAL
 
     def text_type(self) -> str:
-        """Tell the same of a column whose values are text by their type, be they digits."""
+        """Return the type of a column that is text by its declared type, even if all values are digits."""
         return DATETIME if self.dates > MOSTLY * self.known else CATEGORICAL
 
     def _has_codes(self) -> bool:
@@ -135,7 +136,7 @@ class Evidence:
 
 
 def weigh(counts: Mapping[str, int]) -> Evidence:
-    """Return the evidence of distinct texts and the numbers of their rows."""
+    """Return the evidence for distinct texts, each with its number of rows."""
     evidence = Evidence()
     rows = np.fromiter(counts.values(), np.int64, len(counts))
     evidence.weigh(pa.array(list(counts), pa.string()), rows)
@@ -143,17 +144,16 @@ def weigh(counts: Mapping[str, int]) -> Evidence:
 
 
 MIN_IDENTIFIERS = 20
-"""Known values that a column needs to be taken for identifiers: of fewer, nearly all may differ by chance."""
-"""Share of the known values that differ, above which text is identifier-like."""
+"""Least known values of an identifier column: among fewer values, nearly all may differ by chance."""
 _TOP = 10
 _MAX_WORDS = 1 << 18
-"""Distinct words whose rows are counted; of those that come first when there are more."""
+"""Most distinct words whose rows are counted; later words are only counted as distinct."""
 _MAX_WAITING = 1 << 16
 
 
 @dataclass(frozen=True)
 class CategoryLimits:
-    """Most categories of a column, and most characters of each."""
+    """Most categories of a column, and most characters of a category."""
 
     number: int
     length: int
@@ -172,7 +172,7 @@ class DistinctCounter:
         self._level = 0
 
     def add(self, texts: pa.Array) -> None:
-        """Take texts in; those that were there before change nothing."""
+        """Add texts; repeated ones change nothing."""
         values = texts.cast(pa.binary()).to_pylist()
         hashes = mix(np.fromiter(map(zlib.crc32, values), np.uint64, len(values)))
         self._kept = np.union1d(self._kept, self._sample(hashes))
@@ -182,7 +182,7 @@ class DistinctCounter:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of distinct texts."""
         return len(self._kept) << self._level
 
     def _sample(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -191,13 +191,13 @@ class DistinctCounter:
 
 
 class TextColumn:
-    """One column of text, batch by batch. With `kept`, all other words are pooled."""
+    """A text column, read batch by batch. If `kept` is given, all other words are pooled."""
 
     def __init__(
         self, name: str, limits: CategoryLimits, *, declared: bool, kept: pa.Array | None = None
     ) -> None:
         self.pooled = 0
-        """Rows whose words are pooled."""
+        """Number of rows whose word is pooled."""
         self._name = name
         self._limits = limits
         self._declared = declared
@@ -212,7 +212,7 @@ class TextColumn:
         self._beyond: DistinctCounter | None = None
 
     def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
-        """Return the column of a batch as it is stored, and count its words; `value_errors` takes what is no category."""
+        """Return the column of a batch as it is stored, and count its words; texts that are no category are errors."""
         coded = encode(rows.batch.column(self._name), missing)
         counts = count_codes(coded)
         unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
@@ -231,24 +231,24 @@ class TextColumn:
 
     @property
     def known(self) -> int:
-        """Values that are not missing."""
+        """Number of values that are not missing."""
         return self._known
 
     @property
     def distinct(self) -> int:
-        """Number of words: exact up to a quarter of a million."""
+        """Number of distinct words: exact up to 2¹⁸."""
         self._merge()
         return len(self._words) if self._beyond is None else self._beyond.count
 
     def evidence(self) -> Evidence:
-        """What the words look like."""
+        """Return the evidence of the words."""
         self._merge()
         found = Evidence()
         found.weigh(self._words, self._counts)
         return found
 
     def is_identifier(self) -> bool:
-        """Tell whether the column is identifier-like."""
+        """Return True if the column looks like an identifier: nearly all values differ."""
         return (
             not self._declared
             and self._known >= MIN_IDENTIFIERS
@@ -256,13 +256,13 @@ class TextColumn:
         )
 
     def most_frequent(self) -> pa.Array | None:
-        """The words to keep, as many as may be and the most frequent, where some may not stay."""
+        """Return the most frequent words if some must be pooled; None if all words can stay."""
         if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
             return None
         return self._ordered()[: self._limits.number].column("word").combine_chunks()
 
     def _ordered(self) -> pa.Table:
-        """The words that may be categories, the most frequent first."""
+        """Return the words that may be categories, the most frequent first."""
         table = pa.table({"word": self._words, "rows": self._counts})
         fit = table.filter(pa.array(~find_unfit(self._words, self._limits.length)))
         return fit.sort_by([("rows", "descending"), ("word", "ascending")])
@@ -304,7 +304,7 @@ class TextColumn:
             self._merge()
 
     def _merge(self) -> None:
-        """Add the counts of the batches up."""
+        """Merge the counts of the waiting batches."""
         if not self._waiting:
             return
         words = pa.chunked_array([self._words, *(words for words, _ in self._waiting)])
@@ -327,16 +327,16 @@ class TextColumn:
 
 
 def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
-    """The same with some values missing."""
+    """Return a dictionary column in which the values of the mask are missing."""
     codes = coded.indices.fill_null(len(which)).to_numpy()
     away = np.append(which, True)[codes]
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=away), coded.dictionary)
 
 
 class ItemNames:
-    """Collects the names batch by batch; whether they differ is known once all are there.
+    """Collect item names batch by batch, and find repeated ones at the end.
 
-    The first `rows_before` of them are those of a table that the upload adds to: only the others have lines.
+    The first `rows_before` names are those of the parent table; only later ones have lines.
     """
 
     def __init__(self) -> None:
@@ -345,13 +345,13 @@ class ItemNames:
         self._lines: list[npt.NDArray[np.int64]] = []
 
     def add(self, rows: Rows, text: pa.Array) -> None:
-        """Take the names of a batch in."""
+        """Add the names of a batch."""
         self._texts.append(text.cast(pa.large_string()))  # all of them may be over 2 GiB
         if rows.lines is not None:
             self._lines.append(rows.lines)
 
     def report_repeated(self, column: str, errors: Errors) -> None:
-        """Add an error for every name that stands in an earlier row as well."""
+        """Add an error for every name that an earlier row has."""
         names = pa.chunked_array(self._texts, pa.large_string())
         coded = names.combine_chunks().dictionary_encode()
         code = coded.indices.to_numpy()
@@ -399,17 +399,17 @@ _HINT = (
 )
 _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 _MAX_ODD = 1 << 14
-"""Distinct texts that do not fit their column, of which more is known than their number."""
+"""Most distinct value errors of a column that are kept; beyond that only their number is known."""
 _MAX_LABELS = 1000
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Tell whether a typed column is categorical by its type."""
+    """Return True if the type of a typed column makes it categorical."""
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
-    """Raise BadTable unless a typed column can be read as numbers, or where `text` is allowed as categories."""
+    """Raise BadTable unless a typed column can be read as numbers or, if `text`, as categories."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     types = pa.types
@@ -430,14 +430,14 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
 
 
 class Converter:
-    """Turns batches into rows of the typed table, and keeps the profile of every column as it goes.
+    """Convert batches to rows of the typed table, and update the profile of every column.
 
-    `types` has the type of every feature, `kept` the words that are not pooled of the columns that have too many.
-    With `rest` a label's values other than the positive one are all negative.
+    `types` has the type of every feature. `kept` has, for each column with too many words, the words that are not
+    pooled. With `rest`, every value of the label other than the positive one is negative.
     """
 
     hint = _HINT
-    """What is said beside a value that does not fit the others of its column."""
+    """The end of a value error's description."""
 
     def __init__(
         self,
@@ -481,7 +481,7 @@ class Converter:
         self._odd: dict[str, Counter[str]] = {}
 
     def evidence(self, name: str) -> Evidence:
-        """What the values of a feature look like, those that do not fit included."""
+        """Return the evidence of a feature, value errors included."""
         if name in self.text:
             return self.text[name].evidence()
         profile = self.profiles[name]
@@ -496,11 +496,11 @@ class Converter:
 
     @property
     def odd(self) -> Mapping[str, int]:
-        """The features with values that do not fit, each with the number of distinct ones."""
+        """Return the features that have value errors, each with the number of distinct ones."""
         return {name: len(values) for name, values in self._odd.items()}
 
     def convert(self, rows: Rows) -> list[pa.Array]:
-        """Return the columns of the typed table in its order. Meaningless once there are errors."""
+        """Return the columns of the typed table, in its order. After an error the result has no meaning."""
         if len(self.roles.labels) == 1 and not self._strict:
             rows = self._labelled(rows, self.roles.labels[0])
         self.rows += rows.batch.num_rows
@@ -520,7 +520,7 @@ class Converter:
         return arrays
 
     def _labelled(self, rows: Rows, label: str) -> Rows:
-        """Leave out the rows without a label."""
+        """Return the rows that have a label."""
         text = as_text(rows.batch.column(label), self._missing)
         if not text.null_count:
             return rows
@@ -529,7 +529,7 @@ class Converter:
         return rows.keep(~without)
 
     def _feature(self, rows: Rows, name: str) -> Floats:
-        """Return the values of a feature that is no text, NaN where missing or a slip."""
+        """Return the values of a feature that is not text, with NaN for missing values and value errors."""
         column, kind = rows.batch.column(name), self.types[name]
         values, bad = read_column(column, kind, self._missing, self._decimal)
         if bad.any():
@@ -548,7 +548,7 @@ class Converter:
         return values
 
     def _slip(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
-        """Count values that do not fit their column, and remember what they look like."""
+        """Count the value errors of a column, and add them to its evidence."""
         rows.report(self.value_errors, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())

@@ -31,7 +31,7 @@ from app.ingest.stream import Stream, Upload
 from app.ingest.value_columns import MissingTokens, with_point
 
 MAX_HEADER_LINES = 100
-"""Lines of a header, in which a quoted name may hold line ends: no such name is taken, but it is to be named."""
+"""Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
 _EXACT_CELLS = 400_000
 _BLOCK_BYTES = 1 << 21
 _COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
@@ -50,8 +50,9 @@ csv.field_size_limit(MAX_RECORD)
 
 
 class _Lines:
-    """The lines of a stream with their ends (LF, CRLF or CR), counted from 1. Bytes that are not UTF-8 come as
-    surrogates, so that the cell they stand in can be named.
+    """Iterate over the lines of a stream with their ends (LF, CRLF or CR), counted from 1.
+
+    Bytes that are not UTF-8 become surrogates, so that the cell can be named.
     """
 
     def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
@@ -76,7 +77,7 @@ class _Lines:
 
 
 class _Recorder(_Lines):
-    """Counts the bytes of the lines it hands out, to know where the header ends."""
+    """Lines that also count their bytes, to find the end of the header."""
 
     bytes = 0
 
@@ -88,8 +89,8 @@ class _Recorder(_Lines):
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header tells: the names, those that are made up, and where the rows begin; and what stands between and
-    within values.
+    """What the header says: the names, those that were made up, the position of the first row, the delimiter and the
+    decimal mark.
     """
 
     names: list[str]
@@ -101,7 +102,7 @@ class Layout:
 
 
 def find_codec(upload: Upload, dialect: Dialect) -> Upload:
-    """Return the upload with the codec of its text. Raises BadTable for what is no text."""
+    """Return the upload with the codec of its text. Raises BadTable for a file that is not text."""
     with upload.open() as stream:
         head = stream.read(8)
     if not head:
@@ -161,7 +162,7 @@ def _sniff(header: str) -> str:
 
 @dataclass(frozen=True)
 class _Block:
-    """Whole lines: their bytes, where they begin, how many lines are above them, and whether they have quotes."""
+    """A block of whole lines: its bytes, its offset, the number of lines above it, and whether it has quotes."""
 
     text: bytes
     offset: int
@@ -171,7 +172,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Parsed:
-    """What was read of a block: the rows, what is wrong with those that are left out, and where lines are known."""
+    """The rows of a block, the errors of rows that were left out, and the line of each row where known."""
 
     batch: pa.RecordBatch
     lines: Numbers | None = None
@@ -179,11 +180,11 @@ class _Parsed:
 
 
 class _Open(Exception):
-    """A block ends within a row."""
+    """Raised when a block ends inside a row."""
 
 
 class CsvTable(Source):
-    """A CSV. A batch has a column as float64 where that was asked for and all its texts are numbers, else as text."""
+    """A CSV. A column of a batch is float64 if that was requested and all its texts are numbers, else text."""
 
     def __init__(self, upload: Upload, layout: Layout, missing: MissingTokens) -> None:
         self.names = layout.names
@@ -204,7 +205,7 @@ class CsvTable(Source):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield the sound rows; ragged ones and bytes that are not UTF-8 are errors."""
+        """Yield the valid rows; rows of another length and bytes that are not UTF-8 go to `errors`."""
         wanted = list(self.names if columns is None else columns)
         first = 0
         with self._upload.open() as stream:
@@ -231,10 +232,11 @@ class CsvTable(Source):
     def _side_by_side(
         self, blocks: Iterator[_Block], wanted: list[str], numeric: set[str]
     ) -> Iterator[tuple[_Block, _Parsed | None]]:
-        """Parse block after block, the first in this thread: who wants no more of them waits for no more.
+        """Parse the blocks in threads, the first one in this thread, so that a caller who needs only the first rows
+        does not wait.
 
-        `numeric` loses the columns that turn out to hold anything else, so that they are not tried again. None is
-        yielded for a block that does not end with a row.
+        Columns that are not numeric after all are removed from `numeric`, and are not tried again. Yields None for a
+        block that does not end with a row.
         """
         if (block := next(blocks, None)) is None:
             return
@@ -278,7 +280,7 @@ class CsvTable(Source):
     def _by_arrow(
         self, block: _Block, wanted: list[str], numeric: Collection[str]
     ) -> pa.RecordBatch:
-        """Read a block as text and numbers. Raises ArrowInvalid for all that is neither, and for what is no row."""
+        """Read a block as text and numbers with Arrow. Raises ArrowInvalid if a value or a row does not fit."""
         table = pyarrow.csv.read_csv(
             pa.BufferReader(block.text),
             read_options=pyarrow.csv.ReadOptions(
@@ -304,7 +306,7 @@ class CsvTable(Source):
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
     def _parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
-        """The same by Python's csv module; None where the block ends within a row."""
+        """Read a block with Python's csv module; None if the block ends inside a row."""
         errors = Errors()
         if not block.text:
             return None
@@ -317,7 +319,7 @@ class CsvTable(Source):
         return _Parsed(batch, at, errors)
 
     def _count_lines(self, block: _Block, n_rows: int) -> Numbers:
-        """The line of each row of a block that Arrow's reader has read."""
+        """Return the line of each row of a block that Arrow has read."""
         if block.quoted:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
             at = [line for line, _ in self._records(lines, Errors(), whole=True)]
@@ -328,7 +330,7 @@ class CsvTable(Source):
         return np.array(at, dtype=np.int64)
 
     def _rest(self, block: _Block, first: int, wanted: list[str], errors: Errors) -> Iterator[Rows]:
-        """Read all from a block on by Python's csv module."""
+        """Read the rest of the file, from this block on, with Python's csv module."""
         with self._upload.open() as stream:
             self._stream = stream
             stream.skip(block.offset)
@@ -342,7 +344,7 @@ class CsvTable(Source):
     def _records(
         self, lines: _Lines, errors: Errors, *, whole: bool
     ) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows with their lines. One that the text ends within is refused if that is the whole of it."""
+        """Yield the rows with their lines. An unclosed quote at the end is an error if `whole`, else raises `_Open`."""
         reader = csv.reader(lines, delimiter=self._layout.delimiter)
         width = len(self.names)
         while True:
@@ -406,7 +408,9 @@ class CsvTable(Source):
 
 
 def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
-    """Cut the text after line ends outside quotes. A row longer than a block ends it: its block has no text."""
+    """Split the text into blocks, after line ends outside quotes. A row longer than a block is the last block,
+    without text.
+    """
     offset, lines, returned = layout.header_bytes, layout.header_lines, False
     rest, before = b"", stream.quotes  # what is to be handed out, and the quotes before it
     while piece := stream.read(size):
@@ -436,13 +440,15 @@ def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
 
 
 def _count_ends(text: bytes) -> int:
-    """Line ends: LF, CR and CRLF."""
+    """Return the number of line ends: LF, CR or CRLF."""
     feeds = text.count(b"\n")
     return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
 
 
 def _end_of_lines(piece: bytes, *, closed: bool) -> int:
-    """Where the last line ends that does so outside quotes, or 0; `closed` tells whether the piece ends there."""
+    """Return the end of the last line that ends outside quotes; 0 if there is none. `closed` is True if the block
+    ends outside quotes.
+    """
     stop = len(piece)
     while True:
         start = piece.rfind(b'"', 0, stop) + 1
@@ -456,7 +462,7 @@ def _end_of_lines(piece: bytes, *, closed: bool) -> int:
 
 
 def _as_numbers(text: pa.Array, decimal: str) -> pa.Array:
-    """Return texts as numbers if all of them are plain ones; else as they are."""
+    """Return texts as numbers if all are plain finite numbers; else unchanged."""
     try:
         values = pc.cast(with_point(text, decimal), pa.float64())
     except pa.ArrowInvalid:
@@ -465,13 +471,13 @@ def _as_numbers(text: pa.Array, decimal: str) -> pa.Array:
 
 
 def _holds_quote(batch: pa.RecordBatch) -> bool:
-    """Where no value holds a quote, all of them stand in pairs around values."""
+    """Return True if any value contains a quote. If none does, all quotes of the block surround whole values."""
     texts = (column for column in batch.columns if column.type == pa.string())
     return any(pc.any(pc.match_substring(text, '"')).as_py() for text in texts)
 
 
 def _is_regular(block: _Block, delimiter: str) -> bool:
-    """Tell whether every quote stands around a whole value or is doubled within one: then all readers agree."""
+    """Return True if every quote surrounds a whole value or is doubled inside one: then all readers agree."""
     mark = re.escape(delimiter.encode())
     value = rb'(?:(?<=[\r\n%b])|\A)"[^"]*(?:""[^"]*)*"(?=[\r\n%b]|\Z)' % (mark, mark)
     return b'"' not in re.sub(value, b"", block.text)

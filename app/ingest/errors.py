@@ -1,4 +1,4 @@
-"""What is wrong with a table, value by value: the first hundred errors and how many there are."""
+"""Errors of a table: the first hundred, and how many there are."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from app.platform.errors import Invalid
 
 MAX_ERRORS = 100
 PER_COLUMN = 20
-"""Errors kept of one column, so that one bad column does not hide another."""
+"""Most errors that are kept of one column, so that one bad column does not hide another."""
 ENOUGH = 10_000
-"""Errors after which reading stops: the table is beyond mending by hand."""
+"""Number of errors at which reading stops: nobody mends so many by hand."""
 _SHOWN = 40
 _BRIEF = 200
 
@@ -31,13 +31,13 @@ class RowError:
     row: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members that are known, as they are stored on the dataset."""
+        """Return the known members, as they are stored with the dataset."""
         known = {"line": self.line, "column": self.column, "detail": self.detail}
         return {key: value for key, value in known.items() if value is not None}
 
 
 class BadTable(Invalid):
-    """The upload is no table that a ranker can be trained on."""
+    """The upload is not a table that a ranker can be trained on."""
 
     code = "invalid_table"
     title = "Invalid table"
@@ -55,7 +55,9 @@ class BadTable(Invalid):
         self.total = 1
 
     def suggest(self, detail: str, suggestion: Mapping[str, str], about: str = "") -> None:
-        """Add to the first error that is about something what may be said so that the table is taken."""
+        """Add a hint to the first error that contains `about`: the upload's fields with which the table would be
+        valid.
+        """
         error = next(error for error in self.errors if about in error["detail"])
         error["detail"] += detail
         if suggestion:
@@ -64,7 +66,7 @@ class BadTable(Invalid):
 
 
 class Errors:
-    """Collects errors over the whole table, in the order of its lines."""
+    """Collect errors over the whole table, in the order of its lines."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -73,11 +75,11 @@ class Errors:
         self.counts: Counter[str | None] = Counter()
 
     def add(self, error: RowError) -> None:
-        """Count an error, and keep it if it is among the first of its column."""
+        """Count an error; keep it if it is among the first of its column."""
         self.add_many(error.column, 1, [error])
 
     def add_many(self, column: str | None, count: int, first: Iterable[RowError]) -> None:
-        """Count `count` errors of a column, of which only the first need be described."""
+        """Count `count` errors of a column; `first` describes the first ones."""
         self.total += count
         self.counts[column] += count
         room = MAX_ERRORS if column is None else PER_COLUMN
@@ -87,22 +89,22 @@ class Errors:
                 self._by_column[column] += 1
 
     def add_all(self, other: Errors) -> None:
-        """Take in what others have collected further down the file."""
+        """Add the errors that were collected further down the file."""
         for column, count in other.counts.items():
             self.add_many(column, count, other.of(column))
 
     def of(self, column: str | None) -> list[RowError]:
-        """Return the errors of a column that are kept, in the order of the file."""
+        """Return the kept errors of a column, in the order of the file."""
         kept = [error for error in self._kept if error.column == column]
         return sorted(kept, key=lambda error: error.line or error.row)
 
     def wanted(self, column: str | None) -> int:
-        """Return how many more descriptions of this column's errors would be kept."""
+        """Return how many more errors of this column would be kept."""
         room = MAX_ERRORS if column is None else PER_COLUMN
         return room - self._by_column[column]
 
     def summarise(self) -> BadTable:
-        """Return the refusal."""
+        """Return the error that summarises them."""
         kept = sorted(self._kept, key=lambda error: error.line or error.row)
         refusal = BadTable(self._detail(kept[0]))
         refusal.errors = [error.as_json() for error in kept[:MAX_ERRORS]]
@@ -117,7 +119,7 @@ class Errors:
 
 
 def brief(message: object) -> str:
-    """What a library says of itself or of a type, on one line and cut to a length that a message can bear."""
+    """Return a library's message or type name on one line, cut to a readable length."""
     text = " ".join(str(message).split())
     if isinstance(message, MemoryError):
         text = f"it needs more memory than there is ({text})"
@@ -125,10 +127,10 @@ def brief(message: object) -> str:
 
 
 def show(value: str) -> str:
-    """Quote a value for a message, cut to a length that a message can bear."""
+    """Return a value in quotes, cut to a readable length."""
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
 
 
 def too_many_rows(most: int) -> BadTable:
-    """The refusal of a table that is too long."""
+    """Return the error for a table with too many rows."""
     return BadTable(f"a table must have at most {most} rows; it has more", code="too_many_rows")

@@ -1,4 +1,4 @@
-"""What the columns look like: missing and distinct values, range, mean, the most frequent values, duplicate rows."""
+"""Profile of a table's columns: missing and distinct values, range, mean, most frequent values, duplicate rows."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
 
 
 class ColumnProfile:
-    """Sums up one numeric column, batch by batch; missing values are NaN."""
+    """Profile of one numeric column, built batch by batch; missing values are NaN."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.missing = 0
         self.whole = True
-        """Whether all are whole numbers without a sign."""
+        """True if all values are whole numbers and none is negative."""
         self._low = math.inf
         self._high = -math.inf
         self._sums = np.zeros(3)
@@ -139,16 +139,16 @@ class ColumnProfile:
 
     @property
     def known(self) -> int:
-        """Values that are not missing."""
+        """Number of values that are not missing."""
         return self.rows - self.missing
 
     @property
     def distinct(self) -> int:
-        """Distinct values; where they are too many to be counted, the bound."""
+        """Number of distinct values, at most the bound."""
         return int(np.count_nonzero(self._counts)) if len(self._counts) else MAX_DISTINCT
 
     def update(self, values: Floats) -> None:
-        """Take a batch of float64 values in."""
+        """Add a batch of float64 values."""
         known, low, high, whole, self._bits, self._counts = _sum_up(
             values, self._sums, self._bits, self._counts
         )
@@ -182,14 +182,16 @@ class ColumnProfile:
 
 
 class TextProfile:
-    """Sums up a label or group column: the most frequent texts, and distinct ones up to the same bound."""
+    """Profile of a label or group column: the most frequent texts, and the number of distinct ones up to the same
+    bound.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
         self._counts: dict[str, int] | None = {}
 
     def update(self, counts: dict[str, int]) -> None:
-        """Take the counts of a batch in."""
+        """Add the counts of a batch."""
         self.rows += sum(counts.values())
         if self._counts is None:
             return
@@ -214,7 +216,7 @@ class TextProfile:
 
 
 class TableReader(AbstractContextManager["TableReader"]):
-    """Reads the columns of a typed table, in the row groups that it was written in. Not for two threads at once."""
+    """Read columns of a typed table by its row groups. Not safe to share between threads."""
 
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path)
@@ -225,30 +227,30 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     @property
     def rows(self) -> int:
-        """Rows of the table."""
+        """Number of rows."""
         count: int = self._file.metadata.num_rows
         return count
 
     @property
     def groups(self) -> int:
-        """Row groups of the table."""
+        """Number of row groups."""
         count: int = self._file.num_row_groups
         return count
 
     def rows_of(self, group: int) -> int:
-        """Rows of a row group."""
+        """Return the number of rows of a row group."""
         count: int = self._file.metadata.row_group(group).num_rows
         return count
 
     def read(self, group: int, name: str) -> pa.Array:
-        """A column's part in a row group."""
+        """Return the part of a column in a row group."""
         # By its index: a name with a dot would be read as a path, and looking names up again and again takes time.
         indices = [self._index[name]]
         table = self._file.reader.read_row_group(group, column_indices=indices, use_threads=False)
         return table.column(0).combine_chunks()
 
     def column(self, name: str) -> Iterator[pa.Array]:
-        """A whole column, part by part."""
+        """Return a whole column."""
         return (self.read(group, name) for group in range(self.groups))
 
 
@@ -293,13 +295,15 @@ Json = dict[str, Any]
 Callback = Callable[[], object]
 
 LEAK = 0.99
-"""A column whose AUC alone, or its mirror image, reaches this is pointed at."""
+"""Columns whose AUC, or 1 − AUC, reaches this are reported as likely leaks."""
 
 MAX_ROWS = 1 << 17
 MAX_CELLS = 1 << 23
-"""Of a table with more it is not worth the memory to hold all; the rows that are looked at are read back."""
+"""Most rows of a table whose columns are all kept in memory; of a longer table the sampled rows are read back."""
 MAX_HASHES = 1 << 19
-"""Of more, the odd half of all hashes is let go of. Equal rows have equal hashes: they stay, or go, together."""
+"""Most hashes that are kept; beyond that the odd half is dropped. Equal rows have equal hashes, so they stay or go
+together.
+"""
 _MAX_AT_ONCE = 2
 _SHRINKAGE = 10.0  # rows of the average kind that a category's share is mixed with
 _SEED = 0
@@ -307,9 +311,9 @@ _LOWEST_BIT = np.uint64(1)
 
 
 class Survey:
-    """The look at a typed table while it is written, batch by batch, with a label of 0 and 1 where there is one.
+    """Survey of a typed table while it is written, batch by batch; the label, if any, is 0 or 1.
 
-    Where the number of rows is known, those to look at are drawn beforehand.
+    If the number of rows is known, the sampled rows are drawn beforehand.
     """
 
     def __init__(self, features: Sequence[str], label: str | None, rows: int | None = None) -> None:
@@ -324,7 +328,7 @@ class Survey:
         self._held: dict[str, list[Floats]] | None = defaultdict(list)
 
     def add(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
-        """Take the next rows in."""
+        """Add the next rows."""
         first, self._rows = self._rows, self._rows + n_rows
         held = _within(self._drawn, first, n_rows)
         self._n_held += len(held)
@@ -386,7 +390,7 @@ class Survey:
         return {"rows": len(chosen), "columns": columns, "duplicates": duplicates}
 
     def _numbers(self, name: str, column: pa.Array) -> Floats:
-        """A column as numbers, NaN where missing; of a column of texts the index of each among the texts so far."""
+        """Return a column as numbers, NaN where missing; of a text column the index of each text."""
         if not pa.types.is_dictionary(column.type):
             numbers: Floats = column.to_numpy().astype(np.float64, copy=False)
             return numbers
@@ -433,14 +437,14 @@ class _Texts:
 
 
 class _Duplicates:
-    """Counts rows that equal another in every feature, by their hashes in bounded memory."""
+    """Count rows that equal another row in every feature, by their hashes and in bounded memory."""
 
     def __init__(self) -> None:
         self._kept: list[Hashes] = []
         self._level = 0
 
     def add(self, hashes: Hashes, label: npt.NDArray[np.int8] | None) -> None:
-        """Take the rows' hashes in, whose lowest bit makes room for the label."""
+        """Add the hashes of rows; the lowest bit of each is replaced by the label."""
         words = hashes & ~_LOWEST_BIT
         self._kept.append(self._share(words if label is None else words | label.astype(np.uint64)))
         if sum(map(len, self._kept)) > MAX_HASHES:
@@ -468,13 +472,13 @@ class _Duplicates:
         return counts | {"estimated": self._level > 0}
 
     def _share(self, words: Hashes) -> Hashes:
-        """Those of a share of 1 in 2^level of all possible hashes."""
+        """Return the hashes of a sample of 1 in 2^level of all possible hashes."""
         below = np.uint64((1 << self._level) - 1)
         return words if self._level == 0 else words[(words >> _LOWEST_BIT) & below == 0]
 
 
 def hash_rows(path: Path, features: Sequence[str]) -> Hashes:
-    """The hash of each row's features."""
+    """Return the hash of each row's features."""
     with TableReader(path) as table:
         hashes = [_hash_group(table, group, features) for group in range(table.groups)]
     return np.concatenate(hashes) if hashes else np.empty(0, dtype=np.uint64)
@@ -499,7 +503,7 @@ def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
 
 
 def _draw(rows: int) -> Rows:
-    """The rows to look at, ascending: all, or so many drawn at random."""
+    """Return the sampled rows, ascending: all rows, or a random sample of fixed size."""
     if rows <= MAX_ROWS:
         return np.arange(rows)
     rng = np.random.Generator(np.random.Philox(_SEED))

@@ -27,7 +27,7 @@ from app.platform.errors import UnsupportedMedia
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
-    """Return what reads the upload of a job."""
+    """Return the reader of a job's upload."""
     limits = payload["limits"]
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type, columns = payload["content_type"], limits["columns"]
@@ -50,8 +50,10 @@ def streamed_source(
     bounds: tuple[int, int, int | None],
     missing: MissingTokens,
 ) -> Source:
-    """Return the same for a format that is read from its first byte to its last; `bounds` are most columns, rows, and
-    cells where those without bytes are to be bounded.
+    """Return the reader of a format that is read from its first byte to its last.
+
+    `bounds` are the most columns, the most rows, and the most cells, for formats in which an empty cell takes no
+    bytes.
     """
     if content_type == CSV:
         upload = find_codec(upload, dialect)
@@ -77,8 +79,10 @@ def bounded(
     most_bytes: int,
     workdir: Path,
 ) -> dict[str, Any]:
-    """Return what the reader is to know of a small upload that takes at most so many bytes decompressed, and as numbers
-    where rows may have no bytes. Raises UnsupportedMedia for Parquet, and BadTable for what is larger.
+    """Return the reader's part of the payload for a small upload, whose size is bounded before it is decoded.
+
+    Decompressed bytes may be at most `most_bytes`, and so may eight times the cells. Raises UnsupportedMedia for
+    Parquet, and BadTable for a larger upload.
     """
     if content_type == PARQUET:
         raise UnsupportedMedia(

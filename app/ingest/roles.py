@@ -1,4 +1,4 @@
-"""Which column is what, and which of the label's two values is the positive one."""
+"""Assign a role to each column, and find which of the label's two values is positive."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from app.ingest.errors import BadTable, show
 from app.ingest.values import read_number
 
 LABEL_NAMES = ("label", "target", "class", "y")
-"""Looked for, in this order, when no label is named; if none is there, the last column is the label."""
+"""Names of the label column, tried in this order if no label is given; without any of them the last column is the
+label.
+"""
 
 ITEM_NAMES = ("item", "id")
-"""Looked for, in this order, when a table of items names no item column."""
+"""Names of the item column, tried in this order if a table of items names none."""
 
 _LISTED = 20  # names in a message
 _SUGGESTED = 5
@@ -51,9 +53,10 @@ def assign(
     numeric: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
 ) -> Roles:
-    """Give every column its role: `preferences` have an item column, `multilabel` several labels, all else has one.
+    """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds
+    one label.
 
-    Raises BadTable for a name that is not there, or one in two roles.
+    Raises BadTable for an unknown name, and for a name with two roles.
     """
     named = [("label", label), *(("label", name) for name in labels or ())]
     named += [("item", item), ("weight", weight), ("group", group)]
@@ -80,10 +83,10 @@ def assign(
 def suggest_labels(
     wanted: str | None, names: Sequence[str], values: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return the columns that are likely to be meant as the label, the likeliest first.
+    """Return the columns that are likely to be the label, the most likely first.
 
-    Those named much like the one that is `wanted`, and those of two values in `values`, the first rows': the ones with
-    a label's name first, then from the last column on.
+    First the names close to `wanted`; then columns that have two values in `values` (the first rows): those with a
+    usual name of a label, then from the last column to the first.
     """
     lower = {name.lower(): name for name in names}
     close = get_close_matches((wanted or "").lower(), lower, n=_SUGGESTED, cutoff=0.75)
@@ -201,7 +204,7 @@ def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
 
 
 def label_type(pair: Sequence[str]) -> str:
-    """Name the type of a label by its values: numeric, boolean or categorical."""
+    """Return the type of a label by its values: numeric, boolean or categorical."""
     if {value.lower() for value in pair} == {"true", "false"}:
         return "boolean"
     return "categorical" if None in map(read_number, pair) else "numeric"

@@ -1,4 +1,6 @@
-"""What every format is read into: batches of rows that know where they stand in the file; and hashes of rows."""
+"""What every reader returns: batches of rows that know their position in the file. Also column names, and hashes of
+rows.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,11 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch, the number of its first row (from 0) and, where the format has lines, what tells the line of each row.
+    """A batch, the number of its first row (from 0), and a function that returns the line of each row, if the format
+    has lines.
 
-    Lines are counted when somebody asks: of most batches nobody does. `chosen` are the places that rows had in the
-    batch as it was read, where some were left out.
+    Lines are counted only on demand, because most batches have no error. `chosen` are the indices of the rows in the
+    batch as it was read, if some were left out.
     """
 
     batch: pa.RecordBatch
@@ -47,14 +50,14 @@ class Rows:
         return lines if self.chosen is None else lines[self.chosen]
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Rows:
-        """Return some of the rows, which know where they stand all the same."""
+        """Return some of the rows; each keeps its position in the file."""
         import pyarrow as pa
 
         batch = self.batch.filter(pa.array(mask))
         return Rows(batch, self.first, self.count_lines, np.flatnonzero(mask).astype(np.int64))
 
     def error(self, row: int, column: str | None, detail: str) -> RowError:
-        """Describe what is wrong in a row of this batch, with its line or, without lines, its number from 1."""
+        """Return the error of a row of this batch, with its line or, without lines, its number from 1."""
         if self.lines is not None:
             return RowError(detail, int(self.lines[row]), column)
         number = self.first + (row if self.chosen is None else int(self.chosen[row])) + 1
@@ -67,25 +70,25 @@ class Rows:
         bad: npt.NDArray[np.bool_],
         detail: Callable[[int], str],
     ) -> None:
-        """Count an error of the column for each row of the mask, and describe as many as are kept."""
+        """Count an error for each row of the mask, and describe those that are kept."""
         if count := int(np.count_nonzero(bad)):
             first = np.flatnonzero(bad)[: errors.wanted(column)].tolist()
             errors.add_many(column, count, [self.error(row, column, detail(row)) for row in first])
 
 
 class Source(Protocol):
-    """A table that can be read any number of times, in batches."""
+    """A table that can be read repeatedly, in batches."""
 
     schema: pa.Schema | None = None
-    """The types, where the format has any."""
+    """The types of the columns, if the format has types."""
     rows: int | None = None
-    """How many there are, as far as the format says so beforehand."""
+    """Number of rows, if the format states it."""
     unnamed: Collection[str] = ()
-    """Columns that have no name in the file: they are called by their place."""
+    """Columns without a name in the file: they are named by their position."""
 
     names: list[str]
     decimal: str
-    """What stands before the decimals of numbers that are text."""
+    """The decimal mark of numbers that are text."""
 
     def batches(
         self,
@@ -93,20 +96,19 @@ class Source(Protocol):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield all rows, or of some columns. Rows that cannot be told apart from others go to `errors`.
+        """Yield all rows, with all or some columns. Rows that cannot be read go to `errors`.
 
-        A format of text alone may give the columns of `numeric` as float64 wherever a batch holds nothing but numbers
-        in them; the rest is text.
+        A text format may return a column of `numeric` as float64 in batches where all its values are numbers.
         """
         ...
 
     def progress(self) -> tuple[int, int]:
-        """Return how far the reading is, and out of what."""
+        """Return the progress of reading: done, and total."""
         ...
 
 
 class ColumnNames:
-    """The names of a table's columns, checked as they come: `checked` has them without spaces around."""
+    """Check the names of columns as they come; `checked` has them without surrounding spaces."""
 
     def __init__(self, max_columns: int) -> None:
         self._max_columns = max_columns
@@ -114,7 +116,7 @@ class ColumnNames:
         self.checked: list[str] = []
 
     def add(self, names: Sequence[str], line: int | None) -> None:
-        """Take more names in. Raises BadTable for empty, doubled, overlong or too many ones."""
+        """Add names. Raises BadTable for empty, repeated, overlong or too many ones."""
         count = len(self.checked) + len(names)
         if count > self._max_columns:
             raise BadTable(
@@ -147,7 +149,7 @@ class ColumnNames:
 
 
 def check_names(names: Sequence[str], max_columns: int, line: int | None) -> list[str]:
-    """Return the names without spaces around. Raises BadTable as `ColumnNames`."""
+    """Return the names without surrounding spaces. Raises BadTable as `ColumnNames` does."""
     columns = ColumnNames(max_columns)
     columns.add(names, line)
     return columns.checked
@@ -162,12 +164,12 @@ SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def hash_words(texts: Sequence[str]) -> Hashes:
-    """The hash of each text."""
+    """Return the hash of each text."""
     return np.fromiter(map(hash_word, texts), np.uint64, len(texts))
 
 
 def hash_word(text: str) -> int:
-    """The first eight bytes of its SHA-256."""
+    """Return the first eight bytes of a text's SHA-256 as an integer."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 

@@ -1,4 +1,4 @@
-"""The plain bytes of an upload: decompressed, brought to UTF-8, counted, and refused beyond the limit."""
+"""Plain bytes of an upload: decompressed, converted to UTF-8, counted, and refused beyond the limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from app.ingest.errors import BadTable, brief
 
 DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
-"""What Arrow raises over bytes that are not what they claim to be."""
+"""Exceptions that Arrow raises for damaged files."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 16 << 20
@@ -23,7 +23,7 @@ CODECS = frozenset(_MAGIC.values())
 
 
 class _Recoder:
-    """Text of another encoding in, UTF-8 out."""
+    """Convert text of another encoding to UTF-8, piece by piece."""
 
     def __init__(self, codec: str) -> None:
         self._codec = codec
@@ -35,7 +35,7 @@ class _Recoder:
         self.ended = False
 
     def feed(self, stored: bytes) -> None:
-        """Take the next bytes in; none mean that there are no more."""
+        """Add the next bytes; empty bytes mean the end."""
         self.ended = not stored
         try:
             text = self._decoder.decode(stored, final=self.ended)
@@ -52,24 +52,24 @@ class _Recoder:
         self._ready += text.encode()
 
     def _count_lines(self, text: str) -> None:
-        """Add the line ends of the next piece: LF, CR, and CRLF as one even where it lies across two pieces."""
+        """Count the line ends of the next piece: LF, CR, or CRLF as one, even if it is split between two pieces."""
         split = self._after_return and text.startswith("\n")
         self._lines += text.count("\n") + text.count("\r") - text.count("\r\n") - split
         self._after_return = text.endswith("\r") if text else self._after_return
 
     def take(self, size: int) -> bytes:
-        """Hand out up to `size` bytes of what is ready."""
+        """Return up to `size` bytes that are ready."""
         taken, self._ready = self._ready[:size], self._ready[size:]
         return taken
 
 
 def open_stored(stored: Path | bytes) -> pa.NativeFile:
-    """Open a file, or what is in memory, as it is."""
+    """Open a file, or bytes in memory, without decompression."""
     return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
 
 
 def find_compression(stored: Path | bytes, encoding: str | None) -> str | None:
-    """Return how the bytes are compressed, by what is said or else by how they begin; None where they are plain."""
+    """Return the compression of the bytes: the declared one, else by their first bytes; None for plain bytes."""
     if encoding is None:
         with open_stored(stored) as file:
             head = file.read(4)
@@ -80,11 +80,11 @@ def find_compression(stored: Path | bytes, encoding: str | None) -> str | None:
 
 
 class Stream(io.RawIOBase):
-    """Reads stored bytes once, from the start: a file, or what is in memory. What is compressed but does not say so is
-    recognised by its first bytes.
+    """Read stored bytes once, from the start: a file, or bytes in memory. Undeclared compression is recognised by the
+    first bytes.
 
-    With a `codec` of Python's, text in it comes out as UTF-8, without a byte order mark. `size` counts the plain bytes
-    so far and `quotes` the `"` among them; `position` is the place in what is stored.
+    With a `codec` of Python, text is converted to UTF-8 without a byte order mark. `size` counts the plain bytes so
+    far, and `quotes` the `"` among them; `position` counts the stored bytes.
     """
 
     def __init__(
@@ -105,15 +105,17 @@ class Stream(io.RawIOBase):
 
     @property
     def position(self) -> int:
-        """Bytes of the file read so far."""
+        """Number of stored bytes read so far."""
         return self._file.tell() if not self._file.closed else 0
 
     def readable(self) -> bool:
-        """Say yes: `io` asks."""
+        """Return True; required by `io`."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes; fewer only at the end. A damaged file may ask for any number of them."""
+        """Return up to `size` bytes; fewer only at the end. The size may come from a damaged file, so it is not
+        allocated at once.
+        """
         pieces = []
         left = size if size >= 0 else self._max_bytes + 1
         while left > 0 and (piece := self._piece(min(left, _PIECE))):
@@ -152,12 +154,12 @@ class Stream(io.RawIOBase):
         return len(data)
 
     def skip(self, count: int) -> None:
-        """Read past so many bytes."""
+        """Skip `count` bytes."""
         while count > 0:
             count -= len(self.read(min(count, 1 << 20)))
 
     def close(self) -> None:
-        """Close the file beneath as well."""
+        """Close the stream and the stored file."""
         if not self.closed:
             self._plain.close()
             self._file.close()
@@ -166,7 +168,7 @@ class Stream(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Upload:
-    """Where the bytes lie, in a file or in memory, and how they are to be opened."""
+    """An upload, in a file or in memory, and how to open it."""
 
     stored: Path | bytes
     encoding: str | None
@@ -184,7 +186,7 @@ class Upload:
 
 
 def too_long(max_bytes: int) -> BadTable:
-    """The refusal of a table that is over the limit."""
+    """Return the error for a table that is over the limit."""
     return BadTable(
         f"the table must be at most {max_bytes} bytes once decompressed; it is longer",
         code="too_large",
@@ -192,7 +194,7 @@ def too_long(max_bytes: int) -> BadTable:
 
 
 def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
-    """Give what is in memory decompressed, or as it is where nothing says or shows that it is compressed."""
+    """Return bytes in memory decompressed, if they are declared or recognised as compressed."""
     if find_compression(stored, encoding) is None:
         return stored
     with Stream(stored, encoding, max_bytes) as stream:
@@ -201,7 +203,7 @@ def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
 
 @contextmanager
 def plain_file(path: Path, encoding: str | None, max_bytes: int, workdir: Path) -> Iterator[Path]:
-    """Give a file that allows random access: the upload itself, or a decompressed copy while the block lasts."""
+    """Yield a file for random access: the upload itself, or a decompressed copy that is deleted at the end."""
     if find_compression(path, encoding) is None:
         yield path
         return

@@ -1,4 +1,4 @@
-"""The grammar of `values` for columns of Arrow, of text or of any type: missing values, numbers, dates, categories."""
+"""The rules of `values` for Arrow columns of text or any other type: missing values, numbers, dates, categories."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ _NO_YEAR = "0000"
 
 
 class MissingTokens:
-    """The empty text and the tokens, in any case, with or without spaces around.
+    """Texts that stand for a missing value: the empty text and the tokens, in any case, with or without surrounding
+    spaces.
 
-    A token that is a number stands for that number however it is written.
+    A token that is a number stands for that number, however it is written.
     """
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
@@ -50,7 +51,7 @@ class MissingTokens:
         self._numbers = np.array([number for number in numbers if number is not None])
 
     def spellings(self) -> list[str]:
-        """List the usual ways to write them, for a reader that compares exactly; others are found later."""
+        """Return the usual spellings, for a reader that compares exactly; others are found later."""
         return sorted({"", *itertools.chain.from_iterable(map(_cases, self._tokens))})
 
     def tidy(self, column: pa.Array) -> pa.Array:
@@ -150,7 +151,7 @@ def _read_untidy(text: pa.Array) -> Parsed:
 
 
 def with_point(text: pa.Array, mark: str) -> pa.Array:
-    """Return texts with a point where the decimal mark stands; a number with any other point is none any more."""
+    """Return texts with a point for the decimal mark. A text that contained a point is no longer a number."""
     if mark == ".":
         return text
     return pc.replace_substring(pc.replace_substring(text, ".", "'"), mark, ".")
@@ -204,7 +205,7 @@ def typed_seconds(column: pa.Array) -> Floats:
 
 
 def is_dated(kind: pa.DataType) -> bool:
-    """Tell whether a type holds dates, or dates with times."""
+    """Return True if a type holds dates, with or without times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
@@ -229,13 +230,15 @@ def as_doubles(column: pa.Array) -> pa.Array:
 
 
 MAX_DECODED = 1 << 28
-"""Bytes that the texts of a dictionary may take row by row: one long text in many rows is small only in the file."""
+"""Most bytes that the texts of a dictionary may take when written out row by row: a small file may repeat one long
+text.
+"""
 
 _BEYOND = "<value out of range"  # what Arrow writes for a date that no calendar has
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a type holds text."""
+    """Return True if a type holds text."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
@@ -309,7 +312,7 @@ def _no_text(kind: pa.DataType) -> BadTable:
 
 
 def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:
-    """Return the mask of texts that are longer than so many characters, or have a NUL."""
+    """Return the mask of texts that are longer than `most` characters or contain a NUL."""
     unfit = pc.or_(pc.greater(pc.utf8_length(texts), most), pc.match_substring(texts, "\0"))
     mask: npt.NDArray[np.bool_] = unfit.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
@@ -320,7 +323,7 @@ def _spell(number: float | None) -> str | None:
 
 
 def _floats(column: pa.Array) -> Floats:
-    """Return float64 with NaN for null, never a view of Arrow's read-only memory where nulls were filled."""
+    """Return float64 with NaN for null; if nulls were filled, the array is a writable copy."""
     found: Floats = column.to_numpy(zero_copy_only=False)
     return found.astype(np.float64, copy=False)
 

@@ -24,9 +24,9 @@ NUMERIC, BOOLEAN, DATETIME, CATEGORICAL = "numeric", "boolean", "datetime", "cat
 
 MISSING = float("nan")
 DEFAULT_TOKENS = ("NA", "N/A", "null", "NaN", "?")
-"""What stands for a missing value in a table, in any case, unless others are named; the empty text does always."""
+"""Texts that stand for a missing value in a table, in any case, unless others are given; the empty text always does."""
 SPACES = " \t"
-"""What does not count around a cell of a table, and around a category everywhere."""
+"""Characters that are removed around a cell of a table, and around every category."""
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 TRUE, FALSE = "true", "false"
@@ -114,7 +114,7 @@ def read_json(kind: str, value: Any) -> float:
 
 
 def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
-    """The same of many values, all at once; raises ValueError where `read_json` does for one of them."""
+    """Return many values of JSON at once, as `read_json` does for one; raises ValueError if one of them does not fit."""
     if kind == DATETIME:
         return np.array([read_json(DATETIME, value) for value in values], dtype=np.float64)
     if not _CELLS[kind].issuperset(map(type, values)):
@@ -131,14 +131,14 @@ def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
 
 
 def is_category(value: object) -> bool:
-    """Tell whether a value of JSON stands for a category, or for none."""
+    """Return True if a value of JSON is a category or null."""
     return type(value) in _CELLS[CATEGORICAL]
 
 
 def spell(value: str | float | bool) -> str:
-    """Write a value as the text that it is as a category.
+    """Return the text of a value as a category.
 
-    A number is written shortest, a whole one without a decimal point: 3 and 3.0 are "3"; true is "true".
+    A number is written in its shortest form, a whole one without a decimal point: 3 and 3.0 are "3"; true is "true".
     """
     if isinstance(value, str):
         return value.strip(SPACES)

@@ -15,11 +15,11 @@ from app.platform.blobs import Writeback
 CATEGORIES = pa.dictionary(pa.int32(), pa.string())
 ROW_GROUP = 65_536
 _GROUP_BYTES = 1 << 24
-"""A row group of a wide table, or of long texts, is cut shorter, to bound the memory it takes."""
+"""Most bytes of a row group, in memory: groups of wide tables or long texts have fewer rows."""
 
 
 class TableWriter:
-    """Writes the typed table: features as float64 with NaN for missing or as categories, then other columns."""
+    """Write the typed table: features as float64 with NaN for missing, or as categories; then the other columns."""
 
     def __init__(self, path: Path, fields: list[pa.Field]) -> None:
         self._schema = pa.schema(fields)
@@ -57,7 +57,7 @@ class TableWriter:
             self._writer.close()
 
     def write(self, arrays: list[pa.Array]) -> None:
-        """Take a batch; a row group is written, in a thread, when it is full."""
+        """Add a batch. A full row group is written in a thread."""
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._waiting.append(batch)
         self._rows += batch.num_rows
@@ -71,7 +71,7 @@ class TableWriter:
             self._writing = self._aside.submit(self._write_group, group)
 
     def _take(self, count: int) -> list[pa.RecordBatch]:
-        """Take the first so many rows."""
+        """Remove and return the first `count` rows."""
         taken = []
         self._rows -= count
         while count:
@@ -87,7 +87,7 @@ class TableWriter:
         return taken
 
     def _wait(self) -> None:
-        """Wait for the row group before this one; what its writing raised is raised here."""
+        """Wait until the previous row group is written; raises what its writing raised."""
         if self._writing is not None:
             self._writing.result()
 
@@ -99,5 +99,5 @@ class TableWriter:
 
 
 def _repeats(field: pa.Field) -> bool:
-    """Tell whether a column's values are likely to come again: each is then written once a row group."""
+    """Return True if a column's values are likely to repeat: each is then written once per row group."""
     return bool(field.type == CATEGORIES or (field.metadata or {}).get(b"role") == b"group")

@@ -40,7 +40,7 @@ _PARTIAL = ".partial"
 
 
 Add = Callable[[str, IO[bytes], int], None]
-"""Takes a file of so many bytes into an archive, under a name of its own."""
+"""Adds a file of a known size to an archive, under a name."""
 
 Open = Callable[[str], IO[bytes]]
 """Opens a file of an archive by its name; raises FileNotFoundError."""
@@ -48,7 +48,9 @@ Open = Callable[[str], IO[bytes]]
 
 @contextmanager
 def write(path: Path) -> Iterator[Add]:
-    """Write an archive: a tar file if the name ends in .tar, else a folder. It appears when the block ends well."""
+    """Open an archive for writing: a tar file if the name ends in .tar, else a folder. It appears when the block ends
+    without an error.
+    """
     if path.exists():
         raise FileExistsError(f"{path} is there already")
     partial = path.with_name(path.name + _PARTIAL)
@@ -81,7 +83,7 @@ def write(path: Path) -> Iterator[Add]:
 
 @contextmanager
 def read(path: Path) -> Iterator[Open]:
-    """Open an archive that `write` made. Raises OSError or tarfile.TarError if it is none."""
+    """Open an archive that `write` made. Raises OSError or tarfile.TarError for anything else."""
     if path.is_dir():
         yield lambda name: (path / name).open("rb")
         return
@@ -97,7 +99,7 @@ def read(path: Path) -> Iterator[Open]:
 
 
 def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
-    """Copy the rest of a file; returns its SHA-256 in hexadecimal, and its bytes."""
+    """Copy the rest of a file; returns its SHA-256 in hexadecimal, and its size in bytes."""
     digest, size = hashlib.sha256(), 0
     while chunk := source.read(CHUNK):
         digest.update(chunk)
@@ -108,7 +110,7 @@ def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Make a file that no other user may read. It is on disk when the block ends."""
+    """Create a file that no other user may read. It is on disk when the block ends."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         yield file
@@ -117,7 +119,7 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def remove(path: Path) -> None:
-    """Remove an archive, if it is there."""
+    """Delete an archive, if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -130,7 +132,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Backup:
-    """What a backup holds: each file's bytes and SHA-256 by name, and the blobs that were missing or damaged."""
+    """Contents of a backup: size and SHA-256 of each file by name, and the blobs that were missing or damaged."""
 
     made_at: str
     made_by: str
@@ -140,12 +142,12 @@ class Backup:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files."""
+        """Size of all files in bytes."""
         return sum(int(file["bytes"]) for file in self.files.values())
 
     @property
     def blobs(self) -> int:
-        """How many blobs it holds."""
+        """Number of blobs."""
         return sum(name.startswith(BLOBS) for name in self.files)
 
 
@@ -178,7 +180,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
 
 
 def restore(source: Path, state_dir: Path) -> Backup:
-    """Restore a backup into a folder that is empty or not there. Raises BackupError or OSError."""
+    """Restore a backup into an empty or new folder. Raises BackupError or OSError."""
     state_dir = state_dir.absolute()
     if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
         raise BackupError(
@@ -248,7 +250,7 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
 
 
 def _finish(database: Path) -> None:
-    """Put everything into the one file, and have SQLite check it."""
+    """Move SQLite's write-ahead log into the file, and let SQLite check it."""
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -257,7 +259,7 @@ def _finish(database: Path) -> None:
 
 
 def _check(open_file: Open, made: Backup) -> None:
-    """Read every byte of the backup, and compare."""
+    """Read every byte of the backup, and compare the hashes."""
     with open(os.devnull, "wb") as nowhere:
         for name, expected in made.files.items():
             with open_file(name) as file:
@@ -289,7 +291,7 @@ def _opened(source: Path) -> Iterator[Open]:
 
 
 def _manifest(open_file: Open, source: Path) -> Backup:
-    """Read the manifest. Every name in it is one that a backup may hold, so none leads out of the folder."""
+    """Read the manifest. Names that a backup cannot contain are refused, so none leads out of the folder."""
     try:
         with open_file(MANIFEST) as file:
             read_back = json.load(file)

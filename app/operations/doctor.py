@@ -1,6 +1,6 @@
-"""The doctor examines a state, whether the service runs or not, and says what is wrong and what to do.
+"""Examine a state, whether the service runs or not, and report what is wrong and what to do.
 
-Each part is examined even if another one is not well.
+Each part is examined even if another one fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from core.kernels import folders as kernel_folders
 
 
 class Level(StrEnum):
-    """`FAIL` is an error. `warn` may become one, or may be as it is meant."""
+    """Level of a finding. `FAIL` is an error; `warn` may become one, or may be intended."""
 
     OK = "ok"
     WARN = "warn"
@@ -45,7 +45,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the state: how it is, and what to do if it is not well."""
+    """A finding on one part of the state, and what to do if it is not well."""
 
     part: str
     level: Level
@@ -54,22 +54,22 @@ class Finding:
 
 
 def ok(part: str, detail: str) -> Finding:
-    """A finding without trouble."""
+    """Return a finding that needs nothing."""
     return Finding(part, Level.OK, detail)
 
 
 def warn(part: str, detail: str, advice: str) -> Finding:
-    """A finding that is worth a look."""
+    """Return a finding that may need attention."""
     return Finding(part, Level.WARN, detail, advice)
 
 
 def fail(part: str, detail: str, advice: str) -> Finding:
-    """A finding that needs to be mended."""
+    """Return a finding that must be mended."""
     return Finding(part, Level.FAIL, detail, advice)
 
 
 def age(seconds: float) -> str:
-    """A time for people."""
+    """Return a time in words."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -83,7 +83,7 @@ _OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", failpoints.VARIABLE}
 
 
 def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Check that the variables that are set have a meaning, and fit together."""
+    """Check that the environment variables are known and consistent."""
     known = {_PREFIX + name.upper() for name in Settings.model_fields}
     set_here = {name for name in environment if name.startswith(_PREFIX)}
     yield ok("settings", f"read; {len(set_here & known)} are set in the environment")
@@ -116,7 +116,9 @@ def check_installation() -> Finding:
 
 
 def check_folder(given: Settings) -> Iterator[Finding]:
-    """Check that the state folder is there, and closed to other users. Nothing if database and blobs lie elsewhere."""
+    """Check that the state folder exists and is closed to other users. Yields nothing if database and blobs are
+    elsewhere.
+    """
     if given.database_url is not None and given.blob_url is not None:
         return
     path = given.state_dir.absolute()
@@ -150,7 +152,7 @@ def check_folder(given: Settings) -> Iterator[Finding]:
 
 
 def check_kernels(settings: Settings) -> Finding:
-    """Check that compiled kernels are kept: else each start compiles what it needs anew."""
+    """Check that compiled kernels are cached: otherwise each start compiles them again."""
     if (folder := kernel_folders.writable_folder(settings.state_dir)) is not None:
         return ok("kernels", f"kept in {folder}")
     if complete := [path.parent for path in kernel_folders.notes(settings.state_dir)]:
@@ -186,7 +188,7 @@ MAX_SKEW = 5.0
 
 
 def check_tables(settings: Settings) -> Finding:
-    """Check that the database answers, and has the tables of this version."""
+    """Check that the database answers and has the tables of this version."""
     file = settings.database_file
     if file is not None and not os.path.exists(file) and os.access(file.parent, os.X_OK):
         return fail(
@@ -225,7 +227,7 @@ def check_tables(settings: Settings) -> Finding:
 
 
 def check_changes(db: Database) -> Finding:
-    """Check that the database takes changes."""
+    """Check that the database accepts changes."""
     try:
         with db.write() as session:
             repository.change_nothing(session)
@@ -238,7 +240,7 @@ def check_changes(db: Database) -> Finding:
 
 
 def check_pages(db: Database) -> Iterator[Finding]:
-    """Have SQLite check its file. PostgreSQL has tools of its own."""
+    """Let SQLite check its file. PostgreSQL has its own tools for that."""
     if db.dialect != "sqlite":
         return
     with db.read() as session:
@@ -251,7 +253,7 @@ def check_pages(db: Database) -> Iterator[Finding]:
 
 
 def check_clock(db: Database) -> Finding:
-    """Compare the clocks of database and process. Leases use the database's alone, but people read both."""
+    """Compare the clocks of database and process. Leases use only the database's, but people read both."""
     before = time.time()
     with db.read() as session:
         there = repository.now(session)
@@ -291,7 +293,7 @@ _OVERDUE = 1.25  # graces after which the sweeper, who comes 24 times a grace, m
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
-    """Check the blob folder, the blobs that rows name, and those that no row names. `deep` reads every byte."""
+    """Check the blob folder, the blobs that rows name, and unnamed ones. `deep` reads every byte."""
     root = settings.blob_dir
     advice = "see whose it is, and its disk"
     if not os.path.isdir(root):
@@ -317,7 +319,7 @@ def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Fin
 
 
 def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
-    """Check that every blob that a row names is there; with `deep`, that it is undamaged."""
+    """Check that every blob that a row names exists; with `deep`, that it is undamaged."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
     for key, row in housekeeping.named_blobs(db):
@@ -341,7 +343,7 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
 
 
 def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
-    """Look for blobs that the sweeper should have removed."""
+    """Check for blobs that the sweeper should have removed."""
     late = _OVERDUE * settings.blob_grace_seconds
     old = [key for key in blobs.older_than(late) if not key.startswith("staging/")]
     orphans = []
@@ -368,7 +370,7 @@ _START = "start it: `rankwright serve`"
 
 
 def check_broker(url: str, *, runs: bool | None) -> Finding:
-    """Check that the broker answers. Without it jobs begin a second later, and nothing is lost."""
+    """Check that the broker answers. Without it jobs begin a second later, but nothing is lost."""
     producer = Producer(url)
     try:
         producer.ping()
@@ -451,7 +453,7 @@ def examine(
 ) -> Iterator[Finding]:
     """Examine everything; yield each finding as soon as it is known.
 
-    `runs` says whether `rankwright serve` runs on this state; None if the service is run in another way. With `deep`
+    `runs` says whether `rankwright serve` runs on this state; None if the service runs in another way. With `deep`
     every byte is read: SQLite checks its file, and each blob's hash is computed.
     """
     yield check_installation()

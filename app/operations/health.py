@@ -27,7 +27,7 @@ MISSED_BEATS = 3
 
 @dataclass(frozen=True)
 class Check:
-    """One part: whether it is well, and a sentence about it."""
+    """The health of one part: whether it is well, and a sentence about it."""
 
     name: str
     ok: bool
@@ -35,7 +35,7 @@ class Check:
 
 
 def can_serve(db: Database, schema: SchemaCheck, blobs: BlobStore) -> list[Check]:
-    """Check what an API needs to answer, and to accept work."""
+    """Check the parts that an API needs to answer and to accept work."""
     return [
         _check("database", lambda: _database(db)),
         _check("schema", lambda: _schema(schema)),
@@ -44,7 +44,7 @@ def can_serve(db: Database, schema: SchemaCheck, blobs: BlobStore) -> list[Check
 
 
 def does_work(db: Database, producer: Producer, settings: Settings) -> list[Check]:
-    """Check what brings accepted work to its end, in time."""
+    """Check the parts that finish accepted work in time."""
     return [
         _check("broker", lambda: _broker(producer)),
         _check("worker", lambda: _worker(db, settings)),
@@ -61,7 +61,7 @@ def _check(name: str, probe: Callable[[], str]) -> Check:
 
 
 class _Unhealthy(Exception):
-    """A part answers, but not as it should."""
+    """A part answers, but is not well."""
 
 
 def _database(db: Database) -> str:
@@ -96,12 +96,12 @@ def _worker(db: Database, settings: Settings) -> str:
 
 
 def _note(worker: Worker) -> str | None:
-    """The note of a worker that finds its jobs by polling, because no messages come."""
+    """Return the note of a worker that finds its jobs by polling because no messages come; else None."""
     return f"{worker.host}: {worker.note}" if worker.note else None
 
 
 class MetricsCollector(Collector):
-    """Jobs, workers, the age of the queue, quotas and free space, over all owners."""
+    """Metrics of all owners: jobs, workers, age of the queue, quotas and free space."""
 
     def __init__(self, db: Database, settings: Settings, uploads: Callable[[], int]) -> None:
         self._db = db
@@ -109,11 +109,11 @@ class MetricsCollector(Collector):
         self._uploads = uploads
 
     def describe(self) -> Iterator[Metric]:
-        """Yield nothing: at start the database is not asked."""
+        """Yield nothing: the database is not queried at registration."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Read all metrics."""
+        """Yield all metrics."""
         settings = self._settings
         limits = {
             "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
@@ -176,9 +176,9 @@ MISSED_ROUNDS = 4
 
 
 def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Why no worker of this host is well; None if one is: its row says when it was last heard from.
+    """Return why no worker of this host is well; None if one is. Its row says when it was last heard from.
 
-    The broker is not asked: without it a worker looks for jobs itself, and one that is ended for it loses its fit.
+    The broker is not asked: without it a worker polls for jobs, and ending the worker would lose its fit.
     """
     within = MISSED_BEATS * settings.heartbeat_seconds
     try:
@@ -190,7 +190,7 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
 
 
 def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
-    """Why the dispatcher is not well; None if it is: it reaches broker and database, and no work is left undone."""
+    """Return why the dispatcher is not well; None if it reaches broker and database and has no overdue work."""
     late = MISSED_ROUNDS * settings.reap_seconds
     try:
         producer.ping()

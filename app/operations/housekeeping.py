@@ -1,7 +1,7 @@
-"""Housekeeping: old rows, and blobs that no row names, are removed without anybody's doing.
+"""Housekeeping: delete old rows, and blobs that no row names.
 
-Rows are removed in batches, each in a short transaction with a pause behind it. So a million of them block nobody, and
-if the process ends halfway, the next round goes on.
+Rows are deleted in batches, each in a short transaction with a pause after it. So a million rows block nobody, and if
+the process ends in between, the next round continues.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _KEYS_A_QUERY = 500
 def run_housekeeping(
     db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
 ) -> None:
-    """Tidy up, round after round, until `stop` is set."""
+    """Run housekeeping in rounds until `stop` is set."""
     Housekeeper(db, blobs, settings, stop).run()
 
 
 class Housekeeper:
-    """Tidies up, round after round, in a thread of the dispatcher. Two of them do no harm."""
+    """Housekeeping in rounds, in a thread of the dispatcher. Two at once do no harm."""
 
     def __init__(
         self, db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
@@ -57,7 +57,7 @@ class Housekeeper:
         )  # of the jobs that ended before, no event is left to prune
 
     def run(self) -> None:
-        """Work until `stop` is set. After an error it goes on with the next round."""
+        """Run until `stop` is set. After an error the next round starts as usual."""
         interval = self._settings.blob_grace_seconds / ROUNDS_A_GRACE
         while not self._stop.is_set():
             pause = interval
@@ -71,7 +71,7 @@ class Housekeeper:
             self._stop.wait(pause)
 
     def round(self) -> Counter[str]:
-        """Remove everything that is old enough; returns how many of what."""
+        """Delete everything that is old enough; returns the numbers by kind."""
         removed = Counter(
             {
                 "remembered answers": self._each(
@@ -101,7 +101,7 @@ class Housekeeper:
         return None if days is None else days * DAY
 
     def _each(self, prune: Callable[[Session, float, int], int], age: float | None) -> int:
-        """Prune what is older than `age`, batch by batch; None keeps all."""
+        """Delete what is older than `age` seconds, batch by batch; None keeps all."""
         if age is None:
             return 0
         return self._in_batches(lambda session: prune(session, age, BATCH))
@@ -116,7 +116,7 @@ class Housekeeper:
                 return total
 
     def _prune_events(self) -> int:
-        """Prune the events of jobs that ended long ago, except each job's last."""
+        """Delete the events of jobs that ended long ago, except the last event of each job."""
         age = self._days("events")
         total = 0
         while age is not None and (page := self._ended(age, self._events_pruned, unneeded=False)):
@@ -148,7 +148,7 @@ class Housekeeper:
         )
 
     def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
-        """Delete datasets as their owners would; one that is in use after all stays."""
+        """Delete datasets as their owners would; a dataset in use stays."""
         age = self._days(what)
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
@@ -178,7 +178,7 @@ class Housekeeper:
 
 
 def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
-    """Remove the blobs that no row names once their grace is over; returns how many. None while a backup reads them."""
+    """Delete unnamed blobs whose grace period is over; returns their number. None while a backup reads them."""
     grace = settings.blob_grace_seconds
     with db.read() as session:
         spare_staging = repository.runs_since(session, grace)
@@ -214,7 +214,7 @@ class NamedBlob(NamedTuple):
 
 
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
-    """Yield every blob that a row names, once for each row. Each page is read in a transaction of its own."""
+    """Yield every named blob, once for each row. Each page is read in its own transaction."""
     for column in repository.BLOB_COLUMNS:
         after = ""
         while True:
@@ -232,6 +232,6 @@ def named_blobs(db: Database) -> Iterator[NamedBlob]:
 
 
 def is_named(db: Database, key: str) -> bool:
-    """Whether a row still names the blob."""
+    """Return True if a row still names the blob."""
     with db.read() as session:
         return bool(repository.named(session, [key]))

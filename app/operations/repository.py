@@ -1,4 +1,4 @@
-"""Queries over all owners: metrics, what is old enough to be removed, which blobs are named."""
+"""Queries over all owners: metrics, old rows, and named blobs."""
 
 from __future__ import annotations
 
@@ -52,29 +52,29 @@ def ping(session: Session) -> None:
 
 
 def change_nothing(session: Session) -> None:
-    """Run a change of no row: a database that takes none refuses it all the same."""
+    """Run a change that affects no row: a read-only database refuses it too."""
     session.execute(delete(Job).where(false()))
 
 
 def now(session: Session) -> float:
-    """The present time by the database's clock."""
+    """Return the present time by the database's clock."""
     return session.execute(select(db_now())).scalar_one()
 
 
 def sqlite_errors(session: Session) -> list[str]:
-    """Errors that SQLite finds in its file. It reads all of it."""
+    """Return the errors that SQLite finds in its file, all of which it reads."""
     found = session.scalars(text("PRAGMA integrity_check")).all()
     return [error for error in found if error != "ok"]
 
 
 def open_jobs(session: Session) -> dict[str, int]:
-    """Number of unfinished jobs by state, child jobs included."""
+    """Return the number of unfinished jobs by state, child jobs included."""
     statement = select(Job.state, func.count()).where(Job.state.not_in(FINAL_STATES))
     return dict(session.execute(statement.group_by(Job.state)).all())
 
 
 def oldest_due(session: Session) -> float | None:
-    """Seconds that the oldest job that may begin has waited; None if none waits."""
+    """Return how long the oldest job that may begin has waited, in seconds; None if none waits."""
     since = func.min(case((Job.not_before > Job.created_at, Job.not_before), else_=Job.created_at))
     due = select(since).where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
     waited: float | None = session.scalar(select(db_now() - due.scalar_subquery()))
@@ -82,7 +82,7 @@ def oldest_due(session: Session) -> float | None:
 
 
 def job_counts(session: Session) -> dict[tuple[str, str], int]:
-    """Number of jobs by kind and state."""
+    """Return the number of jobs by kind and state."""
     statement = select(Job.kind, Job.state, func.count()).group_by(Job.kind, Job.state)
     return {(kind, state): count for kind, state, count in session.execute(statement)}
 
@@ -107,21 +107,23 @@ class OwnedDataset(NamedTuple):
 
 
 def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove up to `limit` entries of the audit log that are older than that; returns how many."""
+    """Delete up to `limit` entries of the audit log that are older than `age` seconds; returns their number."""
     return delete_some(
         session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
     )
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove up to `limit` batch scores that are older than that and whose job has ended; returns how many."""
+    """Delete up to `limit` batch scores that are older than `age` seconds and whose job has ended; returns their
+    number.
+    """
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
     return delete_some(session, BatchScore, old, ~going_on, limit=limit)
 
 
 def prune_series(session: Session, limit: int) -> int:
-    """Remove up to `limit` version counters of datasets of which no version is left; returns how many."""
+    """Delete up to `limit` version counters of datasets without any version; returns their number."""
     of_it = or_(Dataset.first_id == DatasetSeries.first_id, Dataset.id == DatasetSeries.first_id)
     return delete_some(session, DatasetSeries, ~exists().where(of_it), limit=limit)
 
@@ -129,7 +131,9 @@ def prune_series(session: Session, limit: int) -> int:
 def ended_jobs(
     session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
 ) -> Sequence[EndedJob]:
-    """Jobs that ended longer ago than that, in the order of ends; with `unneeded` only those that nothing needs."""
+    """Return jobs that ended at least `age` seconds ago, in the order of ends; with `unneeded` only those that
+    nothing needs.
+    """
     conditions = [
         Job.parent_id.is_(None),
         Job.finished_at < db_now() - age_seconds,
@@ -143,7 +147,7 @@ def ended_jobs(
 
 
 def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
-    """Remove up to `limit` events of these jobs; with `spare_last` each job keeps its last. Returns how many."""
+    """Delete up to `limit` events of these jobs; with `spare_last` each job keeps its last one. Returns their number."""
     of_these: ColumnElement[bool] = JobEvent.job_id.in_(job_ids)
     if spare_last:
         last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
@@ -152,7 +156,7 @@ def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_
 
 
 def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
-    """Remove those of these jobs that still nothing needs, with their rows; returns how many. They stay counted."""
+    """Delete those of these jobs that nothing needs, with their rows; returns their number. They stay counted."""
     removed = Counter(
         (kind, state)
         for kind, state in session.execute(
@@ -172,7 +176,7 @@ def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
 
 
 def ended_counts(session: Session) -> dict[tuple[str, str], int]:
-    """Number of jobs that ever ended, by kind and state; those that are no longer there, too. Child jobs are none."""
+    """Return the number of jobs that ever ended, by kind and state, deleted jobs included and child jobs excluded."""
     there = select(Job.kind, Job.state, func.count().label("jobs")).where(
         Job.state.in_(FINAL_STATES), Job.parent_id.is_(None)
     )
@@ -187,7 +191,7 @@ def ended_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """The job ended, and no model, dataset, pairs, evaluation, comparison or batch score names it."""
+    """Condition: the job ended, and no model, dataset, pairs, evaluation, comparison or batch score names it."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
@@ -202,12 +206,12 @@ def _unneeded() -> ColumnElement[bool]:
 
 
 def is_invalid(age_seconds: float) -> Conditions:
-    """Datasets that were refused longer ago than that."""
+    """Return the datasets that were refused at least `age` seconds ago."""
     return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:
-    """Datasets that nothing was made of, and that no job has used for so long."""
+    """Return the datasets from which nothing was made, and which no job has used for `age` seconds."""
     used = (
         select(table.dataset_id).where(table.dataset_id.is_not(None))
         for table in (Model, Evaluation, Comparison, BatchScore)
@@ -224,7 +228,7 @@ def is_unused(age_seconds: float) -> Conditions:
 
 
 def _at_rest(age_seconds: float) -> Conditions:
-    """The dataset is older than that, and no job that used it has ended since."""
+    """Condition: the dataset is older than `age` seconds, and no job that used it has ended since."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
     judges_by = Job.spec["validation"]["dataset_id"].as_string()
     return (
@@ -237,7 +241,7 @@ def _at_rest(age_seconds: float) -> Conditions:
 def find_datasets(
     session: Session, conditions: Conditions, after: str, limit: int
 ) -> Sequence[OwnedDataset]:
-    """Up to `limit` datasets that meet the conditions, in the order of their ids."""
+    """Return up to `limit` datasets that meet the conditions, in the order of their ids."""
     statement = select(Dataset.id, Dataset.owner).where(Dataset.id > after, *conditions)
     return [
         OwnedDataset(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))
@@ -245,7 +249,7 @@ def find_datasets(
 
 
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
-    """Whether this dataset meets the conditions now."""
+    """Return True if this dataset meets the conditions now."""
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
 
 
@@ -256,7 +260,7 @@ _ARTIFACT = literal("artifacts/").concat(
 
 
 class BlobColumn(NamedTuple):
-    """A column whose rows name blobs: what such a row is called, its id, and the blob's key."""
+    """A column whose rows name blobs: a name for such a row, its id, and the blob's key."""
 
     what: str
     id: Any
@@ -273,12 +277,13 @@ BLOB_COLUMNS = (
     BlobColumn("upload of batch scores", BatchScore.id, BatchScore.upload_key),
     BlobColumn("batch scores", BatchScore.id, BatchScore.result_key),
 )
-"""Every column that names blobs, but for the results of parts, and checkpoints: a job can do without. What is missing
-here is swept, and not backed up."""
+"""Every column that names blobs, except results of parts and checkpoints, which a job can do without. Blobs of a
+missing column would be deleted, and not backed up.
+"""
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that are in use: named by a row of `BLOB_COLUMNS`, or by an unfinished job or child job."""
+    """Return the keys that are in use: named by a row of `BLOB_COLUMNS`, or by an unfinished job or child job."""
     statement: CompoundSelect[Any] = union(
         *(select(column.key).where(column.key.in_(keys)) for column in BLOB_COLUMNS)
     )
@@ -295,7 +300,7 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def page(session: Session, column: BlobColumn, after: str, limit: int) -> Sequence[tuple[str, str]]:
-    """Up to `limit` rows that name a blob, after the id `after`, in the order of ids: (id, key)."""
+    """Return up to `limit` rows that name a blob, after the id `after`, in the order of ids: (id, key)."""
     statement = (
         select(column.id, column.key)
         .where(column.id > after, column.key.is_not(None))
@@ -306,7 +311,7 @@ def page(session: Session, column: BlobColumn, after: str, limit: int) -> Sequen
 
 
 def of_parts(session: Session) -> Sequence[tuple[str, str]]:
-    """The files of child jobs whose parents have yet to end: (id of the child job, key)."""
+    """Return the files of child jobs whose parents have not ended: (id of the child job, key)."""
     return [
         (part_id, key)
         for part_id, result in parts.results_in_use(session)
@@ -315,6 +320,6 @@ def of_parts(session: Session) -> Sequence[tuple[str, str]]:
 
 
 def runs_since(session: Session, age_seconds: float) -> bool:
-    """Whether a job that started longer ago than that still runs. Its staging folder may be as old."""
+    """Return True if a job that started at least `age` seconds ago still runs. Its staging folder may be as old."""
     started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))
