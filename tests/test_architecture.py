@@ -25,7 +25,7 @@ FORBIDDEN_IMPORTS = {
     "marshal",
 }
 # Machine code that this program compiled, in folders that nobody else may write to (docs/security.md).
-UNPICKLES = ROOT / "core" / "kernel.py"
+UNPICKLES = ROOT / "core" / "kernels" / "numba_internals.py"
 FORBIDDEN_CALLS = {"eval", "exec", "__import__"}
 
 

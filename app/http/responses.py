@@ -1,4 +1,4 @@
-"""Choose a media type (RFC 9110, §12.5.1), serve files in ranges, and write texts that a spreadsheet can open safely."""
+"""Choose a media type (RFC 9110, §12.5.1), serve files in ranges, write texts that a spreadsheet can open safely."""
 
 from __future__ import annotations
 

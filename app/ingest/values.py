@@ -114,7 +114,7 @@ def read_json(kind: str, value: Any) -> float:
 
 
 def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
-    """Return many values of JSON at once, as `read_json` does for one; raises ValueError if one of them does not fit."""
+    """Return many values of JSON at once, as `read_json` does for one; raises ValueError if one does not fit."""
     if kind == DATETIME:
         return np.array([read_json(DATETIME, value) for value in values], dtype=np.float64)
     if not _CELLS[kind].issuperset(map(type, values)):

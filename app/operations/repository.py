@@ -147,7 +147,7 @@ def ended_jobs(
 
 
 def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
-    """Delete up to `limit` events of these jobs; with `spare_last` each job keeps its last one. Returns their number."""
+    """Delete up to `limit` events of these jobs; with `spare_last` each job keeps its last. Returns their number."""
     of_these: ColumnElement[bool] = JobEvent.job_id.in_(job_ids)
     if spare_last:
         last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
