@@ -1,4 +1,4 @@
-"""The HTTP service: one place opens everything at start and closes it at the end."""
+"""The HTTP service: opens everything at start, and closes it at the end."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def create_app(settings: Settings) -> FastAPI:
 def open_context(settings: Settings) -> Context:
     """Open database, blobs and broker. Raises CannotBegin.
 
-    A database that is away may come yet: `/health/ready` tells.
+    A database that does not answer is no error: `/health/ready` reports it.
     """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     schema = SchemaCheck(db)
@@ -163,7 +163,7 @@ def open_context(settings: Settings) -> Context:
 
 
 def _preload_if_used(db: Database) -> None:
-    """Import `core` in advance if there is a model that may be asked for scores."""
+    """Import `core` in advance if there is a model that may be used."""
     if db.reading(model_rows.has_any):
         preload()
 

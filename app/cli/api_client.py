@@ -1,4 +1,4 @@
-"""A client of the HTTP API: finds the service and the key, sends, waits, and turns problems into sentences."""
+"""A client of the HTTP API: finds service and key, sends requests, waits, and turns problems into sentences."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CHUNK_BYTES = 1 << 20
 POLL_SECONDS = 0.1
 SHOWN_ERRORS = 10
 SHOWN_OF_COLUMN = 3
-"""Of one column, whose errors are mostly alike."""
+"""Most errors that are shown of one column, because they are usually alike."""
 
 
 class ClientError(Exception):
-    """The service refused, or could not be reached. The message is one sentence, and the single errors below it."""
+    """The service refused, or could not be reached. The message is one sentence, followed by the single errors."""
 
 
 class ApiClient(AbstractContextManager["ApiClient"]):
@@ -40,7 +40,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     @classmethod
     def find(cls, url: str | None, key: str | None, state_dir: Path) -> ApiClient:
-        """Take the URL and key that are given, else those that `rankwright serve` left in its state folder."""
+        """Use the given URL and key, else those that `rankwright serve` wrote to its state folder."""
         url = url or _read(state_dir / "address") or "http://127.0.0.1:8000"
         return cls(url, key or _read(state_dir / "api-key"))
 
@@ -80,7 +80,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return self._wait(f"/v1/datasets/{dataset['id']}", dataset)
 
     def versions(self, dataset_id: str) -> list[dict[str, Any]]:
-        """All versions of a dataset, the newest first."""
+        """Return all versions of a dataset, the newest first."""
         found: list[dict[str, Any]] = []
         page: dict[str, Any] = {"next": None, "has_more": True}
         while page["has_more"]:
@@ -90,7 +90,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return found
 
     def profile(self, dataset_id: str, format: str) -> bytes:
-        """The profile of a dataset, as a file."""
+        """Return the profile of a dataset as a file."""
         address = f"/v1/datasets/{quote(dataset_id, safe='')}/profile"
         return self._answer("GET", address, params={"format": format}).content
 
@@ -124,7 +124,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         found: dict[str, Any],
         status_of: Callable[[dict[str, Any]], str] = lambda found: found["status"],
     ) -> dict[str, Any]:
-        """Read a resource again and again until its job has ended."""
+        """Read a resource repeatedly until its job has ended."""
         while status_of(found) == "processing":
             time.sleep(POLL_SECONDS)
             found = self.request("GET", address)
@@ -172,7 +172,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return accepted
 
     def follow(self, job_id: str) -> Iterator[dict[str, Any]]:
-        """Yield the job again and again, the last time in its final state."""
+        """Yield the job repeatedly, the last time in its final state."""
         while True:
             job = self.request("GET", f"/v1/jobs/{job_id}")
             yield job
@@ -186,11 +186,11 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return answer
 
     def model_text(self, ref: str, what: str, **params: Any) -> str:
-        """GET a part of a model as text."""
+        """Return a part of a model as text."""
         return self._answer("GET", _address(ref, what), params=params).text
 
     def model_bytes(self, ref: str, what: str, **params: Any) -> bytes:
-        """GET a part of a model as a file."""
+        """Return a part of a model as bytes."""
         return self._answer("GET", _address(ref, what), params=params).content
 
 
@@ -203,7 +203,7 @@ def _address(ref: str, what: str) -> str:
 
 
 def default_state_dir() -> Path:
-    """The state folder of `rankwright serve` if none is named."""
+    """The state folder of `rankwright serve` if none is given."""
     return Path(os.environ.get("RANKWRIGHT_STATE_DIR", ".rankwright"))
 
 
@@ -215,7 +215,7 @@ def _read(path: Path) -> str | None:
 
 
 def content_headers(path: Path) -> dict[str, str]:
-    """Content-Type and Content-Encoding by the name of the file. Raises ClientError for an unknown ending."""
+    """Return Content-Type and Content-Encoding by the name of the file. Raises ClientError for an unknown ending."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     headers = {}
     if suffixes and suffixes[-1] in COMPRESSED:
@@ -237,7 +237,7 @@ def _explain(response: httpx.Response) -> str:
 
 
 def describe_errors(errors: list[dict[str, Any]]) -> list[str]:
-    """The first errors of a problem or of an invalid table, a line each, and how many more there are."""
+    """Return the first errors of a problem or an invalid table, one per line, and how many more there are."""
     shown: list[dict[str, Any]] = []
     of_column: Counter[str | None] = Counter()
     for error in errors:

@@ -143,7 +143,7 @@ def _show_dataset(dataset: dict[str, Any]) -> None:
 
 
 def _show_warnings(warnings: list[dict[str, Any]]) -> None:
-    """Print what was done with values that did not fit, and the option that changes it."""
+    """Print the table's warnings, each with the option that changes it."""
     for warning in warnings[:SHOWN_ERRORS]:
         option = f"--{warning['parameter']}"
         err.print(f"column {warning['column']}: {warning['detail']} ({option})", markup=False)
@@ -260,7 +260,7 @@ def show(
 
 
 def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) -> None:
-    """Print how good a model is, and write its curve to an SVG file if one is named."""
+    """Print the figures of a model, and write its curve to an SVG file if one is given."""
     model = client.model(ref)
     metrics = client.model(model["id"], "metrics", on=evaluated_on(model))
     roc = curve_of(client, model, metrics) if has_curve(model) else None

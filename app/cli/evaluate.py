@@ -109,7 +109,7 @@ def _window(text: str) -> Json:
 
 
 def _fields(model: Json, path: Path) -> dict[str, str]:
-    """The fields of an upload whose columns fit a model."""
+    """Return the fields of an upload whose columns match a model."""
     fields = {"name": path.name.split(".")[0], "kind": model["kind"]}
     if model["label"] is not None:
         fields |= {"label": model["label"], "positive": model["positive"]}
@@ -122,7 +122,7 @@ def _fields(model: Json, path: Path) -> dict[str, str]:
 
 
 def _listed(names: list[str]) -> str:
-    """The names with commas between; a name with a comma stands in quotes."""
+    """Return the names separated by commas; a name with a comma is quoted."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
@@ -137,7 +137,7 @@ def _submit_and_follow(client: ApiClient, kind: str, asked: Json) -> Json:
 
 
 def _evaluation(client: ApiClient, found: Json) -> str:
-    """The text of an evaluation: metrics, the curve if there is one, and drift."""
+    """Return the text of an evaluation: metrics, the curve if there is one, and drift."""
     title = f"{found['model_name']}:{found['model_version']} on {found['dataset_name']}"
     metrics = found["metrics"]
     match found["kind"]:
@@ -181,7 +181,7 @@ def _labels(metrics: Json) -> list[str]:
 
 
 def _comparison(found: Json) -> str:
-    """The text of a comparison: for each window the areas, then the differences."""
+    """Return the text of a comparison: for each window the areas, then the differences."""
     names = {model["model_id"]: f"{model['name']}:{model['version']}" for model in found["models"]}
     result = found["result"]
     lines = [f"{', '.join(names.values())} on {found['dataset_name']} {_counts(result)}"]

@@ -138,7 +138,7 @@ def _broker_url(settings: Settings) -> str:
 
 
 def _holder(settings: Settings) -> int | None:
-    """The pid of the `rankwright serve` that runs on this state; it is written in its lock file."""
+    """Return the pid of the `rankwright serve` that runs on this state, from its lock file."""
     pid = None
     try:
         with (settings.state_dir / "lock").open() as file:

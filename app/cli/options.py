@@ -95,5 +95,5 @@ PairsFile = Annotated[
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that are not None."""
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

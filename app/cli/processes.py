@@ -38,11 +38,11 @@ def fail(message: str) -> NoReturn:
 
 
 class SettingsError(Exception):
-    """Some settings break their rules; the message names each."""
+    """Some settings are invalid; the message names each."""
 
 
 def read_settings(state_dir: Path | None = None) -> Settings:
-    """The settings from the environment. Raises `SettingsError`."""
+    """Return the settings from the environment. Raises `SettingsError`."""
     from pydantic import ValidationError
 
     from app.platform.settings import Settings
@@ -58,7 +58,7 @@ def read_settings(state_dir: Path | None = None) -> Settings:
 
 
 def settings_of(state_dir: Path | None = None) -> Settings:
-    """The settings from the environment. If one breaks its rule, the command ends with a sentence."""
+    """Return the settings from the environment. If one is invalid, the command ends with a sentence."""
     try:
         return read_settings(state_dir)
     except SettingsError as error:

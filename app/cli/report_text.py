@@ -1,4 +1,4 @@
-"""How good a model is, as text for a terminal, with its ROC curve drawn in characters."""
+"""A model's figures as text for a terminal, with its ROC curve."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Json = dict[str, Any]
 
 
 def evaluated_on(model: Json) -> str:
-    """The part whose metrics count: validation, unless the model was trained on all rows."""
+    """Return the part whose metrics count: validation, unless the model was trained on all rows."""
     return "train" if model["validation"]["method"] == "none" else "validation"
 
 
 def has_curve(model: Json) -> bool:
-    """Whether the model has a ROC curve: not if it ranks pairs or several labels, or was not validated."""
+    """Return True if the model has a ROC curve: not if it ranks pairs or several labels, or was not validated."""
     return bool(model["kind"] == "bipartite" and evaluated_on(model) == "validation")
 
 
 def report(model: Json, metrics: Json, plot: RocPlot | None) -> str:
-    """The text on a model: its metrics, and what a search for parameters found."""
+    """Return the text on a model: its metrics, and the results of a search for parameters."""
     if plot is not None:
         shown = to_terminal(plot)
     elif model["kind"] == "preferences":
@@ -45,7 +45,7 @@ def report(model: Json, metrics: Json, plot: RocPlot | None) -> str:
 
 
 def provenance(model: Json) -> str:
-    """The datasets that a model was made with; the content by the beginning of its hash."""
+    """Return the datasets that a model was made with, each with the beginning of its hash."""
     made_with = (
         ("trained on", model["dataset"]),
         ("judged by", model["validation_dataset"]),
@@ -65,7 +65,7 @@ def curve_of(client: ApiClient, model: Json, metrics: Json) -> RocPlot:
 
 
 def plot_of(points: list[Json], title: str, notes: list[str]) -> RocPlot:
-    """Describe the plot of the points that the service returns."""
+    """Return the plot of the points that the service returned."""
     curve = [(point["fpr"], point["tpr"]) for point in points]
     return RocPlot(title, [Line(title, curve)], notes)
 
@@ -132,7 +132,7 @@ def _search(model: Json) -> str:
 
 
 def _members(model: Json) -> str:
-    """The rankers that `auto` has combined."""
+    """Return the rankers that `auto` has combined."""
     members = [
         f"  {member['algorithm']}  weight {member['weight']:.3g}"
         for member in model["algorithm"]["members"]
@@ -154,7 +154,7 @@ def _rows_name(metrics: Json) -> str:
 
 
 def shown_window(window: Json) -> str:
-    """A window of false positive rates."""
+    """Return a window of false positive rates in words."""
     return f"FPR [{window['fpr_min']:g}, {window['fpr_max']:g}]"
 
 
@@ -163,7 +163,7 @@ def _area(window: Json) -> str:
 
 
 def shown_interval(value: Json) -> str:
-    """A value with its interval, if it has one."""
+    """Return a value with its interval, if it has one."""
     low, high = value["low"], value["high"]
     bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
     return f"{value['value']:.4f}{bounds}"

@@ -85,7 +85,7 @@ def tree(
 
 
 def _one(found: Json) -> Table:
-    """A table for one feature: a line for each value, with a bar for the score above the lowest."""
+    """Return a table for one feature: a line for each value, with a bar for the score above the lowest."""
     (feature,) = found["features"]
     table = new_table(feature["name"], "score", "")
     least = min(found["scores"])
@@ -96,7 +96,7 @@ def _one(found: Json) -> Table:
 
 
 def _two(found: Json) -> Table:
-    """A table for two features: the first one's values in rows, the second one's in columns."""
+    """Return a table for two features: values of the first in rows, of the second in columns."""
     down, across = found["features"]
     table = new_table(f"{down['name']} \\ {across['name']}", *map(_shown, across["values"]))
     for value, scores in zip(down["values"], found["scores"], strict=True):
@@ -187,7 +187,7 @@ def profile(
 
 
 def _format(given: str | None, output: Path | None, known: dict[str, str], default: str) -> str:
-    """The service's name for the format: the one asked for, else by the file's ending."""
+    """Return the service's name for the format: the given one, else by the file's ending."""
     ending = default if output is None else output.suffix.removeprefix(".").lower()
     name = ending if given is None else given
     if name not in known:

@@ -15,7 +15,7 @@ from app.cli.client import err, out, sending, service, split_assignment
 from app.cli.options import Decimal, Delimiter, Encoding, Key, Missing, Url, given
 
 IN_ONE_REQUEST = 4 << 20
-"""Bytes up to which a file is scored by one request: within what a service takes by default."""
+"""Most bytes of a file that is scored by one request: below the service's default limit."""
 
 _STDOUT = "-"
 _FORMATS = {
@@ -76,7 +76,7 @@ def score(
 
 
 def _as_file(words: list[str]) -> Path | None:
-    """The path, if there is one word and it names a file."""
+    """Return the path if there is one word and it names a file."""
     if len(words) != 1 or "=" in words[0]:
         return None
     path = Path(words[0])
@@ -86,7 +86,7 @@ def _as_file(words: list[str]) -> Path | None:
 def _score_file(
     client: ApiClient, model: str, path: Path, output: str, asked: dict[str, str]
 ) -> None:
-    """Score a small file in one request; a large one, or one whose columns are kept, by a job."""
+    """Score a small file in one request; a large one, or one with kept columns, by a job."""
     format, media_type = _format_of(output)
     params = {"ignore": "*"} | asked
     by_workers_alone = content_headers(path)["Content-Type"] == _PARQUET_FILE
@@ -112,7 +112,7 @@ def _score_file(
 
 
 def _format_of(output: str) -> tuple[str, str]:
-    """The service's names for the format of the output, by the file's ending."""
+    """Return the service's names for the format of the output, by the file's ending."""
     ending = ".csv" if output == _STDOUT else Path(output).suffix.lower()
     if ending not in _FORMATS:
         known = ", ".join(_FORMATS)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PLAIN_SECONDS = 5.0
-"""Between two lines where no terminal is."""
+"""Seconds between two lines of progress without a terminal."""
 INTERRUPTED = 130
 
 Job = dict[str, Any]
@@ -86,7 +86,7 @@ def _can_keep(job: Job) -> bool:
 
 
 def _read_answer(words: str, answers: str) -> str:
-    """Read one of the letters. No more input, or another Ctrl-C, is a no."""
+    """Read one of the letters. The end of the input, or another Ctrl-C, counts as no."""
     while True:
         try:
             err.print(words, end="", markup=False)
@@ -105,7 +105,7 @@ def _read_answer(words: str, answers: str) -> str:
 
 @contextmanager
 def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
-    """Give a function that shows a job's state: as a live display on a terminal, else as a line now and then."""
+    """Yield a function that shows a job's state: as a live display on a terminal, else as a line now and then."""
     if not err.is_terminal:
         yield _Lines().show
         return
@@ -123,13 +123,13 @@ def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
 
 
 class _Lines:
-    """Plain lines, a few seconds apart."""
+    """Progress as plain lines, a few seconds apart."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + PLAIN_SECONDS
 
     def show(self, job: Job) -> None:
-        """Write a line if it is time for one."""
+        """Write a line if enough time has passed."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + PLAIN_SECONDS
@@ -138,8 +138,8 @@ class _Lines:
 
 
 class _View:
-    """The leaderboard, and the status below it. It is drawn several times a second, so that the clock runs on between
-    two reports of the job.
+    """The leaderboard, with the status below it. Drawn several times a second, so that the clock runs between two
+    reports.
     """
 
     def __init__(self, job: Job) -> None:
@@ -148,7 +148,7 @@ class _View:
         self._since = time.monotonic()
 
     def show(self, job: Job) -> None:
-        """Keep the job's state for the display."""
+        """Store the job's state for the display."""
         progress = job["progress"] or {}
         heard = job["state"], progress.get("elapsed_seconds")
         if heard != self._last:
@@ -167,7 +167,7 @@ class _View:
 
 
 def status(job: Job, since: float = 0.0) -> str:
-    """What a job is doing, in one line. `since` is the time since the job reported it, in seconds."""
+    """Return what a job is doing, in one line. `since` is the time since its last report, in seconds."""
     progress = job["progress"] or {}
     if job["state"] not in ("running", "cancelling") or not progress.get("phase"):
         words = [job["state"], progress.get("detail")]
@@ -201,7 +201,7 @@ def status(job: Job, since: float = 0.0) -> str:
 
 
 def leaderboard(job: Job) -> Table | None:
-    """The best candidates that a search has found so far; None if there are none."""
+    """Return a table of the best candidates of a search so far; None if there are none."""
     from rich.table import Table
     from rich.text import Text
 
@@ -226,7 +226,7 @@ def leaderboard(job: Job) -> Table | None:
 
 
 def _distinguishing(row: Job, rows: list[Job]) -> Job:
-    """A row's parameters, without those that are the same in all rows of its algorithm."""
+    """Return a row's parameters, without those that are equal in all rows of its algorithm."""
     alike = [each["parameters"] for each in rows if each["algorithm"] == row["algorithm"]]
     parameters: Job = row["parameters"]
     if len(alike) == 1:
@@ -377,7 +377,7 @@ def follow(
 def _validation(
     folds: int | None, repeats: int | None, time_column: str | None
 ) -> dict[str, Any] | None:
-    """The validation that was asked for; None for the service's default."""
+    """Return the requested validation; None for the service's default."""
     asked = given(folds=folds, repeats=repeats, time_column=time_column)
     if not asked:
         return None
@@ -398,7 +398,7 @@ def _value(text: str) -> Any:
 
 
 def _dimension(text: str) -> tuple[str, Any]:
-    """A parameter's values, as 1,2,3, or its range: low..high, with `:log` to draw on a logarithmic scale."""
+    """Return a parameter's values, given as 1,2,3, or its range: low..high, with `:log` for a logarithmic scale."""
     name, values = split_assignment(text)
     ends, colon, word = values.partition(":")
     if ".." not in ends:

@@ -1,4 +1,4 @@
-"""Keys, the audit log, and how the service is: health, queue and workers."""
+"""Pages on keys, the audit log, and the service's health, queue and workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "t
 
 @router.get("/keys")
 async def list_keys(page: PageDep) -> Response:
-    """The owner's keys, and the form for another."""
+    """Show the owner's keys, and the form for a new one."""
     return await _keys(page)
 
 
@@ -50,7 +50,7 @@ async def _keys(
 
 
 def state_of(key: dict[str, Any]) -> tuple[str, str]:
-    """What has become of a key: the class of its badge, and the words."""
+    """Return the state of a key: the class of its badge, and its words."""
     end = key["expires_at"]
     if key["revoked_at"]:
         return "revoked", "revoked"
@@ -61,7 +61,7 @@ def state_of(key: dict[str, Any]) -> tuple[str, str]:
 
 @router.post("/keys")
 async def create_key(page: PageDep) -> Response:
-    """Make a key, and show its secret once."""
+    """Create a key, and show its secret once."""
     form = await page.form()
     body: dict[str, Any] = {"name": form.get("name", ""), "scopes": form.getlist("scopes")}
     if days := str(form.get("days", "")).strip():
@@ -80,7 +80,7 @@ async def create_key(page: PageDep) -> Response:
 
 @router.get("/keys/made")
 async def read_made(page: PageDep) -> Response:
-    """The new key's secret, once: what the note said is gone when the page is loaded again."""
+    """Show the new key's secret once: it is gone when the page is loaded again."""
     made = page.take_note(NOTE)
     shown = page.show("key_made.html", made=made)
     shown.delete_cookie(NOTE, path=page.outside(NOTE_PATH), httponly=True, samesite="strict")
@@ -88,8 +88,9 @@ async def read_made(page: PageDep) -> Response:
 
 
 def _show_once(page: Page, made: dict[str, Any]) -> Response:
-    """Lead on to the page that shows a new key, so that loading it again makes no other. The secret goes along as a
-    cookie for that page alone, which takes it: nothing of it is kept here, whichever process answers.
+    """Redirect to the page that shows a new key, so that loading it again creates no other.
+
+    The secret is sent as a cookie that only that page reads and then deletes: the service stores nothing of it.
     """
     response = page.go(NOTE_PATH)
     page.leave_note(response, NOTE, NOTE_PATH, {name: made[name] for name in _SHOWN})
@@ -98,7 +99,7 @@ def _show_once(page: Page, made: dict[str, Any]) -> Response:
 
 @router.post("/keys/{key_id}/rotate")
 async def rotate_key(key_id: str, page: PageDep) -> Response:
-    """Make the key's successor; the key itself is good for a day more."""
+    """Create the key's successor; the key itself stays valid for another day."""
     made = await page.api.post(at("/v1/keys", key_id, "rotate"), {"grace_seconds": 86_400})
     return _show_once(page, made)
 
@@ -112,14 +113,14 @@ async def revoke_key(key_id: str, page: PageDep) -> Response:
 
 @router.get("/audit")
 async def list_audit(page: PageDep) -> Response:
-    """Every change that the owner's keys have made."""
+    """Show the changes that the owner's keys have made."""
     found = await page.api.get(at("/v1/audit"), limit=100, after=page.asked("after"))
     return page.show("audit.html", found=found)
 
 
 @router.get("/health")
 async def read_health(page: PageDep) -> Response:
-    """Whether each part is well; with the scope for it the queue and the workers."""
+    """Show whether each part is well and, with the scope for it, the queue and the workers."""
     try:
         parts = (await page.api.get(at("/health/staffed")))["parts"]
     except ApiError as error:  # 503: a part is away; the body is the same
@@ -132,7 +133,7 @@ async def read_health(page: PageDep) -> Response:
 
 
 def _figures(exposition: str) -> dict[str, Any]:
-    """What the page shows of the service's metrics."""
+    """Return the metrics that the page shows."""
     from prometheus_client.parser import text_string_to_metric_families
 
     jobs: dict[str, dict[str, float]] = defaultdict(dict)

@@ -1,6 +1,7 @@
-"""How a page asks the API: in the same process, as the key behind the session.
+"""How a page calls the API: in the same process, with the key of the session.
 
-So a page sees and does what that key may over HTTP, no more: the same scopes, limits, checks, audit entries and errors.
+So a page can do exactly what that key may do over HTTP: the same scopes, limits, checks, audit entries and errors
+apply.
 """
 
 from __future__ import annotations
@@ -27,32 +28,32 @@ ApiPath = NewType("ApiPath", str)
 
 @dataclass
 class ApiError(Exception):
-    """The API refused: `body` is its problem document (RFC 9457)."""
+    """The API refused; `body` is its problem document (RFC 9457)."""
 
     status: int
     body: dict[str, Any]
 
     @property
     def detail(self) -> str:
-        """What is wrong, in the API's own words."""
+        """What is wrong, in the words of the API."""
         return str(self.body.get("detail", ""))
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """What is wrong with each field, where the API names them."""
+        """What is wrong with each field that the API names."""
         found: list[dict[str, Any]] = self.body.get("errors", [])
         return found
 
 
 def refusal(status: int, title: str, detail: str) -> ApiError:
-    """What the API would have said."""
+    """Return the error that the API would have answered."""
     return ApiError(status, {"title": title, "status": status, "detail": detail})
 
 
 def at(collection: str, *segments: str) -> ApiPath:
-    """The path of what is in a collection; each segment is an id or a name, and can lead to no other route.
+    """Return a path below a collection. Each segment is an id or a name, and cannot lead to another route.
 
-    Raises ApiError, 404, where a segment could not be one: a slash ends a segment, whether it is quoted or not.
+    Raises ApiError 404 for a segment that cannot be one: a slash ends a segment, quoted or not.
     """
     for segment in segments:
         if "/" in segment or segment in ("", ".", ".."):
@@ -62,14 +63,14 @@ def at(collection: str, *segments: str) -> ApiPath:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API answered."""
+    """An answer of the API."""
 
     status: int
     headers: dict[str, str]
     content: bytes
 
     def json(self) -> Any:
-        """The body as JSON."""
+        """Return the body as JSON."""
         return json.loads(self.content) if self.content else None
 
 
@@ -77,17 +78,17 @@ _PASSED_ON = ("retry-after", "connection")
 
 
 class Api:
-    """The API, as the caller whose key has this SHA-256, while the session with this token lasts."""
+    """The API for a caller: the SHA-256 of the key, and the session's token, which must stay valid."""
 
     def __init__(self, request: Request, key: bytes, token: str) -> None:
         self._scope = request.scope
         self._key = key
         self._token = token
         self.passed_on: dict[str, str] = {}
-        """Of the last refusal the headers that a page hands on."""
+        """Headers of the last refusal that a page passes on."""
 
     async def get(self, path: ApiPath, **query: object) -> Any:
-        """The JSON at a path; query parameters that are None are left out. Raises ApiError."""
+        """GET JSON at a path; query parameters that are None are left out. Raises ApiError."""
         return (await self.call("GET", path, query=query)).json()
 
     async def post(
@@ -98,17 +99,17 @@ class Api:
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """POST a body as JSON, and return the answer's. Raises ApiError."""
+        """POST a body as JSON, and return the answer. Raises ApiError."""
         return (await self.call("POST", path, body=body, query=query, headers=headers)).json()
 
     async def put(
         self, path: ApiPath, body: object, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """PUT a body as JSON, and return the answer's. Raises ApiError."""
+        """PUT a body as JSON, and return the answer. Raises ApiError."""
         return (await self.call("PUT", path, body=body, headers=headers)).json()
 
     async def delete(self, path: ApiPath, headers: Mapping[str, str] | None = None) -> None:
-        """DELETE what is at a path. Raises ApiError."""
+        """DELETE the resource at a path. Raises ApiError."""
         await self.call("DELETE", path, headers=headers)
 
     async def call(
@@ -121,8 +122,8 @@ class Api:
         content: bytes | AsyncIterator[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask, and gather the answer. `content` is a body that is not JSON. Raises ApiError where the status is 400 or
-        more.
+        """Call the API, and return the whole answer. `content` is a body that is not JSON. Raises ApiError for a
+        status of 400 or more.
         """
         if content is None:
             content = b"" if body is None else json.dumps(body).encode()
@@ -171,13 +172,13 @@ class Api:
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """A response that hands the browser's body to the API and the API's answer to the browser, as they come."""
+        """Return a response that streams the browser's body to the API and the API's answer to the browser."""
         return _PassedOn(self, self._scope_of(method, path, query, dict(headers or {})))
 
     def download(
         self, path: ApiPath, refused: Callable[[ApiError], Response], **query: object
     ) -> Response:
-        """A response with the file at a path, as it comes; or what `refused` makes of the API's error."""
+        """Return a response that streams the file at a path, or what `refused` returns for the API's error."""
         return _PassedOn(self, self._scope_of("GET", path, query, {}), refused)
 
     def _scope_of(
@@ -241,7 +242,7 @@ class _PassedOn(Response):
         self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the API's route on the browser's connection."""
+        """Run the API's route on the connection of the browser."""
         status, error = 200, bytearray()
 
         async def pass_on(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Charts as SVG of our own: geometry here, colours by class in console.css, for a page's policy allows no style."""
+"""Charts as SVG: geometry here, colours by class in console.css, because the pages' policy forbids inline styles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from markupsafe import Markup, escape
 from app.roc_plot import RocPlot, Style, draw, ticks
 
 CHARACTER = 7.2
-"""How wide a character of an axis' text is, about, in the units of a chart."""
+"""Approximate width of a character of an axis label, in units of a chart."""
 
 
 class Estimate(NamedTuple):
-    """A figure with the limits of its interval, and what it is of."""
+    """An estimate, the limits of its interval, and its name."""
 
     name: str
     value: float
@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps values from `low` to `high` onto coordinates from `start` to `end`."""
+    """Map values from `low` to `high` to coordinates from `start` to `end`."""
 
     low: float
     high: float
@@ -34,7 +34,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """The coordinate of a value, cut to the ends."""
+        """Return the coordinate of a value; values outside are moved to the nearest end."""
         fraction = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.start + (self.end - self.start) * min(max(fraction, 0.0), 1.0)
 
@@ -44,7 +44,9 @@ class Scale:
 
 
 def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
-    """An element; attributes and text are escaped. `class_` and `text_anchor` are written without their underscore."""
+    """Return an element; attributes and text are escaped. `class_` and `text_anchor` are written without their
+    underscore.
+    """
     given = Markup("").join(
         Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _written(value))
         for name, value in attributes.items()
@@ -61,7 +63,7 @@ def _written(value: object) -> str:
 def picture(
     width: float, height: float, title: str, *parts: Markup, **attributes: object
 ) -> Markup:
-    """A chart of this size, which a screen reader calls by its title."""
+    """Return a chart of this size; screen readers read its title."""
     return element(
         "svg",
         *parts,
@@ -74,22 +76,22 @@ def picture(
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """A straight line of a class."""
+    """Return a straight line of a class."""
     return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=kind)
 
 
 def text(x: float, y: float, words: str, anchor: str = "start") -> Markup:
-    """Words at a place."""
+    """Return words at a position."""
     return element("text", words, x=float(x), y=float(y), text_anchor=anchor)
 
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> Markup:
-    """A line through points."""
+    """Return a line through points."""
     return element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=kind)
 
 
 def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = None) -> Markup:
-    """Estimates one below the other with their intervals; a line at `zero`, if it is given."""
+    """Draw estimates with their intervals, one below the other; a line at `zero`, if given."""
     left = min(320.0, 12 + CHARACTER * max((len(each.name) for each in estimates), default=0))
     width, row, top = 720.0, 28.0, 8.0
     bottom = top + row * len(estimates)
@@ -120,7 +122,7 @@ def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = No
 def over_time(
     estimates: Sequence[Estimate], title: str, *, reference: float | None = None
 ) -> Markup:
-    """Estimates in the order of time with their intervals; a dashed line at `reference`, if it is given."""
+    """Draw estimates with their intervals in the order of time; a dashed line at `reference`, if given."""
     width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
     values = [value for each in estimates for value in each[1:]]
     values += [] if reference is None else [reference]
@@ -162,7 +164,7 @@ def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
 
 
 def columns(counts: Sequence[float], title: str) -> Markup:
-    """A small histogram: a column for each count, without axes."""
+    """Draw a small histogram without axes, with a column for each count."""
     width, height = 6.0 * len(counts), 32.0
     scale = Scale(0, max(counts, default=1) or 1, 0, height - 2)
     heights = [scale(value) + (1 if value else 0) for value in counts]
@@ -175,7 +177,7 @@ def columns(counts: Sequence[float], title: str) -> Markup:
 
 
 def placed(value: float, low: float, high: float, title: str, *, middle: float = 0.5) -> Markup:
-    """A small line from 0 to 1 with an estimate and its interval on it, and a mark in the middle."""
+    """Draw an estimate and its interval on a small line from 0 to 1, with a mark in the middle."""
     scale = Scale(0, 1, 4, 116)
     return picture(
         120,
@@ -224,7 +226,7 @@ def roc(plot: RocPlot, size: float = 520.0) -> Markup:
 
 
 def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
-    """Bars one below the other, each with its figure; those below 0 go to the left."""
+    """Draw bars one below the other, each with its value; negative ones go to the left."""
     longest = max((len(name) for name, _ in values), default=0)
     left = min(300.0, 12 + CHARACTER * longest)
     width, row, top = 720.0, 24.0, 4.0
@@ -263,7 +265,9 @@ def dependence(
     name: str,
     spell: Callable[[float], str] | None = None,
 ) -> Markup:
-    """Mean scores by a feature's values: a line through numbers, a point for each word. `spell` writes the numbers."""
+    """Draw mean scores by a feature's values: a line through numbers, a point for each word. `spell` formats the
+    numbers.
+    """
     width, height, left, top, bottom = 720.0, 300.0, 60.0, 10.0, 240.0
     scores = [score for _, score in places]
     low, high = min(scores, default=0.0), max(scores, default=1.0)

@@ -1,4 +1,4 @@
-"""What forms offer to choose from: models with their aliases, and datasets; the newest, or those that a text finds."""
+"""Options that forms offer: models with their aliases, and datasets; the newest, or those that match a text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Json = dict[str, Any]
 Kind = Literal["models", "datasets"]
 MAX_OFFERED = 50
 MAX_PAGES = 3
-"""That are looked through for what fits: each is a request of the key's own rate, and people type fast."""
+"""Most entries that are searched for matches: each page is a request at the key's own rate, and people type fast."""
 _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One option: what the form sends for it, and what a person reads."""
+    """An option: the value that the form sends, and the text that a person reads."""
 
     value: str
     text: str
@@ -34,7 +34,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Offer:
-    """Options, what they were sought by, and whether there are others."""
+    """Options, the text that they match, and whether there are more."""
 
     choices: Sequence[Choice]
     sought: str = ""
@@ -43,7 +43,7 @@ class Offer:
 
 @router.get("/models")
 async def find_models(page: PageDep) -> Response:
-    """The models that a text finds, as a fragment; those that were chosen of several stay."""
+    """Return the models that match a text, as a fragment; models that are selected already stay."""
     chosen = page.request.query_params.getlist("models")
     offer = await offer_models(page, chosen)
     return page.show("options.html", offer=offer, chosen=chosen, several=bool(chosen))
@@ -51,18 +51,18 @@ async def find_models(page: PageDep) -> Response:
 
 @router.get("/datasets")
 async def find_datasets(page: PageDep) -> Response:
-    """The datasets that a text finds, as a fragment."""
+    """Return the datasets that match a text, as a fragment."""
     offer = await offer_datasets(page)
     return page.show("options.html", offer=offer, chosen=[], several=False)
 
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
-    """The models, each alias before the version that it points to, and those that are chosen already."""
+    """Return models, each alias before the version that it points to, and the selected ones."""
     return await _offer(page, "models", chosen, _of_model)
 
 
 async def offer_datasets(page: Page, chosen: Sequence[str] = ()) -> Offer:
-    """The datasets that are ready, and those that are chosen already."""
+    """Return the datasets that are ready, and the selected ones."""
     return await _offer(page, "datasets", chosen, _of_dataset)
 
 
@@ -88,7 +88,8 @@ async def _offer(
 
 
 async def _search(page: Page, kind: Kind, sought: str) -> tuple[list[Json], bool]:
-    """The newest that a text finds: part of a name, `name:version` or `name@alias`; and whether there are others.
+    """Return the newest models or datasets that match part of a name, `name:version` or `name@alias`, and whether
+    there are more.
 
     A dataset's name may be any text: what looks like a version may belong to it, and there are no aliases.
     """

@@ -1,4 +1,4 @@
-"""Datasets: the list, the upload, one dataset with its profile and its versions."""
+"""Pages on datasets: the list, the upload, one dataset with its profile and its versions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODES = ("append", "replace")
 
 @router.get("")
 async def list_datasets(page: PageDep) -> Response:
-    """The owner's datasets, newest first."""
+    """Show the owner's datasets, newest first."""
     name, latest = page.asked("name"), page.asked("latest")
     found = await page.api.get(
         at("/v1/datasets"), name=name, latest=latest, after=page.asked("after"), limit=50
@@ -47,14 +47,14 @@ async def list_datasets(page: PageDep) -> Response:
 
 @router.get("/new")
 async def read_form(page: PageDep) -> Response:
-    """The form that takes a table."""
+    """Show the form for a table."""
     return _show_form(page, dict(page.request.query_params))
 
 
 @router.post("")
 @needs("train")
 async def upload(page: PageDep) -> Response:
-    """Take a table from the plain form."""
+    """Accept a table from the plain form."""
     try:
         dataset_id = await send_form(page, "POST", at("/v1/datasets"))
     except ApiError as error:
@@ -64,7 +64,7 @@ async def upload(page: PageDep) -> Response:
 
 @router.post("/sample")
 async def upload_sample(page: PageDep) -> Response:
-    """Upload a made-up table."""
+    """Upload the sample table."""
     fields = {"name": samples.NAME, "label": samples.LABEL, "positive": samples.POSITIVE}
     content = samples.customers()
     answer = await page.api.call(
@@ -96,26 +96,26 @@ def _show_form(page: Page, given: dict[str, str], error: ApiError | None = None)
 
 @router.get("/{dataset_id}")
 async def read_dataset(dataset_id: str, page: PageDep) -> Response:
-    """One dataset."""
+    """Show one dataset."""
     return await _show(page, dataset_id, "dataset.html")
 
 
 @router.get("/{dataset_id}/now")
 async def read_dataset_now(dataset_id: str, page: PageDep) -> Response:
-    """The same as a fragment, for a page that follows how it is read."""
+    """Return the page's changing part as a fragment, while the table is read."""
     return await _show(page, dataset_id, "dataset_now.html")
 
 
 @router.get("/{dataset_id}/profile")
 async def read_profile(dataset_id: str, page: PageDep) -> Response:
-    """The API's own page of the profile."""
+    """Return the API's own page of the profile."""
     return page.download(at("/v1/datasets", dataset_id, "profile"), format="html")
 
 
 @router.post("/{dataset_id}/versions")
 @needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
-    """Take another version from the plain form."""
+    """Accept a new version from the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/datasets", dataset_id, "versions"))
     except ApiError as error:
@@ -126,7 +126,7 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
 @router.post("/{dataset_id}/pairs")
 @needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
-    """Take the pairs of a dataset of items from the plain form."""
+    """Accept the pairs of a dataset of items from the plain form."""
     try:
         await send_form(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
     except ApiError as error:
@@ -176,7 +176,7 @@ async def _show(
 
 
 async def _if_ready(page: Page, dataset: dict[str, Any], path: ApiPath, **query: object) -> Any:
-    """What there is of a table that was read; None where it is not, or its file is away."""
+    """Return the preview of a table; None if it was not read or its file is missing."""
     if dataset["status"] != "ready":
         return None
     try:
@@ -188,7 +188,7 @@ async def _if_ready(page: Page, dataset: dict[str, Any], path: ApiPath, **query:
 
 
 def _job_of(dataset: dict[str, Any]) -> str | None:
-    """The job whose end the page waits for."""
+    """Return the job whose end the page waits for."""
     pairs = dataset["pairs"]
     if pairs is not None and pairs["status"] == "processing":
         found: str | None = pairs["job_id"]
@@ -198,7 +198,7 @@ def _job_of(dataset: dict[str, Any]) -> str | None:
 
 
 def _column(column: dict[str, Any], profile: dict[str, Any] | None, rows: int | None) -> Any:
-    """A column with what the profile says of it, and its distribution as a picture."""
+    """Return a column with its profile and a picture of its distribution."""
     drawn, shown_text = None, ""
     known = (rows or 0) - (column["missing"] or 0)
     if profile is not None and profile["histogram"] is not None:
@@ -234,7 +234,7 @@ def _word(value: object) -> str:
 
 
 def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[str]:
-    """What should be looked at before anything is trained."""
+    """Return what should be checked before anything is trained."""
     found = []
     features = [column for column in dataset["columns"] if column["role"] == "feature"]
     if profile is not None:

@@ -1,4 +1,4 @@
-"""Comparisons of models on a dataset, and evaluations of a model on data that came later."""
+"""Pages on comparisons of models on a dataset, and on evaluations of a model on later data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 CURVE_POINTS = 300
 MAX_LISTED = 200
-"""So many evaluations of a model are drawn over time."""
+"""Most evaluations of a model that are drawn over time."""
 
 
 async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
-    """What a form offers; nothing to who may not send it."""
+    """Return the options of a form; none for a key that may not send it."""
     if not page.can("train"):
         return {}
     return {
@@ -35,7 +35,7 @@ async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[s
 
 
 async def find_gone(page: Page, found: Mapping[str, Any]) -> dict[str, bool]:
-    """Whether model and dataset, of which something was made, have been deleted since."""
+    """Return which of model and dataset have been deleted since."""
     gone = {}
     for name, collection in (("model", "/v1/models"), ("dataset", "/v1/datasets")):
         try:
@@ -51,7 +51,7 @@ async def find_gone(page: Page, found: Mapping[str, Any]) -> dict[str, bool]:
 
 @router.get("/comparisons")
 async def list_comparisons(page: PageDep) -> Response:
-    """The comparisons, and the form for another."""
+    """Show the comparisons, and the form for a new one."""
     return await _comparisons(page)
 
 
@@ -75,7 +75,7 @@ async def _comparisons(
 
 @router.post("/comparisons")
 async def create_comparison(page: PageDep) -> Response:
-    """Hand a comparison in."""
+    """Submit a comparison."""
     form = await page.form()
     body: dict[str, Any] = {
         "models": form.getlist("models"),
@@ -94,7 +94,7 @@ async def create_comparison(page: PageDep) -> Response:
 
 @router.get("/comparisons/{comparison_id}")
 async def read_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Areas, curves and paired differences."""
+    """Show areas, curves and paired differences."""
     found = await page.api.get(at("/v1/comparisons", comparison_id))
     names = {each["model_id"]: f"{each['name']}:{each['version']}" for each in found["models"]}
     windows = [_drawn(window, names) for window in (found["result"] or {}).get("windows", ())]
@@ -121,7 +121,7 @@ async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
 
 
 def _drawn(window: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """A window's figures with its two charts."""
+    """Return the figures of a window with its two charts."""
     areas = [
         Estimate(names[each["model_id"]], each["value"], each["low"], each["high"])
         for each in window["values"]
@@ -152,7 +152,7 @@ def _title(window: dict[str, Any]) -> str:
 
 
 async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
-    """The curve of each model on the rows held out from its training; one that is gone or has none is left out."""
+    """Return the curve of each model on its own held-out rows; models that are gone or have none are left out."""
     drawn = []
     for model_id, name in list(names.items())[:8]:
         try:
@@ -165,7 +165,7 @@ async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
 
 
 def _window(form: Fields) -> dict[str, Any] | None:
-    """The window that was asked for. What is no number goes to the API as it is: it says what is wrong."""
+    """Return the requested window. Text that is not a number is sent to the API unchanged, which says what is wrong."""
     given = str(form.get("fpr_max", "")).strip()
     if not given:
         return None
@@ -177,7 +177,7 @@ def _window(form: Fields) -> dict[str, Any] | None:
 
 @router.get("/evaluations")
 async def list_evaluations(page: PageDep) -> Response:
-    """The evaluations, of one model with their areas over time, and the form for another."""
+    """Show the evaluations, with areas over time if they are of one model, and the form for a new one."""
     return await _evaluations(page)
 
 
@@ -215,7 +215,7 @@ async def _evaluations(
 
 
 async def _own_area(page: Page, model_id: str) -> float | None:
-    """The model's area at validation, if it has one."""
+    """Return the model's area at validation, if it has one."""
     try:
         metrics = await page.api.get(at("/v1/models", model_id, "metrics"))
     except ApiError as error:
@@ -227,7 +227,7 @@ async def _own_area(page: Page, model_id: str) -> float | None:
 
 
 def area(evaluation: dict[str, Any]) -> dict[str, Any] | None:
-    """The one area that a list shows: the AUC, or the share of pairs in order."""
+    """Return the area that a list shows: the AUC, or the fraction of pairs in order."""
     metrics = evaluation["metrics"] or {}
     found: dict[str, Any] | None = metrics.get("auc") or metrics.get("pair_order")
     return found
@@ -243,7 +243,7 @@ def _areas(newest_first: list[dict[str, Any]]) -> list[Estimate]:
 
 @router.post("/evaluations")
 async def create_evaluation(page: PageDep) -> Response:
-    """Hand an evaluation in."""
+    """Submit an evaluation."""
     form = await page.form()
     body: dict[str, Any] = {
         "model": form.get("model", ""),
@@ -262,7 +262,7 @@ async def create_evaluation(page: PageDep) -> Response:
 
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """The figures on the dataset, and what has changed since validation."""
+    """Show the figures on the dataset, and the changes since validation."""
     found = await page.api.get(at("/v1/evaluations", evaluation_id))
     drawn = None
     if found["kind"] == "bipartite" and found["status"] == "ready":
@@ -283,7 +283,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
 
 
 def _figures(evaluation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The evaluation's figures with their intervals, each with its name."""
+    """Return the evaluation's figures with their intervals, each with its name."""
     metrics = evaluation["metrics"] or {}
     found = [
         (name, metrics[key])

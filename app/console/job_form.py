@@ -1,7 +1,7 @@
-"""The form of a training job, made from the API's own schemas: its fields, and the JSON that comes of them.
+"""The form of a training job, built from the API's own schemas: its fields, and the JSON made from them.
 
-A field is called as its value is in the body, with dots between: `validation.fraction`. So what the API says of a place
-in the body is said beside the field.
+A field has the name of its value in the body, with dots: `validation.fraction`. So an error of the API about a member
+of the body is shown beside its field.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIRST: Mapping[str, str] = {
     "multilabel": "adaboost_mh",
     "preferences": "rankboost",
 }
-"""What is trained on a kind of data unless something else is chosen."""
+"""Default algorithm for each kind of dataset."""
 OTHERS = ("controls", "label_noise", "seed", "timeout_seconds", "priority", "tags")
 TITLES: Mapping[str, str] = {
     "dataset_id": "Dataset",
@@ -64,7 +64,7 @@ _RANGE = re.compile(r"(\S+)\s+to\s+(\S+?)(\s+log)?", re.IGNORECASE)
 
 @dataclass
 class Field:
-    """One field of the form."""
+    """A field of the form."""
 
     path: str
     schema: Schema
@@ -74,17 +74,17 @@ class Field:
 
     @property
     def id(self) -> str:
-        """What the page calls it."""
+        """The label on the page."""
         return "f-" + self.path.replace(".", "-")
 
     @property
     def title(self) -> str:
-        """The name of the field."""
+        """The name of the parameter."""
         return TITLES.get(self.path, self.path.rpartition(".")[2])
 
     @property
     def options(self) -> list[str] | None:
-        """The only values that there are, where there are few; None where there is more."""
+        """The allowed values, if there are few; else None."""
         found: list[str] = []
         for kind in _kinds(self.schema):
             if kind.get("type") == "boolean":
@@ -99,7 +99,7 @@ class Field:
 
     @property
     def default(self) -> str:
-        """What holds where nothing is given."""
+        """The default value."""
         if "default" not in self.schema:
             return ""
         value = self.schema["default"]
@@ -107,7 +107,7 @@ class Field:
 
 
 class JobForm:
-    """The form as it is filled in. `given` has the fields by their paths, `kind` is that of the dataset."""
+    """The form with its current values. `given` has the values by path, `kind` is that of the dataset."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class JobForm:
 
     @property
     def fields(self) -> list[Field]:
-        """All fields that are shown."""
+        """All visible fields."""
         return [
             *(self.dataset, self.chosen, self.name),
             *(*self.parameters, *self.objective, *self.validation),
@@ -152,7 +152,7 @@ class JobForm:
         ]
 
     def body(self) -> Json:
-        """What is sent to the API: the fields that hold something, as JSON."""
+        """Return the body for the API as JSON: the fields that are filled in."""
         body: Json = {}
         for field in self.fields:
             if field.value.strip():
@@ -166,7 +166,7 @@ class JobForm:
         return body
 
     def place(self, problem: Json) -> None:
-        """Put what the API says is wrong beside the fields that it names."""
+        """Put the errors of the API beside the fields that they name."""
         named = {field.path: field for field in self.fields}
         for error in problem.get("errors") or [{"detail": problem["detail"]}]:
             path = error.get("pointer", "").strip("/").replace("/", ".")
@@ -183,7 +183,7 @@ class JobForm:
         return Field(path, schema, self._given.get(path, "") if value is None else value, doc=doc)
 
     def _union(self, name: str) -> list[Field]:
-        """What is chosen first, and the fields of what was chosen."""
+        """Return the field of a choice, and the fields of the chosen option."""
         union = self._schemas["JobRequest"]["properties"][name]
         union = next((kind for kind in _kinds(union) if "discriminator" in kind), union)
         by = union["discriminator"]["propertyName"]
@@ -228,7 +228,9 @@ def _read(field: Field) -> object:
 
 
 def read_value(text: str, schema: Schema) -> object:
-    """Text as the JSON that the schema wants; as it stands where it is nothing of the kind, for the API to say so."""
+    """Return text as the JSON value that the schema expects; unchanged if it does not fit, so that the API says what
+    is wrong.
+    """
     types = {kind.get("type") for kind in _kinds(schema)}
     if text.lower() in ("none", "null") and "null" in types:
         return None
@@ -243,7 +245,9 @@ def read_value(text: str, schema: Schema) -> object:
 
 
 def read_space(text: str, schema: Schema) -> object:
-    """What a search tries of a parameter: values with commas between, or `low to high`, with `log` behind it or not."""
+    """Return what a search tries for a parameter: values separated by commas, or `low to high`, optionally followed
+    by `log`.
+    """
     found = _RANGE.fullmatch(text)
     if found is None:
         return [read_value(part.strip(), schema) for part in text.split(",") if part.strip()]
@@ -257,7 +261,7 @@ def read_space(text: str, schema: Schema) -> object:
 
 
 def as_curl(base: str, body: Json) -> str:
-    """The request as a command for a shell."""
+    """Return the request as a shell command."""
     written = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
     return (
         f"curl {base}v1/jobs \\\n"
@@ -268,7 +272,7 @@ def as_curl(base: str, body: Json) -> str:
 
 
 def as_python(base: str, body: Json) -> str:
-    """The request in Python."""
+    """Return the request as Python code."""
     written = pprint.pformat(body, sort_dicts=False, width=76).replace("\n", "\n    ")
     return (
         "import os\n\nimport requests\n\n"

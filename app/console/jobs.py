@@ -1,4 +1,4 @@
-"""Jobs: the list, one job as it goes on, and what can be asked of it."""
+"""Pages on jobs: the list, one job with its progress, and its actions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MADE: Mapping[str, tuple[str, str]] = {
 
 @router.get("")
 async def list_jobs(page: PageDep) -> Response:
-    """The owner's jobs of a kind, newest first."""
+    """Show the owner's jobs of a kind, newest first."""
     asked = {name: page.asked(name) for name in ("kind", "state", "dataset_id")}
     found = await page.api.get(at("/v1/jobs"), **asked, after=page.asked("after"), limit=50)
     kept = {name: value for name, value in asked.items() if value is not None}
@@ -56,19 +56,19 @@ async def list_jobs(page: PageDep) -> Response:
 
 @router.get("/{job_id}")
 async def read_job(job_id: str, page: PageDep) -> Response:
-    """One job."""
+    """Show one job."""
     return await _show(page, job_id, "job.html")
 
 
 @router.get("/{job_id}/now")
 async def read_job_now(job_id: str, page: PageDep) -> Response:
-    """The same as a fragment, for the page that follows it."""
+    """Return the changing part of the page as a fragment."""
     return await _show(page, job_id, "job_now.html")
 
 
 @router.get("/{job_id}/events")
 async def follow(job_id: str, page: PageDep) -> Response:
-    """The API's stream of the job's events, for a browser; it goes on behind the last one that was seen."""
+    """Stream the job's events from the API to a browser, after the last one that it received."""
     headers = {"accept": "text/event-stream"}
     last = page.request.headers.get("last-event-id")
     if last is not None:
@@ -79,14 +79,14 @@ async def follow(job_id: str, page: PageDep) -> Response:
 
 @router.post("/{job_id}/cancel")
 async def cancel(job_id: str, page: PageDep) -> Response:
-    """End the job; with `keep` now, and with the best so far."""
+    """Cancel the job; with `keep` end it early with the best result so far."""
     keep = "true" if (await page.form()).get("keep") else None
     return await _ask(page, job_id, "cancel", keep)
 
 
 @router.post("/{job_id}/retry")
 async def retry(job_id: str, page: PageDep) -> Response:
-    """Do the same work again."""
+    """Submit the same job again."""
     return await _ask(page, job_id, "retry")
 
 
@@ -130,7 +130,7 @@ async def _show(page: Page, job_id: str, template: str, error: ApiError | None =
 
 
 def _told(events: list[Json]) -> Iterator[Json]:
-    """Events in words, the newest first; of progress only what begins something."""
+    """Return events in words, the newest first; of progress only where a step begins."""
     shown_events: list[Json] = []
     before = None
     for event in events:
@@ -170,7 +170,7 @@ def _words_of(progress: Json) -> str:
 
 
 def _advice(job: Json) -> str | None:
-    """What to do next, of a job that made nothing."""
+    """Return what to do next after a job without a result."""
     if job["state"] == "timed_out":
         return (
             "It took longer than its time limit. Give it more time, or train on fewer rows, with "
@@ -196,7 +196,7 @@ def _advice(job: Json) -> str | None:
 
 
 async def _again(page: Page, job: Json) -> str | None:
-    """The address of the training form, filled in as this job was."""
+    """Return the address of the training form with the values of this job."""
     if not page.can("train") or not page.can("read"):
         return None
     algorithms = await page.api.get(at("/v1/algorithms"))
@@ -229,7 +229,7 @@ async def _again(page: Page, job: Json) -> str | None:
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """The fields of the training form for these values."""
+    """Return the fields of the training form for these values."""
     for name, each in value.items():
         here = f"{path}{name}"
         if here == "search.space":

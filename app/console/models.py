@@ -1,4 +1,4 @@
-"""Models: the list, and the page of one with its curve and a slider on it, what it is made of, aliases and scores."""
+"""Pages on models: the list, and one model with its curve and slider, its structure, aliases and scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 CUTS, CURVE_POINTS = 300, 400
 TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
 MAX_FIELDS = 100
-"""Of a form that scores a row; a model of more features takes the row as JSON."""
+"""Most fields of the form that scores a row; for a model with more features the row is entered as JSON."""
 MAX_ALIASES = 20
 SHOWN_JSON = 20_000
 DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
@@ -65,7 +65,7 @@ async def read_models(page: PageDep) -> Response:
 
 @router.get("/{ref}")
 async def read_model(page: PageDep, ref: str) -> Response:
-    """One model: what it is, how good it is, and its curve with a slider."""
+    """Show one model: its description, its figures, and its curve with a slider."""
     return await _show_model(page, ref)
 
 
@@ -102,7 +102,7 @@ async def _show_model(
 
 
 async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
-    """What the card of the curve shows: pictures, a table of cuts, the one to begin with, and one asked for."""
+    """Return what the card of the curve shows: pictures, a table of cuts, the first cut, and a requested one."""
     terms = {name: page.asked(name) for name in TERMS}
     cuts, problem = await _cuts(page, model["id"], on, terms)
     shape = await page.api.get(
@@ -143,7 +143,7 @@ async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
 async def _cuts(
     page: Page, model_id: str, on: str, terms: Mapping[str, str | None]
 ) -> tuple[Json, Json | None]:
-    """The cuts, and what was wrong with the terms: then the cuts go without them."""
+    """Return the cuts, and the error of invalid costs or prevalence; the cuts are then returned without them."""
     path = at("/v1/models", model_id, "operating-points")
     try:
         return await page.api.get(path, on=on, points=CUTS, **terms), None
@@ -154,7 +154,7 @@ async def _cuts(
 
 
 def _start(cuts: Json, objective: Json) -> Json:
-    """Where the slider stands first, why, and the places that buttons lead to."""
+    """Return the first position of the slider, its reason, and the positions of the buttons."""
     points = cuts["points"]
 
     def gain(index: int) -> float:
@@ -174,7 +174,7 @@ def _start(cuts: Json, objective: Json) -> Json:
 
 
 def _table(cuts: Json, metrics: Json, start: Json) -> Json:
-    """The cuts for the script: thresholds exactly, all else to nine digits."""
+    """Return the cuts for the script: thresholds exactly, other values to nine digits."""
     return {
         "figures": [name for name in _FIGURES if cuts["points"][0][name] is not None],
         "thresholds": [cut["threshold"] for cut in cuts["points"]],
@@ -193,7 +193,7 @@ def _table(cuts: Json, metrics: Json, start: Json) -> Json:
 
 
 def _counts(cut: Json, metrics: Json) -> Json:
-    """The confusion table of a cut on the part's own rows."""
+    """Return the confusion table of a cut on the rows of the part."""
     caught = cut["tpr"]["value"] * metrics["positive_weight"]
     flagged = cut["fpr"]["value"] * metrics["negative_weight"]
     return {
@@ -226,7 +226,7 @@ def _drawn(shape: Json, objective: Json, cut: Json, *, log: bool) -> Markup:
 
 @router.get("/{ref}/cuts")
 async def read_cuts(page: PageDep, ref: str) -> Response:
-    """The table of cuts under other costs, for the slider; the API's own words where these will not do."""
+    """Return the table of cuts for other costs, for the slider; or the API's error."""
     on = page.asked("on") or "validation"
     model, metrics, (cuts, problem) = await asyncio.gather(
         page.api.get(at("/v1/models", ref)),
@@ -241,7 +241,7 @@ async def read_cuts(page: PageDep, ref: str) -> Response:
 
 
 async def _show_part(page: Page, ref: str, name: str, status: int = 200, **values: Any) -> Response:
-    """A part of a model's page: by itself for the script, else as a page of its own."""
+    """Return a part of a model's page: as a fragment for the script, else as a page."""
     if "model" not in values:
         values["model"] = await page.api.get(at("/v1/models", ref))
     template = f"model_{name}.html"
@@ -251,7 +251,7 @@ async def _show_part(page: Page, ref: str, name: str, status: int = 200, **value
 
 
 async def _or_words(page: Page, path: ApiPath, **query: object) -> tuple[Any, str | None]:
-    """What is at a path; or, where the model has no such thing, the API's words for that."""
+    """Return the resource at a path; or the API's error text if the model has no such resource."""
     try:
         return await page.api.get(path, **query), None
     except ApiError as error:
@@ -262,7 +262,7 @@ async def _or_words(page: Page, path: ApiPath, **query: object) -> tuple[Any, st
 
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, ref: str) -> Response:
-    """Which features matter."""
+    """Show which features matter."""
     model = await page.api.get(at("/v1/models", ref))
     label = _label(page, model)
     found, words = await _or_words(page, at("/v1/models", model["id"], "importance"), label=label)
@@ -284,7 +284,7 @@ async def read_importance(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/dependence")
 async def read_dependence(page: PageDep, ref: str) -> Response:
-    """How mean scores go with a feature."""
+    """Show mean scores by the values of a feature."""
     model = await page.api.get(at("/v1/models", ref))
     label = _label(page, model)
     feature = page.asked("feature")
@@ -335,7 +335,7 @@ def _word(value: object) -> str:
 
 
 def _label(page: Page, model: Json) -> str | None:
-    """Of several labels the one that was asked for, or the first."""
+    """Return the requested label of a model with several, else the first one."""
     if not model["labels"]:
         return None
     return page.asked("label") or str(model["labels"][0]["name"])
@@ -343,7 +343,7 @@ def _label(page: Page, model: Json) -> str | None:
 
 @router.get("/{ref}/structure")
 async def read_structure(page: PageDep, ref: str) -> Response:
-    """What it is made of: a tree as a drawing and as text, rules as a table, anything else as the API tells it."""
+    """Show the structure of a model: a tree as drawing and text, rules as a table, anything else as JSON."""
     model = await page.api.get(at("/v1/models", ref))
     path = at("/v1/models", model["id"], "structure")
     tree, found, shown = None, None, ""
@@ -369,7 +369,7 @@ async def read_structure(page: PageDep, ref: str) -> Response:
 
 
 def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
-    """The rules of boosted stumps, of each label's where there are several."""
+    """Return the rules of boosted stumps, for each label if there are several."""
     if found.get("rules"):
         return [(None, found["rules"])]
     labels = found.get("labels") or []
@@ -378,7 +378,7 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 
 @router.get("/{ref}/controls")
 async def read_controls(page: PageDep, ref: str) -> Response:
-    """The model beside plain algorithms on the same divisions of the data."""
+    """Show the model beside baselines on the same splits of the data."""
     model = await page.api.get(at("/v1/models", ref))
     found, words = await _or_words(page, at("/v1/models", model["id"], "controls"))
     drawn: list[tuple[Json, Markup]] = []
@@ -406,7 +406,7 @@ async def read_controls(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/leaderboard")
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
-    """What `auto` has tried."""
+    """Show the leaderboard of `auto`."""
     model = await page.api.get(at("/v1/models", ref))
     found, words = await _or_words(page, at("/v1/models", model["id"], "leaderboard"))
     return await _show_part(page, ref, "leaderboard", model=model, found=found, words=words)
@@ -414,7 +414,7 @@ async def read_leaderboard(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, ref: str) -> Response:
-    """What can be said of rows to come."""
+    """Show generalisation bounds."""
     model = await page.api.get(at("/v1/models", ref))
     found, words = await _or_words(page, at("/v1/models", model["id"], "bounds"))
     return await _show_part(page, ref, "bounds", model=model, found=found, words=words)
@@ -422,7 +422,7 @@ async def read_bounds(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/aliases")
 async def read_aliases(page: PageDep, ref: str) -> Response:
-    """The names that move, with where they pointed."""
+    """Show the aliases, with their history."""
     return await _show_aliases(page, ref)
 
 
@@ -456,7 +456,7 @@ async def _show_aliases(
 
 @router.post("/{ref}/aliases")
 async def move_alias(page: PageDep, ref: str) -> Response:
-    """Point an alias at this model: `revision` is what the page had seen of it; without one it is new."""
+    """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new."""
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
     model = await page.api.get(at("/v1/models", ref))
@@ -479,7 +479,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}/aliases/{alias}/remove")
 async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
-    """Remove an alias of the model's name; `revision` is what the page had seen of it."""
+    """Delete an alias. `revision` is the one that the page has shown."""
     form = await page.form()
     seen = {"If-Match": f'"{form.get("revision", "")}"'}
     model = await page.api.get(at("/v1/models", ref))
@@ -494,7 +494,7 @@ async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
 
 @router.post("/{ref}/delete")
 async def delete_model(page: PageDep, ref: str) -> Response:
-    """Delete it, and show the list; or the page again, with what is in the way."""
+    """Delete the model and show the list; or show its page again with the error."""
     try:
         await page.api.delete(at("/v1/models", ref))
     except ApiError as error:
@@ -506,7 +506,7 @@ async def delete_model(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/download/{name}")
 async def download(page: PageDep, ref: str, name: str) -> Response:
-    """The report, the artifact, every point of the curve and the like, as the API has them."""
+    """Return a download: report, artifact, points of the curve, and others."""
     if name not in DOWNLOADS:
         raise refusal(404, "Not found", f"there is no download {name[:100]!r}")
     part, query = DOWNLOADS[name]
@@ -520,14 +520,14 @@ async def download(page: PageDep, ref: str, name: str) -> Response:
 
 @router.get("/{ref}/score")
 async def read_score(page: PageDep, ref: str) -> Response:
-    """The form that scores a row, filled with one of the dataset where it is still there."""
+    """Show the form that scores a row, filled with a row of the dataset if it still exists."""
     model = await page.api.get(at("/v1/models", ref))
     return await _show_score(page, model, await _example(page, model))
 
 
 @router.post("/{ref}/score")
 async def score_row(page: PageDep, ref: str) -> Response:
-    """Score the row that was entered, with the reasons where the model can give them."""
+    """Score the entered row, with the reasons if the model can state them."""
     form = await page.form()
     model = await page.api.get(at("/v1/models", ref))
     label = str(form.get("label", "")) or None
@@ -580,7 +580,7 @@ async def _show_score(
 
 
 async def _example(page: Page, model: Json) -> dict[str, str]:
-    """The first row of the dataset as text, by feature; nothing where it is gone or may not be read."""
+    """Return the first row of the dataset as text, by feature; empty if it is gone or may not be read."""
     if not page.can("read"):
         return {}
     try:
@@ -609,7 +609,7 @@ def _entered(form: Fields, features: Sequence[Json]) -> dict[str, str]:
 
 
 def _row(form: Fields, features: Sequence[Json]) -> Json:
-    """The row as the API takes it; what is no number stays text, so that the API says so."""
+    """Return the row for the API; text that is not a number stays text, so that the API says what is wrong."""
     if "row" in form:
         try:
             row = json.loads(str(form["row"]))
@@ -645,7 +645,7 @@ def _value(text: str, kind: str) -> object:
 
 
 async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json:
-    """Score, place on the curve and reasons; without reasons where the model's scores are no sums of parts."""
+    """Return the score, its position on the curve, and the reasons; no reasons if the scores are not sums of parts."""
     rows = {"rows": [row]}
     scores = await page.api.post(at("/v1/models", model["id"], "score"), rows)
     labels = scores.get("labels")

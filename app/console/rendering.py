@@ -1,4 +1,4 @@
-"""Templates, and how values are written in them."""
+"""Templates, and the format of values in them."""
 
 from __future__ import annotations
 
@@ -48,12 +48,14 @@ def _environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """The text of a template; what is put in is escaped."""
+    """Return the text of a template; values are escaped."""
     return _environment().get_template(template).render(**values)
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A figure, with so many decimals where it is between 0.001 and 10,000; a dash for None and what is not finite."""
+    """Return a number with `digits` decimals if it is between 0.001 and 10,000; a dash for None and for what is not
+    finite.
+    """
     if value is None or not math.isfinite(value):
         return DASH
     if value == 0 or 1e-3 <= abs(value) < 1e4:
@@ -62,24 +64,24 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def count(value: float | None) -> str:
-    """A whole number with commas between thousands."""
+    """Return a whole number with commas between thousands."""
     return DASH if value is None else f"{value:,.0f}"
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
-    """A fraction of one as a percentage."""
+    """Return a fraction as a percentage."""
     return DASH if fraction is None else f"{100 * fraction:.{digits}f} %"
 
 
 def plain(value: object) -> str:
-    """A value of a table as it stands: whole numbers without a decimal point."""
+    """Return a value of a table unchanged; whole numbers have no decimal point."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def when(moment: str | None) -> str:
-    """A time as the API writes it (ISO 8601), to the second in UTC."""
+    """Return a time of the API (ISO 8601) in UTC, to the second."""
     if moment is None:
         return DASH
     at = datetime.fromisoformat(moment).astimezone(UTC)
@@ -87,7 +89,7 @@ def when(moment: str | None) -> str:
 
 
 def date(seconds: float) -> str:
-    """A date of a table, which the API has in seconds since 1970, to the minute in UTC; a midnight is a day."""
+    """Return a date of a table, given in seconds since 1970, in UTC to the minute; a midnight is a day."""
     try:
         at = datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
     except OverflowError:  # typed times reach beyond the calendar
@@ -96,12 +98,12 @@ def date(seconds: float) -> str:
 
 
 def clock(moment: str) -> str:
-    """The time of day of a time as the API writes it, in UTC."""
+    """Return the time of day of a time of the API, in UTC."""
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%H:%M:%S")
 
 
 def took(job: Mapping[str, Any]) -> str:
-    """How long a job ran until it ended."""
+    """Return how long a job ran until it ended."""
     if job["started_at"] is None or job["finished_at"] is None:
         return DASH
     started, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
@@ -109,7 +111,7 @@ def took(job: Mapping[str, Any]) -> str:
 
 
 def size(bytes_: float | None) -> str:
-    """A number of bytes, in the unit that fits."""
+    """Return a number of bytes in a suitable unit."""
     if bytes_ is None:
         return DASH
     for unit in ("B", "kB", "MB", "GB"):
@@ -120,7 +122,7 @@ def size(bytes_: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A length of time in the unit that fits."""
+    """Return a duration in a suitable unit."""
     if seconds is None:
         return DASH
     if seconds < 60:

@@ -1,4 +1,4 @@
-"""A table to try things on at once: made up, and the same each time."""
+"""A sample table to try the service with: made up, and the same each time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _CITIES = ("Aarhus", "Bergen", "Ghent", "Lyon", "Porto", "Turin")
 
 
 def customers(rows: int = ROWS, seed: int = 7) -> bytes:
-    """A CSV of customers of whom about three in ten have left; it has words, gaps and a column that tells nothing."""
+    """Return a CSV of customers, of whom about three in ten have left; it has words, gaps and an uninformative
+    column.
+    """
     draw = random.Random(seed)  # noqa: S311  # rows, no secrets
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")

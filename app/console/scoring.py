@@ -1,4 +1,4 @@
-"""Batch scores: a table and what a model gives its rows, made by a worker."""
+"""Pages on batch scores: tables whose rows a worker scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIELDS = ("keep", "ignore", "missing", "encoding", "delimiter", "decimal")
 
 @router.get("")
 async def list_batch_scores(page: PageDep) -> Response:
-    """The batch scores, and the form for others."""
+    """Show the batch scores, and the form for new ones."""
     return await _list(page)
 
 
@@ -62,7 +62,7 @@ async def _list(
 
 @router.post("")
 async def score_dataset(page: PageDep) -> Response:
-    """Have a dataset's rows scored."""
+    """Submit the rows of a dataset."""
     form = await page.form()
     body: dict[str, Any] = {
         "model": form.get("model", ""),
@@ -82,7 +82,7 @@ async def score_dataset(page: PageDep) -> Response:
 @router.post("/rows")
 @needs("score")
 async def score_rows(page: PageDep) -> Response:
-    """Have the rows of a table scored that the plain form brings."""
+    """Submit the rows of a table from the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/batch-scores"))
     except ApiError as error:
@@ -94,7 +94,7 @@ async def score_rows(page: PageDep) -> Response:
 
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
-    """State, columns and downloads."""
+    """Show state, columns and downloads."""
     found = await page.api.get(at("/v1/batch-scores", batch_id))
     gone = await find_gone(page, found) if page.can("read") else {}
     return page.show("batch_score.html", found=found, gone=gone)
@@ -102,7 +102,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
 
 @router.get("/{batch_id}/result.{kind}")
 async def download(batch_id: str, kind: str, page: PageDep) -> Response:
-    """The scores as a file."""
+    """Return the scores as a file."""
     return page.download(at("/v1/batch-scores", batch_id, "result"), format=kind)
 
 

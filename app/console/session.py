@@ -1,4 +1,4 @@
-"""Signing in and out, and what every page needs: the session, the API, a template, a check of every change."""
+"""Signing in and out, and what every page needs: the session, the API, templates, and the check of every change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PATH_OF = re.compile(r"https?://[^/?#]+(?P<path>/[^?#]*)")
 
 @dataclass
 class Page:
-    """One request of a browser that is signed in."""
+    """A request of a browser that is signed in."""
 
     request: Request
     api: Api
@@ -57,36 +57,35 @@ class Page:
     table: TableForm | None = None
 
     def can(self, scope: str) -> bool:
-        """Whether the key has this scope: what it may not do is not shown."""
+        """Return True if the key has this scope: pages hide what it may not do."""
         return scope in self.scopes
 
     def check_scope(self, scope: str | None) -> None:
-        """Raise Forbidden if the key lacks the scope that a route names. Those that bring tables name it, so that no
-        table comes in vain.
+        """Raise Forbidden if the key lacks the route's scope. Routes for tables declare it, so that no table is sent
+        in vain.
         """
         if scope is not None and scope not in self.scopes:
             has = ", ".join(sorted(self.scopes))
             raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
 
     def asked(self, name: str) -> str | None:
-        """A query parameter; None where it is absent or empty."""
+        """Return a query parameter; None if it is absent or empty."""
         return self.request.query_params.get(name) or None
 
     async def form(self) -> Fields:
-        """The fields of the form that was sent. Raises UnsupportedMedia, TooLarge or Malformed."""
+        """Return the fields of the form. Raises UnsupportedMedia, TooLarge or Malformed."""
         if self._fields is None:
             self._fields = await read_fields(self.request, MAX_FORM_BYTES)
         return self._fields
 
     def filled(self) -> dict[str, str]:
-        """The fields of the form that hold something, as far as they have come, but for the token."""
+        """Return the filled-in fields of the form read so far, without the token."""
         fields = (self._fields or {}) if self.table is None else self.table.fields
         return {name: value for name, value in fields.items() if value and name != CSRF_FIELD}
 
     async def check_sender(self, *, of_table: bool) -> None:
-        """Raise Forbidden unless a page of this session sent the request.
-
-        A form's token stands in its body: of one that brings a table nothing is read from the table's beginning on.
+        """Raise Forbidden unless a page of this session sent the request. The token of a form is in its body; of a
+        form with a table, only the part before the table is read.
         """
         given = self.request.headers.get(CSRF_HEADER)
         if of_table and media_type_of(self.request) == FORM:
@@ -103,7 +102,7 @@ class Page:
             raise _other_page(code="session_changed", headers={"X-Session-Changed": "yes"})
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page made of a template. A fragment is shown the same way."""
+        """Return a page or a fragment made from a template."""
         return answer(
             self.request,
             template,
@@ -115,21 +114,21 @@ class Page:
         )
 
     def download(self, path: ApiPath, **query: object) -> Response:
-        """The API's file at a path; its error as a page."""
+        """Return the API's file at a path, or a page with its error."""
         return self.api.download(
             path, lambda error: self.show("error.html", error.status, error=error.body), **query
         )
 
     def go(self, path: str, **query: str) -> Response:
-        """Send the browser to another page, after a change."""
+        """Redirect the browser to another page after a change."""
         return RedirectResponse(path + ("?" + urlencode(query) if query else ""), 303)
 
     def outside(self, path: str) -> str:
-        """A path of the console as a browser names it: behind the prefix, if there is one."""
+        """Return a path of the console with the prefix, if there is one."""
         return root_path_of(self.request.scope) + path
 
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
-        """Have the browser bring a note to one page of this session, within a minute."""
+        """Set a note, as a cookie, for one page of this session within a minute."""
         # Browsers drop a cookie of more than 4,096 bytes, and escapes would make six bytes of two.
         written = json.dumps(note, ensure_ascii=False, separators=(",", ":")).encode()
         text = base64.urlsafe_b64encode(written).decode()
@@ -144,7 +143,7 @@ class Page:
         )
 
     def take_note(self, name: str) -> Json | None:
-        """Return the note that a page of this session left; None where there is none, or it is another's."""
+        """Return the note of this session; None if there is none or it belongs to another session."""
         signature, _, text = self.request.cookies.get(name, "").partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
             return None
@@ -156,9 +155,10 @@ class Page:
 
 
 def answer(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """A page as a response with the console's content security policy.
+    """Return a page with the console's content security policy.
 
-    Under `no-referrer` a browser's own forms would come from the origin `null`, as another site's can.
+    The referrer policy is not `no-referrer`: a browser's forms would then have the origin `null`, as those of another
+    site can.
     """
     text = render(template, root=root_path_of(request.scope), **values)
     # A caller's lone surrogates come back in the API's words; UTF-8 cannot hold them.
@@ -167,12 +167,12 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
 
 
 def nothing_here(request: Request, problem: Mapping[str, Any]) -> Response:
-    """What a browser is shown at an address that leads nowhere, whether somebody is signed in or not."""
+    """Return the page for an unknown address, signed in or not."""
     return answer(request, "error.html", problem["status"], error=problem)
 
 
 class ConsoleRoute(APIRoute):
-    """A route of the console: it takes a session, and for a change the session's own token; errors become pages."""
+    """A route of the console: it needs a session and, for a change, the session's own token; errors become pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap FastAPI's handler."""
@@ -229,7 +229,7 @@ class ConsoleRoute(APIRoute):
 
 
 class PassingRoute(ConsoleRoute):
-    """A route that hands the body to the API unread: the session's token must stand in a header."""
+    """A route that passes the body to the API unread: the session's token must be in a header."""
 
     async def check_sender(self, page: Page) -> None:
         """Raise Forbidden unless a script of the session's pages sent the request."""
@@ -245,10 +245,11 @@ PageDep = Annotated[Page, Depends(_page_of)]
 
 
 def check_site(request: Request) -> None:
-    """Raise Forbidden where a browser says that a page of another site sent the request.
+    """Raise Forbidden if a browser says that a page of another site sent the request.
 
-    By `Sec-Fetch-Site`. Over plain HTTP browsers do not say that: then by `Origin`, and else `Referer`, against `Host`.
-    The scheme is left out: a proxy that ends TLS may not say that it did. Who sends none of them is no browser.
+    By `Sec-Fetch-Site`; browsers do not send it over plain HTTP: then by `Origin`, else `Referer`, compared with
+    `Host`. The scheme is ignored: a proxy that ends TLS may not report it. A client that sends none of them is no
+    browser.
     """
     headers = request.headers
     site = headers.get("sec-fetch-site")
@@ -279,7 +280,7 @@ def _other_page(**given: Any) -> Forbidden:
 
 
 class TableForm:
-    """A form with a table in it, passed on as it comes: only its fields are kept, which are small and few."""
+    """A form with a table, streamed to the API: only its small fields are kept."""
 
     def __init__(self, request: Request) -> None:
         self._reader = FormReader(request.headers["content-type"])
@@ -288,17 +289,17 @@ class TableForm:
         self._begun = False
 
     async def read_token(self) -> str:
-        """The session's token, if the form has it before its table; reads up to the table's beginning."""
+        """Return the session's token if it comes before the table in the form; reads up to the table."""
         self._first, self._begun = await anext(self._pieces, None), True
         return self.fields.get(CSRF_FIELD, "")
 
     @property
     def fields(self) -> dict[str, str]:
-        """What has come of the fields."""
+        """The fields read so far."""
         return self._reader.form.fields
 
     async def passed_on(self, boundary: str) -> AsyncIterator[bytes]:
-        """The same form for the API: the table, and then the fields that hold something, but for the token."""
+        """Yield the form for the API: the table, and then the filled-in fields without the token."""
         first = self._first
         if not self._begun:
             first = await anext(self._pieces, None)
@@ -313,7 +314,7 @@ class TableForm:
 
 
 def _part(boundary: str, name: str, file_name: str | None = None) -> str:
-    """The head of a form's part. Names are quoted as the WHATWG's algorithm for forms has it."""
+    """Return the head of a form's part. Names are quoted as the WHATWG specifies."""
     words = [name] if file_name is None else [name, file_name]
     quoted = [word.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22") for word in words]
     of_file = "" if file_name is None else f'; filename="{quoted[1]}"'
@@ -328,21 +329,21 @@ def _client(request: Request) -> tuple[str, int] | None:
 
 
 def _refused(request: Request, error: ServiceError, where: str) -> Response:
-    """The page that takes a key, with what was wrong."""
+    """Return the sign-in page, with an error."""
     shown = answer(request, "sign_in.html", error.status, next=where, message=error.detail)
     shown.headers.update(error.headers)
     return shown
 
 
 def _too_many(request: Request, error: TooMany) -> Response:
-    """What an address is told that has sent too many cookies of no session."""
+    """Return the page for an address that has sent too many unknown cookies."""
     if "hx-request" in request.headers:
         return Response(status_code=error.status, headers=error.headers)
     return _refused(request, error, HOME)
 
 
 def _ask_to_sign_in(request: Request) -> Response:
-    """Send a browser to the sign-in page, and back afterwards. A fragment's script has the whole page reloaded."""
+    """Redirect a browser to the sign-in page, and back afterwards. For a fragment, the script reloads the whole page."""
     if "hx-request" in request.headers:
         shown = _PATH_OF.match(request.headers.get("hx-current-url", ""))
         here = shown["path"].removeprefix(root_path_of(request.scope)) if shown else HOME
@@ -361,7 +362,7 @@ def _sign_in_and_back(address: str) -> str:
 
 
 open_router = APIRouter(prefix="/console", include_in_schema=False)
-"""What needs no session."""
+"""Paths that need no session."""
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
 
@@ -373,8 +374,8 @@ async def read_sign_in(
         str | None, Query(description="The token of a link that signs in once.")
     ] = None,
 ) -> Response:
-    """The form that takes a key. Of a link a page with a button: to look at it does not use it up, and the token stands
-    in the query, which no log has.
+    """Show the sign-in form. For a link, show a page with a button: opening it does not use it up. The token is in
+    the query, which no log contains.
     """
     if link:
         return answer(request, "sign_in_link.html", link=link)
@@ -383,7 +384,7 @@ async def read_sign_in(
 
 @open_router.post("/sign-in")
 async def sign_in(request: Request, context: ContextDep) -> Response:
-    """Exchange a key, or a link, for a session."""
+    """Exchange a key or a link for a session."""
     where = HOME
     try:
         check_site(request)
@@ -399,14 +400,14 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
 
 
 async def _follow(request: Request, context: Context, link: str) -> str:
-    """The token of a new session by a link. Only one that is good takes the database's lock."""
+    """Return the token of a new session by a link. Only a valid link takes the database's lock."""
     if await authenticator_of(request).find_link(link, _client(request)) is None:
         raise Unauthenticated(sessions.BAD_LINK)
     return await run_in_threadpool(context.db.writing, sessions.follow_link, link)
 
 
 async def _exchange(request: Request, context: Context, secret: str) -> str:
-    """The token of a new session for the key with this secret."""
+    """Return the token of a new session for the key with this secret."""
     digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
     caller = await authenticator_of(request).look_up(digest, _client(request))
     return await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
@@ -437,10 +438,10 @@ def _signed_in(request: Request, token: str, where: str) -> Response:
 
 
 def inside(address: str) -> str:
-    """The address if it is a page of the console, else the first page: a link must not lead away from here.
+    """Return the address if it is a page of the console, else the first page: a link must not lead to another site.
 
-    It must begin with the console's path, be of the signs that addresses are made of, and have no step that is empty
-    or leads up, quoted or not.
+    It must begin with the console's path, contain only characters of addresses, and have no empty or upward step,
+    quoted or not.
     """
     path, _, _ = address.partition("?")
     steps = unquote(path).split("/")[2:]

@@ -1,4 +1,4 @@
-"""The first page: three steps where there is nothing yet, else what runs, what ended and what needs attention."""
+"""The first page: three steps if there is nothing yet, else running jobs, ended jobs and what needs attention."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
 UNDER_WAY = ("queued", "running", "cancelling")
 GONE_WRONG = ("failed", "timed_out")
 MAX_READ = 20
-"""So many models are asked for their aliases: those that have a newer version."""
+"""Most models whose aliases are checked for a newer version."""
 
 
 @router.get("/console")
 async def read_start(page: PageDep) -> Response:
-    """Show where things stand."""
+    """Show the current state."""
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
     datasets, jobs, models, evaluations = await asyncio.gather(
@@ -45,7 +45,7 @@ async def read_start(page: PageDep) -> Response:
 
 
 def _drifted(newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The newest evaluation of each model, where it found a change."""
+    """Return the newest evaluation of each model that found a change."""
     newest: dict[str, dict[str, Any]] = {}
     for each in newest_first:
         if each["status"] == "ready":
@@ -54,7 +54,7 @@ def _drifted(newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def _stale(page: Page, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Aliases of models that have a newer version: what they name, and the newest."""
+    """Return aliases that do not point to the newest version, with both versions."""
     newest: dict[str, dict[str, Any]] = {}
     older = []
     for each in newest_first:

@@ -1,4 +1,4 @@
-"""Train: a form for a job, checked by the API as it is filled in."""
+"""The training form, checked by the API as it is filled in."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ router = APIRouter(prefix="/console/train", include_in_schema=False, route_class
 
 @router.get("")
 async def read_form(page: PageDep) -> Response:
-    """The form; the address may fill fields in."""
+    """Show the form; the address may set fields."""
     return await _show(page, page.request.query_params)
 
 
 @router.post("/form")
 async def change_form(page: PageDep) -> Response:
-    """The form again, with the fields that go with what was chosen, and what the API says of it."""
+    """Return the form with the fields of the chosen options and the API's errors."""
     return await _show(page, await _given(page), check=True)
 
 
 @router.post("/check")
 async def check(page: PageDep) -> Response:
-    """What the API says of the job, as a fragment."""
+    """Return the API's check of the job as a fragment."""
     form, _ = await _form(page, await _given(page))
     return page.show("train_check.html", whole=False, **await _checked(page, form))
 
 
 @router.post("")
 async def submit(page: PageDep) -> Response:
-    """Hand the job in."""
+    """Submit the job."""
     given = await _given(page)
     form, _ = await _form(page, given)
     try:
@@ -56,7 +56,7 @@ async def _given(page: Page) -> dict[str, str]:
 
 
 async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str, Any] | None]:
-    """The form, and the dataset that was chosen."""
+    """Return the form and the chosen dataset."""
     dataset = None
     if given.get("dataset_id"):
         try:
@@ -80,7 +80,7 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str
 
 
 async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> dict[str, Any]:
-    """What the API says of the job, and the same request in other words."""
+    """Return the API's check of the job, and the request in other forms."""
     body, sound = form.body(), None
     if error is None and form.dataset.value:
         try:

@@ -1,4 +1,4 @@
-"""Tables on their way from a browser to the API: streamed as they come by a script, or as a plain form without one."""
+"""Tables streamed from a browser to the API, by a script or as a plain form."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _HEADERS = ("content-type", "content-length")
 @router.post("/datasets")
 @needs("train")
 async def upload_dataset(page: PageDep) -> Response:
-    """Pass a form with a table on to the API as it comes."""
+    """Stream a form with a table to the API."""
     return _pass_on(page, "POST", at("/v1/datasets"))
 
 
 @router.post("/datasets/{dataset_id}/versions")
 @needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
-    """The same for another version of a dataset."""
+    """Stream a new version of a dataset."""
     return _pass_on(page, "POST", at("/v1/datasets", dataset_id, "versions"))
 
 
 @router.post("/datasets/{dataset_id}/pairs")
 @needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
-    """The same for the pairs of a dataset of items."""
+    """Stream the pairs of a dataset of items."""
     return _pass_on(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
 
 
 @router.post("/batch-scores")
 @needs("score")
 async def upload_rows(page: PageDep) -> Response:
-    """The same for rows to score."""
+    """Stream rows to score."""
     return _pass_on(page, "POST", at("/v1/batch-scores"))
 
 
@@ -51,8 +51,9 @@ def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
 
 
 async def send_form(page: Page, method: str, path: ApiPath) -> str:
-    """Pass a plain form with a table on to the API as it comes; returns the id of what came of it. Fields that were
-    left empty are left out. Raises ApiError.
+    """Stream a plain form with a table to the API; returns the id of the new resource.
+
+    Empty fields are left out. Raises ApiError.
     """
     if page.table is None:
         raise refusal(422, "Invalid request", "the form must bring a file, it is empty")

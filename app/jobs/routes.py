@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, SubjectDep
+from app.http.dependencies import CallerDep, ContextDep, ListFilterDep, PagingDep
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Resource, Valid
 from app.jobs import acceptance
@@ -31,7 +31,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
 
     @needs(routes.reads)
     def list_outputs(
-        *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: SubjectDep
+        *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: ListFilterDep
     ) -> Any:
         page = context.db.reading(output.list_page, caller.owner, **vars(only), **vars(paging))
         data = [routes.show(row) for row in page.data]

@@ -1,7 +1,6 @@
-"""The parts of a written report, and how figures are written.
+"""The parts of a report, and the format of figures.
 
-Nothing here is marked up. Names, labels and categories, which anybody may have chosen, are escaped in one place: where
-a document is written.
+Nothing here has markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Counts side by side, drawn as a histogram."""
+    """Counts, drawn as a histogram."""
 
     counts: Sequence[int]
 
@@ -53,7 +52,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure that should be seen first, with its name and a note."""
+    """A key figure, with its name and a note."""
 
     name: str
     figure: str
@@ -62,14 +61,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Figures side by side."""
+    """Key figures side by side."""
 
     tiles: Sequence[Tile]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below a head. Without a head the first cell of each row is its name."""
+    """Rows of cells below a head. Without a head, the first cell of a row is its name."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -87,7 +86,7 @@ Block = Paragraph | Items | Tiles | Table | Pictures
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it."""
+    """A heading and its content."""
 
     title: str
     blocks: Sequence[Block]
@@ -106,19 +105,19 @@ Json = Mapping[str, Any]
 
 
 def count(number: float | None) -> str:
-    """A number of things. Sums of weights may have decimals."""
+    """Return a count in words. Sums of weights may have decimals."""
     if number is None:
         return "—"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """A rate or an area."""
+    """Return a rate or an area in words."""
     return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def interval(value: Interval | Json | None, digits: int = 4) -> str:
-    """A figure with its interval."""
+    """Return a figure with its interval."""
     from core.metrics import Interval
 
     if value is None:
@@ -133,36 +132,36 @@ def interval(value: Interval | Json | None, digits: int = 4) -> str:
 
 
 def score(value: float) -> str:
-    """A threshold, or an end of its interval."""
+    """Return a threshold, or an end of its interval."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.6g}"
 
 
 def moment(seconds: float | None) -> str:
-    """A time, to the second, in UTC."""
+    """Return a time in UTC, to the second."""
     if seconds is None:
         return "—"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def size(n_bytes: int) -> str:
-    """A number of bytes."""
+    """Return a number of bytes in words."""
     return f"{n_bytes:,} bytes"
 
 
 def window(found: Json) -> str:
-    """A window of false positive rates."""
+    """Return a window of false positive rates in words."""
     return f"FPR {found['fpr_min']:g} to {found['fpr_max']:g}"
 
 
 def value(given: Any) -> str:
-    """A parameter's value as JSON, but text without quotes."""
+    """Return a parameter's value as JSON, but text without quotes."""
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def objective(aim: Json | None) -> str:
-    """What a job optimises."""
+    """Return the objective of a job in words."""
     if aim is None:
         return "—"
     match aim["metric"]:
@@ -176,7 +175,7 @@ def objective(aim: Json | None) -> str:
 
 
 def validation(method: Json) -> str:
-    """How the model was validated."""
+    """Return in words how the model was validated."""
     by_time = f", the last by {method['time_column']}" if method.get("time_column") else ""
     match method["method"]:
         case "holdout":
@@ -194,24 +193,24 @@ def validation(method: Json) -> str:
 
 
 def settings(parameters: Json) -> str:
-    """Parameters and their values."""
+    """Return parameters and their values."""
     named = most_important_first(parameters).items()
     return ", ".join(f"{name} = {value(given)}" for name, given in named) or "—"
 
 
 def signed(difference: Json) -> str:
-    """A difference with its interval."""
+    """Return a difference with its interval."""
     ends = f"{difference['low']:+.4f} to {difference['high']:+.4f}"
     return f"{difference['value']:+.4f} ({ends})"
 
 
 def p_value(p: float | None) -> str:
-    """A p-value; a very small one as "< 0.0001"."""
+    """Return a p-value; a very small one as "< 0.0001"."""
     if p is None:
         return "—"
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def version(dataset: Mapping[str, Any]) -> str:
-    """A version of a dataset by its name, number and id."""
+    """Return the name, number and id of a version of a dataset."""
     return f"{dataset['name']}, version {dataset['version']} ({dataset['id']})"

@@ -1,4 +1,4 @@
-"""A model's ROC curve as a picture: what a plot of it shows, and the plot as an SVG document and as PNG."""
+"""A model's ROC curve as a picture: the description of the plot, an SVG document, and PNG."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plot_of(
 
 
 def rows_of(validation: Mapping[str, Any], part: str) -> str:
-    """The rows of a part, in words."""
+    """Return a name for the rows of a part."""
     if part != models.VALIDATION:
         return "its own training"
     return "out-of-fold" if validation["method"] == "cross_validation" else "held-out"
@@ -85,7 +85,7 @@ def rows_of(validation: Mapping[str, Any], part: str) -> str:
 def _window_shown(
     windows: Sequence[Mapping[str, Any]], objective: Objective
 ) -> Mapping[str, Any] | None:
-    """The measured window of the objective, else the first one measured."""
+    """Return the measured window of the objective, else the first measured one."""
     own = window_of(objective)
     shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
     return shown or next(iter(windows), None)
@@ -102,7 +102,7 @@ def _window(measured: Mapping[str, Any]) -> Window:
 
 
 def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
-    """The window with a margin on both sides."""
+    """Return the range around a window, with a margin on both sides."""
     margin = (fpr_max - fpr_min) * MARGIN
     start = fpr_min - margin
     if start < margin:  # so near to 0 that the corner may as well be seen
@@ -111,7 +111,7 @@ def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 
 
 def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]:
-    """The part of the curve that is shown, thinned to what a picture can show."""
+    """Return the points of the curve in the view, reduced to what a picture can show."""
     low, high = view
     first = int(np.searchsorted(curve.fpr, low, side="left"))
     last = int(np.searchsorted(curve.fpr, high, side="right"))
@@ -127,7 +127,9 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
 
 
 def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float], list[Mark]]:
-    """The operating point of the objective, else the best ones at a few rates; only those in view."""
+    """Return the marked rates and their points: the cut of the objective, else the best cuts at a few rates; only
+    those in view.
+    """
     from core.metrics import operating_point_on_curve
 
     target = target_fpr(curve_part.model.objective)
@@ -209,7 +211,7 @@ def _join(words: list[str]) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """A value with its interval, as text."""
+    """Return a value with its interval, as text."""
     return f"{interval.value:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
 
 

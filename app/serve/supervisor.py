@@ -1,4 +1,4 @@
-"""What `rankwright serve` does: lock, broker, tables, first key, processes; then it watches them until told to stop."""
+"""`rankwright serve`: lock, broker, tables, first key, processes; then supervision until a signal."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
 
 
 def describe_first_key(key: str, path: Path, *, shown: bool) -> str:
-    """Return the line on the first key, which is shown on a terminal alone: a journal would keep it for others."""
+    """Return the line on the first key, for a terminal only: a journal would store it for others."""
     return f"first key: {key} (shown once; also in {path})" if shown else f"first key: in {path}"
 
 
@@ -120,7 +120,7 @@ def print_line(line: str) -> None:
 
 @contextmanager
 def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """Open the API's socket here: while the API restarts the port stays ours, and callers wait."""
+    """Open the API's socket in this process: while the API restarts, the port stays open and callers wait."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -139,7 +139,7 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def address_of(host: str, listener: socket.socket) -> str:
-    """The base URL of the API, with the port that was chosen."""
+    """Return the base URL of the API, with the chosen port."""
     port = listener.getsockname()[1]
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"http://[{name}]:{port}" if ":" in name and name[0] != "[" else f"http://{name}:{port}"
@@ -147,7 +147,7 @@ def address_of(host: str, listener: socket.socket) -> str:
 
 @contextmanager
 def address_file(path: Path, address: str) -> Iterator[None]:
-    """Keep the address in the state folder for the length of a block."""
+    """Store the address in the state folder for the duration of a block."""
     path.write_text(address + "\n")
     try:
         yield
@@ -182,7 +182,7 @@ class Supervisor:
         self._broker_url = settings.celery_broker_url
 
     def start_broker(self) -> None:
-        """Start the private broker, and wait until it answers. Nothing if the settings name a broker."""
+        """Start the private broker and wait until it answers; not if the settings name a broker."""
         if self._settings.broker_url is not None:
             return
         path = broker.socket_path(self._state_dir)
@@ -214,15 +214,15 @@ class Supervisor:
             service.start()
 
     def open_gate(self) -> None:
-        """Let the services begin, since the tables are there."""
+        """Open the gate: the tables are ready."""
         os.close(self._closed_gate_fd)
         self._closed_gate_fd = -1
 
     def watch_until_ready(self, address: str) -> bool:
-        """Watch the processes until the service is staffed; False if told to stop before.
+        """Watch the processes until the service is staffed; False if a signal came first.
 
-        It waits as long as that takes: to give up would only have a slow machine begin again. But where a disk is so
-        full that no job would be begun, it is enough that the API can answer: scores need no worker.
+        There is no time limit: giving up would only make a slow machine start again. If a disk is so full that no job
+        would begin, it is enough that the API can answer: scores need no worker.
         """
         start = _ReadyCheck(address)
         # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
@@ -252,7 +252,7 @@ class Supervisor:
         return False
 
     def watch(self) -> None:
-        """Restart processes that die, until told to stop."""
+        """Restart processes that die, until a signal comes."""
         while self._watch_once(None):
             pass
 
@@ -285,7 +285,7 @@ class Supervisor:
                 return
 
     def _watch_once(self, longest: float | None) -> bool:
-        """Wait for a signal or the next restart, then restart what died. False if told to stop."""
+        """Wait for a signal or the next restart, then restart what died. False if a signal came."""
         pauses = [service.seconds_to_restart() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
         if self._signals.wait(min(waits, default=None)) & self._stops:
@@ -320,7 +320,7 @@ class Supervisor:
 
 
 class Service:
-    """A child process in a group of its own. Start it from the main thread: the kernel binds it to that."""
+    """A child process in its own group. Start it from the main thread: the kernel ends it with that thread."""
 
     def __init__(
         self,
@@ -344,7 +344,7 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """Whether the process runs."""
+        """Return True if the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -360,7 +360,7 @@ class Service:
         self._started_at = time.monotonic()
 
     def restart_if_due(self) -> str | None:
-        """Restart a dead process once its pause is over. Returns how it died, once."""
+        """Restart a dead process once its pause is over. Returns how it died, once per death."""
         now = time.monotonic()
         if self._process is None:
             if now >= self._start_at:
@@ -387,7 +387,7 @@ class Service:
             self._process.terminate()
 
     def kill(self) -> bool:
-        """Kill the rest of the group; returns whether the process had ended by itself."""
+        """Kill the rest of the group; returns True if the process had ended by itself."""
         if self._process is None:
             return True
         ended = self._process.poll() is not None
@@ -397,16 +397,16 @@ class Service:
         return ended
 
     def _kill_group(self) -> None:
-        """Kill what is left of the group, the process included."""
+        """Kill the group, the process included."""
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a group of zombies
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class _ReadyCheck:
-    """Asks the API until database, blobs, broker and a worker are all well.
+    """Poll the API until database, blobs, broker and a worker are all well.
 
-    `seen` has what it waits for, and whether all but the last two are well: then scores are answered.
+    `seen` has what is still missing, and whether everything but broker and worker is well: then scores are answered.
     """
 
     def __init__(self, address: str) -> None:
@@ -415,7 +415,7 @@ class _ReadyCheck:
         self._url = f"{address}/health/staffed"
 
     def await_ready(self) -> None:
-        """Ask until the service is staffed."""
+        """Poll until the service is staffed."""
         while True:
             try:
                 with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours
