@@ -62,7 +62,17 @@ def test_what_runs_what_it_is_given_is_found() -> None:
 
 
 # What is handed a session: the transaction is opened at the edge (docs/architecture.md).
-HANDED = ("service", "repository", "queue", "child_jobs", "resources", "tasks", "margins")
+HANDED = (
+    "service",
+    "repository",
+    "queue",
+    "child_jobs",
+    "kinds",
+    "comparisons",
+    "evaluations",
+    "tasks",
+    "margins",
+)
 OPENING = {"read", "write", "reading", "writing"}
 ENDING = {"commit", "rollback", "begin"}
 
