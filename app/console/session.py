@@ -343,7 +343,7 @@ def _too_many(request: Request, error: TooMany) -> Response:
 
 
 def _ask_to_sign_in(request: Request) -> Response:
-    """Redirect a browser to the sign-in page, and back afterwards. For a fragment, the script reloads the whole page."""
+    """Redirect a browser to the sign-in page, and back afterwards. For a fragment, the script reloads the page."""
     if "hx-request" in request.headers:
         shown = _PATH_OF.match(request.headers.get("hx-current-url", ""))
         here = shown["path"].removeprefix(root_path_of(request.scope)) if shown else HOME
