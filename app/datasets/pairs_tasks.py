@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from app.datasets import repository as rows
-from app.datasets.tasks import UploadOutput, limits, lock_inputs, publish_table
+from app.datasets.tasks import (
+    BoundedBytes,
+    UploadOutput,
+    WrittenTable,
+    limits,
+    lock_inputs,
+    publish_table,
+)
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, JobKind, Made
+from app.jobs.kinds import Claim, JobKind, Made, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Session
 from app.platform.tables import DatasetPairs, Job
 
 
@@ -29,15 +35,37 @@ class PairsOutput(UploadOutput[DatasetPairs]):
 PAIRS = PairsOutput(DatasetPairs, "ds", "pairs")
 
 
+class Items(TypedDict):
+    """The table of the items, and the column of their names."""
+
+    path: str
+    column: str | None
+
+
+class PairsPayload(Work, BoundedBytes):
+    """What the reader of pairs is given."""
+
+    items: Items
+
+
+class PairsResult(WrittenTable):
+    """What the reader of pairs has written, and found."""
+
+    pairs: int
+    items: int
+    weighted: bool
+
+
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
+) -> PairsPayload:
     """Gather what the reader needs to know about the upload and the table of items."""
     pairs = PAIRS.find_to_make(session, claim)
     dataset = rows.find(session, claim.owner, pairs.id)
     if dataset is None or dataset.table_key is None:
         raise PAIRS.deleted(pairs.id)
     return {
+        "workdir": str(workdir),
         "path": str(blobs.path(pairs.upload_key)),
         "content_type": pairs.content_type,
         "content_encoding": pairs.content_encoding,
@@ -46,17 +74,23 @@ def prepare(
     }
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+def run(payload: PairsPayload, callback: Callback) -> PairsResult:
     """Read the upload and write the pairs by row number."""
     from app.ingest.pairs import ingest_pairs
 
-    return ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
+    found = ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
+    return cast(PairsResult, found)
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: PairsResult) -> Made:
     """Publish the pairs."""
-    found = {name: result[name] for name in ("pairs", "items", "weighted")}
-    return Made(found | publish_table(blobs, result))
+    columns = publish_table(blobs, result)
+    columns |= {
+        "pairs": result["pairs"],
+        "items": result["items"],
+        "weighted": result["weighted"],
+    }
+    return Made(columns)
 
 
 def _lock_inputs(session: Session, old: Job) -> None:

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from app.datasets import repository as rows
 from app.datasets import tasks as ingest_job
@@ -261,8 +261,10 @@ def check_table(
     workdir = blobs.staging_dir()
     try:
         table, most = (kind.content_type, kind.content_encoding), settings.max_score_bytes
-        payload = {
-            **bounded(upload, *table, ingest_job.limits(settings), most, workdir),
+        limits = cast(Mapping[str, int], ingest_job.limits(settings))
+        small = bounded(upload, *table, limits, most, workdir)
+        payload: ingest_job.IngestPayload = {
+            **cast(ingest_job.BoundedBytes, small),
             "dataset_kind": description.kind,
             "labels": description.labels,
             **ingest_job.declared(description),
@@ -273,8 +275,14 @@ def check_table(
         result = ingest_job.run(payload, lambda step, of, info: None)
     finally:
         shutil.rmtree(workdir)
-    found = ("rows", "positives", "negatives", "columns", "warnings")
-    return {"valid": True, **{name: result[name] for name in found}}
+    return {
+        "valid": True,
+        "rows": result["rows"],
+        "positives": result["positives"],
+        "negatives": result["negatives"],
+        "columns": result["columns"],
+        "warnings": result["warnings"],
+    }
 
 
 def find_parent(session: Session, owner: str, parent_id: str, mode: str) -> Dataset:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 import orjson
 
 from app.datasets import repository as rows
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, JobKind, Made, Output
+from app.jobs.kinds import Claim, JobKind, Made, Output, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.documents import TableFile
@@ -22,10 +22,91 @@ from app.platform.tables import Dataset, DatasetStatus, Job, UploadRow
 Row = TypeVar("Row", bound=UploadRow)
 
 TABLES = "tables"
-_DECLARED = (
-    *("label", "positive", "weight", "group", "item"),
-    *("categorical", "numeric", "drop", "missing", "strict"),
-)
+
+
+class Limits(TypedDict):
+    """The bounds on a table."""
+
+    rows: int
+    columns: int
+    bytes: int
+    categories: int
+    category_length: int
+
+
+class Bytes(TypedDict):
+    """Where the bytes of a table lie, and what they are."""
+
+    path: str
+    content_type: str
+    content_encoding: str | None
+
+
+class BoundedBytes(Bytes):
+    """The bytes of a table, and the bounds on it."""
+
+    limits: Limits
+
+
+class Declared(TypedDict):
+    """What is said of a table's columns by a dataset's row, or by the caller's description; but for several labels."""
+
+    label: str | None
+    positive: str | None
+    weight: str | None
+    group: str | None
+    item: str | None
+    categorical: list[str] | None
+    numeric: list[str] | None
+    drop: list[str] | None
+    missing: list[str] | None
+    strict: bool
+
+
+class ParentTable(TypedDict):
+    """A ready table that rows are added to; `pairs` has negative and positive value of each label."""
+
+    path: str
+    rows: int | None
+    columns: list[Json]
+    pairs: dict[str, list[str]]
+
+
+class IngestPayload(Work, BoundedBytes, Declared):
+    """What the reader of an upload is given."""
+
+    dataset_kind: str
+    labels: list[str] | None
+    dialect: Json | None
+    parent: ParentTable | None
+
+
+class Found(TypedDict):
+    """What the reader has found, as the dataset's row has it."""
+
+    rows: int
+    positives: int | None
+    negatives: int | None
+    label: str | None
+    labels: list[Json] | None
+    item: str | None
+    positive: str | None
+    negative: str | None
+    columns: list[Json]
+    warnings: list[Json]
+
+
+class WrittenTable(Work):
+    """A Parquet file in the work folder."""
+
+    file: str
+    sha256: str
+
+
+class IngestResult(WrittenTable, Found):
+    """What the reader has written, and found; `profile` is a file."""
+
+    profile: str
 
 
 class UploadOutput(Output[Row]):
@@ -90,11 +171,12 @@ DATASETS = UploadOutput(Dataset, "ds", "dataset")
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
+) -> IngestPayload:
     """Gather what the reader needs to know about the upload."""
     parent = _find_parent(session, blobs, claim)
     dataset = DATASETS.find_to_make(session, claim)
     return {
+        "workdir": str(workdir),
         "path": str(blobs.path(dataset.upload_key)),
         "content_type": dataset.content_type,
         "content_encoding": dataset.content_encoding,
@@ -107,12 +189,12 @@ def prepare(
     }
 
 
-def declared(table: object) -> Json:
-    """What is said of a table's columns by a dataset's row, or by the caller's description; but for several labels."""
-    return {name: getattr(table, name) for name in _DECLARED}
+def declared(table: object) -> Declared:
+    """Return what a dataset's row, or the caller's description, says of the table's columns."""
+    return cast(Declared, {name: getattr(table, name) for name in Declared.__annotations__})
 
 
-def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> Json | None:
+def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> ParentTable | None:
     """What rows are to be added to; None for a table of its own."""
     if (parent_id := claim.spec.get("append_to")) is None:
         return None
@@ -125,7 +207,7 @@ def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> Json | Non
     return parent_of(blobs, parent)
 
 
-def parent_of(blobs: BlobStore, dataset: Dataset) -> Json:
+def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
     """What the reader needs to know about a ready dataset that rows are to be added to."""
     assert dataset.table_key is not None
     labels = dataset.labels or [
@@ -146,7 +228,7 @@ def parent_of(blobs: BlobStore, dataset: Dataset) -> Json:
     }
 
 
-def limits(settings: Settings) -> dict[str, int]:
+def limits(settings: Settings) -> Limits:
     """Return the bounds on a table, as the reader takes them."""
     return {
         "rows": settings.max_rows,
@@ -157,35 +239,24 @@ def limits(settings: Settings) -> dict[str, int]:
     }
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
+def run(payload: IngestPayload, callback: Callback) -> IngestResult:
     """Read the upload and write the typed table."""
     from app.ingest.build import append, ingest
 
     read = ingest if payload["parent"] is None else append
-    return read(payload, callback) | {"workdir": payload["workdir"]}
+    return cast(IngestResult, read(payload, callback) | {"workdir": payload["workdir"]})
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
     """Publish the table, and read its profile."""
     workdir = Path(result["workdir"])
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
-    found = (
-        "rows",
-        "positives",
-        "negatives",
-        "label",
-        "labels",
-        "item",
-        "positive",
-        "negative",
-        "columns",
-        "warnings",
-    )
-    columns = {name: result[name] for name in found} | publish_table(blobs, result)
+    found = {name: value for name, value in result.items() if name in Found.__annotations__}
+    columns = {**found, **publish_table(blobs, result)}
     return Made(columns, [rows.profile_of(claim.spec[DATASETS.key], profile)])
 
 
-def publish_table(blobs: BlobStore, result: Mapping[str, Any]) -> Json:
+def publish_table(blobs: BlobStore, result: WrittenTable) -> Json:
     """Publish the file that a reader has written; returns its columns in the upload's row."""
     key = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
     return {"table_key": key, "table_bytes": blobs.size(key)}

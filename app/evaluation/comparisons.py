@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository as rows
-from app.evaluation.metrics import Overlap, load_ranker, model_of, read_rows
+from app.evaluation.metrics import JudgedModel, Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import ComparisonRequest, check_comparison, seen_before
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, Docs, JobKind, Made, Output, Routes, Submission
+from app.jobs.kinds import Claim, Docs, JobKind, Made, Output, Routes, Submission, Work
 from app.jobs.progress import Callback
 from app.models import service as model_service
+from app.models.objectives import Window
 from app.platform.blobs import BlobStore
+from app.platform.documents import DatasetLineage, TableFile
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Comparison
@@ -33,6 +34,47 @@ COMPARE = "compare"
 COMPARISONS = Output(Comparison, "cmp", "comparison")
 
 
+class ComparisonSpec(TypedDict):
+    """What the job is to do."""
+
+    comparison_id: str
+    dataset: DatasetLineage
+
+
+class ComparedModel(JudgedModel):
+    """A model by its id."""
+
+    model_id: str
+
+
+class ComparisonPayload(Work):
+    """What the fit process is given."""
+
+    table: TableFile
+    models: list[ComparedModel]
+    windows: list[Window]
+    level: float
+    warnings: list[str]
+
+
+class Compared(TypedDict):
+    """What the rows say of the models."""
+
+    positives: int
+    negatives: int
+    groups: int | None
+    n_tests: int
+    p_value: float
+    windows: list[Json]
+
+
+class ComparisonResult(Work):
+    """What the fit process has found."""
+
+    warnings: list[str]
+    result: Compared
+
+
 def submit(
     session: Session, settings: Settings, owner: str, request: ComparisonRequest
 ) -> Comparison:
@@ -40,13 +82,17 @@ def submit(
     inputs, windows = check_comparison(session, owner, request, hold=True)
     models, dataset = inputs.models, inputs.dataset
     seen = [seen_before(model, dataset) for model in models]
+    spec: ComparisonSpec = {
+        "comparison_id": COMPARISONS.new_id(),
+        "dataset": lineage_of(dataset),
+    }
     job = jobs.enqueue(
         session,
         settings,
         owner=owner,
         kind=COMPARE,
         name=dataset.name,
-        spec={COMPARISONS.key: COMPARISONS.new_id(), "dataset": lineage_of(dataset)},
+        spec=spec,
         dataset_id=dataset.id,
     )
     comparison = COMPARISONS.insert(
@@ -70,7 +116,7 @@ def submit(
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
+) -> ComparisonPayload:
     """Gather where the artifacts and the table lie."""
     comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -78,19 +124,20 @@ def prepare(
         model_service.find_to_read(session, claim.owner, compared.model_id)
         for compared in comparison.models
     ]
-    described = [
+    described: list[ComparedModel] = [
         {"model_id": model.id, **model_of(session, model, dataset, blobs)} for model in models
     ]
     return {
+        "workdir": str(workdir),
         "table": table_of(dataset, blobs),
         "models": described,
-        "windows": [[window["fpr_min"], window["fpr_max"]] for window in comparison.windows],
+        "windows": [(window["fpr_min"], window["fpr_max"]) for window in comparison.windows],
         "level": comparison.level,
         "warnings": comparison.warnings,
     }
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
     """Score with each model and compare; pure computing on the files that the payload names.
 
     The table is read once for all models that take the same features in the same order.
@@ -144,9 +191,9 @@ def _window(window: metrics.WindowComparison, names: list[str]) -> Json:
     }
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> Made:
     """Return what was found; there are no files."""
-    columns = {name: result[name] for name in ("result", "warnings")}
+    columns = {"result": result["result"], "warnings": result["warnings"]}
     return Made(columns, messages=result["warnings"])
 
 

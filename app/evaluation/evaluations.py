@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics
 from app.evaluation import repository as rows
-from app.evaluation.metrics import MEASURES, BipartiteMeasure, Overlap
+from app.evaluation.metrics import MEASURES, BipartiteMeasure, JudgedModel, Overlap, Remembered
 from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
@@ -23,12 +22,14 @@ from app.jobs.kinds import (
     Output,
     Routes,
     Submission,
+    Work,
     status_of,
 )
 from app.jobs.progress import Callback
 from app.models import service as models
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
+from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -44,6 +45,36 @@ PATH = "/v1/evaluations"
 _CURVE_FILE = "evaluation.curve"
 
 
+class EvaluationSpec(TypedDict):
+    """What the job is to do; `independent` is false where the model has seen rows of the dataset."""
+
+    evaluation_id: str
+    independent: bool
+    dataset: DatasetLineage
+
+
+class EvaluationPayload(Work):
+    """What the fit process is given."""
+
+    dataset_kind: str
+    table: TableFile
+    model: JudgedModel
+    windows: list[Window]
+    level: float
+    threshold: float | None
+    validation: Remembered | None
+    warnings: list[str]
+
+
+class EvaluationResult(Work):
+    """What the fit process has found; `curve` is a file."""
+
+    metrics: Json
+    drift: Json | None
+    curve: str | None
+    warnings: list[str]
+
+
 def submit(
     session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
@@ -51,17 +82,18 @@ def submit(
     inputs, windows = check_evaluation(session, owner, request, hold=True)
     (model,), dataset = inputs.models, inputs.dataset
     seen = seen_before(model, dataset)
+    spec: EvaluationSpec = {
+        "evaluation_id": EVALUATIONS.new_id(),
+        "independent": seen is None,
+        "dataset": lineage_of(dataset),
+    }
     job = jobs.enqueue(
         session,
         settings,
         owner=owner,
         kind=EVALUATE,
         name=model.name,
-        spec={
-            EVALUATIONS.key: EVALUATIONS.new_id(),
-            "independent": seen is None,
-            "dataset": lineage_of(dataset),
-        },
+        spec=spec,
         dataset_id=dataset.id,
     )
     return EVALUATIONS.insert(
@@ -83,22 +115,24 @@ def submit(
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
+) -> EvaluationPayload:
     """Gather where artifact and table lie, and what the model's validation has said."""
     evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     described = metrics.model_of(session, model, dataset, blobs)
-    remembered: Json | None = None
+    spec = cast(EvaluationSpec, claim.spec)
+    remembered: Remembered | None = None
     notes: list[str] = []
-    if claim.spec["independent"]:
+    if spec["independent"]:
         remembered, notes = metrics.remember_validation(session, model, workdir)
     point = models.point_of_objective(session, model)
     return {
+        "workdir": str(workdir),
         "dataset_kind": dataset.kind,
         "table": table_of(dataset, blobs),
         "model": described,
-        "windows": [[window["fpr_min"], window["fpr_max"]] for window in evaluation.windows],
+        "windows": [(window["fpr_min"], window["fpr_max"]) for window in evaluation.windows],
         "level": evaluation.level,
         "threshold": None if point is None else point.threshold,
         "validation": remembered,
@@ -106,7 +140,7 @@ def prepare(
     }
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     """Score and measure; pure computing on the files that the payload names."""
     workdir = Path(payload["workdir"])
     model = payload["model"]
@@ -140,14 +174,18 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     }
 
 
-def _windows_of(before: Mapping[str, Any]) -> list[Window]:
+def _windows_of(before: Remembered) -> list[Window]:
     found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
     return sorted(set(found))
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> Made:
     """Pack the curve, where there is one."""
-    columns = {name: result[name] for name in ("metrics", "drift", "warnings")}
+    columns = {
+        "metrics": result["metrics"],
+        "drift": result["drift"],
+        "warnings": result["warnings"],
+    }
     curve = []
     if result["curve"]:
         packed = models.curve_columns(Path(result["workdir"]) / result["curve"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,26 @@ from app.training.preferences import pair_counts, read_items
 if TYPE_CHECKING:
     from core.base.ranker import Floats, Ranker
     from core.metrics import Interval, OperatingPoint, RocCurve
+
+
+class JudgedModel(TypedDict):
+    """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
+    trained on: None if that is gone, or is the one that judges.
+    """
+
+    name: str
+    trained_on: str | None
+    path: str
+    features: list[str]
+
+
+class Remembered(TypedDict):
+    """What a model's validation has said; `curve` is a file, and `effective` the effective rows of either class."""
+
+    level: float
+    areas: list[Json]
+    curve: NotRequired[str]
+    effective: NotRequired[list[float]]
 
 
 class Measure(Protocol):
@@ -192,14 +212,14 @@ class MultilabelMeasure:
         return _areas(has, scores, rows.weight, rows.group, windows, level)
 
 
-def load_ranker(model: Mapping[str, Any]) -> Ranker:
+def load_ranker(model: JudgedModel) -> Ranker:
     """Load what `model_of` names."""
     from core import artifact
 
     return artifact.load(Path(model["path"]).read_bytes())
 
 
-def read_rows(table: Mapping[str, Any], features: Sequence[str]) -> Table:
+def read_rows(table: TableFile, features: Sequence[str]) -> Table:
     """Read a table whose rows have one label; raises Invalid where a class has too few."""
     columns = Columns(features, table["label"], table["weight"], table["group"])
     rows = read_table(Path(table["path"]), columns)
@@ -260,10 +280,8 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> Json:
-    """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
-    trained on, if that is there still and is another than the dataset that judges.
-    """
+def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> JudgedModel:
+    """Return what the fit process needs of a model that is judged on this dataset."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
@@ -279,19 +297,19 @@ _CURVE_FILE = "validation.curve"
 
 def remember_validation(
     session: Session, model: Model, workdir: Path
-) -> tuple[Json | None, list[str]]:
+) -> tuple[Remembered | None, list[str]]:
     """What the model's validation has said, for the fit process; its curve goes into the folder.
 
     Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
     """
     level, areas = _areas_of(session, model)
-    if not areas:
+    if level is None or not areas:
         method = model.validation.get("method")
         why = f"the model was trained with validation.method {method!r}"
         if method != "none":
             why = "the model's validation had too few rows"
         return None, [f"drift is not known: {why}"]
-    remembered: Json = {"level": level, "areas": areas}
+    remembered: Remembered = {"level": level, "areas": areas}
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     row = model_rows.find_curve(session, model.id, VALIDATION)
     if found is None or row is None:
@@ -346,7 +364,7 @@ class ScoredRows(NamedTuple):
 
 
 def measure_drift(
-    before: Mapping[str, Any], areas: Sequence[Json], workdir: Path, scored: ScoredRows | None
+    before: Remembered, areas: Sequence[Json], workdir: Path, scored: ScoredRows | None
 ) -> Json:
     """Compare an evaluation with what `remember_validation` gave.
 
@@ -482,15 +500,11 @@ class Overlap:
         self._rows: dict[tuple[str, Features], Hashes] = {}
         self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
 
-    def notes(self, models: Sequence[Mapping[str, Any]]) -> list[str]:
-        """A sentence for each model of whose training table too many rows are here.
-
-        A model is its `name`, its `features` and `trained_on`, the path of that table; None where that is gone, or is
-        this very one.
-        """
+    def notes(self, models: Sequence[JudgedModel]) -> list[str]:
+        """Return a sentence for each model of whose training table too many rows are here."""
         return [note for model in models if (note := self._note(model)) is not None]
 
-    def _note(self, model: Mapping[str, Any]) -> str | None:
+    def _note(self, model: JudgedModel) -> str | None:
         if model["trained_on"] is None:
             return None
         here, anyway = self._measure(model["trained_on"], tuple(model["features"]))

@@ -23,9 +23,9 @@ FAN_OUT = "fan_out"
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
-    """Return the payload of the fit process: what `JobKind.prepare` gathers, the kind and the work folder."""
+    """Return the payload of the fit process: what `JobKind.prepare` gathers, and the kind."""
     payload = kind_of(claim.kind).prepare(session, blobs, settings, claim, workdir)
-    return {**payload, "kind": claim.kind, "workdir": str(workdir)}
+    return {**payload, "kind": claim.kind}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:

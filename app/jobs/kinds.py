@@ -266,6 +266,12 @@ class Output(Generic[Row]):
         return rows.write_output(session, self.table, claim.owner, id_, claim.job_id, **columns)
 
 
+class Work(TypedDict):
+    """What the payload and the result of every kind have: the folder of the attempt."""
+
+    workdir: str
+
+
 class Request(Protocol):
     """The body of a request that asks for an output."""
 
@@ -330,7 +336,7 @@ def _never(spec: Mapping[str, Any]) -> bool:
 class JobKind(Generic[Payload, Result, Published]):
     """The declaration of a kind of job. What crosses from one step to the next is checked by its type.
 
-    `prepare` reads, in one transaction, and returns a JSON payload; `workdir` is a fresh folder, which the caller
+    `prepare` reads, in one transaction, and returns a JSON payload with the `workdir`, a fresh folder that the caller
     removes in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
     `publish` puts what was made where the transaction can name it, and computes what is to be written: no transaction
     waits for a disk or for the packing of a curve. `complete` writes that and the job's end in one transaction; with an

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from app.access import service as access
 from app.jobs import queue
@@ -14,7 +15,7 @@ from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import MAX_LIMIT, Json, Page, Session
+from app.platform.sql import MAX_LIMIT, Page, Session
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 TRAIN = "train"
@@ -35,7 +36,7 @@ def enqueue(
     owner: str,
     kind: str,
     name: str,
-    spec: Json,
+    spec: Mapping[str, Any],
     tags: Mapping[str, str] | None = None,
     dataset_id: str | None = None,
     timeout_seconds: float | None = None,
@@ -56,7 +57,7 @@ def enqueue(
         owner=owner,
         kind=kind,
         name=name,
-        spec=spec,
+        spec=dict(spec),
         tags=dict(tags or {}),
         dataset_id=dataset_id,
         retry_of=retry_of,

@@ -137,7 +137,7 @@ def _insert(
         owner=model.owner,
         kind=BATCH_SCORE,
         name=model.name,
-        spec={BATCH_SCORES.key: BATCH_SCORES.new_id()},
+        spec={"batch_score_id": BATCH_SCORES.new_id()},
         dataset_id=None if dataset is None else dataset.id,
         adds_bytes=0 if upload is None else upload.size,
     )

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
-from app.datasets.tasks import find_to_read, limits, lock_inputs
+from app.datasets.tasks import Bytes, Limits, find_to_read, limits, lock_inputs
 from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, Docs, JobKind, Made, Routes
+from app.jobs.kinds import Claim, Docs, JobKind, Made, Routes, Work
 from app.jobs.progress import Callback
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
+from app.platform.documents import ModelFeature
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
@@ -37,15 +38,54 @@ _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
 
 
+class ScoringModel(TypedDict):
+    """A model to score by; `path` and `curve` are files."""
+
+    id: str
+    sha256: str
+    path: str
+    features: list[ModelFeature]
+    labels: list[str] | None
+    curve: str | None
+
+
+class ScoredTable(Bytes):
+    """A table to be scored. A dataset's own is `typed`, and has no spellings; only a CSV has a `dialect`."""
+
+    dialect: NotRequired[Json]
+    missing: Sequence[str] | None
+    typed: bool
+    terms: Json
+
+
+class ScoringPayload(Work, ScoredTable):
+    """What the fit process is given; `keep` has the form of each column that is carried to the result."""
+
+    model: ScoringModel
+    limits: Limits
+    keep: dict[str, Json | None]
+
+
+class ScoringResult(Work):
+    """The file of scores, its hash, and what it holds."""
+
+    file: str
+    sha256: str
+    bytes: int
+    rows: int
+    columns: list[Json]
+
+
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
+) -> ScoringPayload:
     """Gather where artifact, curve and rows lie, and how the rows are to be read."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
     described = _model(session, model, blobs, workdir)
     table, forms = _table(session, batch, model, blobs)
     return {
+        "workdir": str(workdir),
         "model": described,
         "limits": limits(settings),
         "keep": forms,
@@ -53,7 +93,7 @@ def prepare(
     }
 
 
-def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> Json:
+def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> ScoringModel:
     curve = model_rows.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         models.write_curve(workdir / _CURVE_FILE, models.curve_of(curve))
@@ -69,16 +109,16 @@ def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> J
 
 def _table(
     session: Session, batch: BatchScore, model: Model, blobs: BlobStore
-) -> tuple[Json, Json]:
-    """What is to be read, and what is known of the columns to be kept; a dataset is typed, and has no spellings."""
+) -> tuple[ScoredTable, dict[str, Json | None]]:
+    """Return what is to be read, and the form of each column to be kept."""
     from app.scoring.kept_columns import form_of
 
     options = TableOptions.from_json(batch.terms)
     if batch.upload_key is not None:
         dialect = options.dialect_of(model.spelling)
-        read = {
+        read: ScoredTable = {
             "path": str(blobs.path(batch.upload_key)),
-            "content_type": batch.content_type,
+            "content_type": batch.content_type or "",
             "content_encoding": batch.content_encoding,
             "dialect": vars(dialect),
             "missing": options.missing_of(model.spelling),
@@ -98,7 +138,7 @@ def _table(
     return read, {name: form_of(dataset, name) for name in options.keep}
 
 
-def run(payload: Mapping[str, Any], callback: Callback) -> Json:
+def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     """Score; pure computing on the files that the payload names."""
     import pyarrow as pa
 
@@ -141,7 +181,7 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     }
 
 
-def _load(model: Mapping[str, Any], workdir: Path, *, typed: bool) -> Served:
+def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
     from core import artifact
 
     ranker = artifact.load(Path(model["path"]).read_bytes())
@@ -176,12 +216,18 @@ def _places(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array
     return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> Made:
     """Publish the scores. An upload goes once it is scored."""
     key = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
-    found = {"rows": result["rows"], "columns": result["columns"]}
-    found |= {"result_key": key, "result_bytes": result["bytes"]}
-    return Made(found | {"upload_key": None, "upload_bytes": None})
+    columns = {
+        "rows": result["rows"],
+        "columns": result["columns"],
+        "result_key": key,
+        "result_bytes": result["bytes"],
+        "upload_key": None,
+        "upload_bytes": None,
+    }
+    return Made(columns)
 
 
 def _routes() -> Routes:

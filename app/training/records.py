@@ -376,10 +376,10 @@ def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
 
 
 class TrainPayload(TypedDict):
-    """What the process that fits is given. The queue adds the kind of job, and the work folder."""
+    """What the process that fits is given. The queue adds the kind of job."""
 
     kind: NotRequired[str]
-    workdir: NotRequired[str]
+    workdir: str
     spec: TrainSpec
     table: TrainTable
     validation_table: TrainTable | None

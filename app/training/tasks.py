@@ -92,6 +92,7 @@ def prepare(
         judge = _ready(session, claim.owner, validation["dataset_id"])
     cells = (dataset.rows or 0) * count_features(dataset)
     payload: TrainPayload = {
+        "workdir": str(workdir),
         "spec": spec,
         "table": _table_of(dataset, blobs, validation.get("time_column")),
         "validation_table": None,
