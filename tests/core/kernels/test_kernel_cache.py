@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,51 @@ def house(tmp_path: Path) -> Path:
     return package
 
 
+# Reads programs, each with its environment, and runs each in a fork of its own: numba is imported once for all. Numba
+# reads nothing of the environment that they change; `core.kernels` does, and is imported by the program.
+FORKS = """
+import json, os, sys, traceback
+import numba
+
+sys.dont_write_bytecode = True
+
+for line in sys.stdin:
+    environment, program = json.loads(line)
+    pipes = [os.pipe(), os.pipe()]
+    pid = os.fork()
+    if pid == 0:
+        for number, (_, into) in enumerate(pipes, 1):
+            os.dup2(into, number)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.path[:0] = environment["PYTHONPATH"].split(":")
+        try:
+            exec(program, {"__name__": "__main__"})
+            sys.stdout.flush()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    said = []
+    for out, into in pipes:
+        os.close(into)
+        with os.fdopen(out) as file:
+            said.append(file.read())
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), *said]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", FORKS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env={"PATH": ""}, **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def run(house: Path, tmp_path: Path) -> Run:
+def run(forks: subprocess.Popen[str], house: Path, tmp_path: Path) -> Run:
     """Run a program beside the house, with these folders for its kernels."""
 
     def run(
@@ -70,15 +114,17 @@ def run(house: Path, tmp_path: Path) -> Run:
             "RANKWRIGHT_KERNEL_CACHE": ":".join(map(str, folders or [tmp_path / "kernels"])),
             **variables,
         }
-        done = subprocess.run(
-            [sys.executable, "-c", before + program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        if "PYTHONHASHSEED" in variables:  # no fork can have another
+            command = [sys.executable, "-c", before + program]
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            )
+            return done.stdout.strip()
+        forks.stdin.write(json.dumps([environment, before + program]) + "\n")
+        forks.stdin.flush()
+        code, out, err = json.loads(forks.stdout.readline())
+        assert code == 0, err
+        return str(out).strip()
 
     return run
 
