@@ -33,7 +33,12 @@ CHECKED: dict[str, Callable[[], Ranker]] = {
 @pytest.mark.filterwarnings("ignore")
 def test_check_estimator(name: str) -> None:
     ranker = CHECKED[name]()
-    few = {"n_rounds": 20, "n_trees": 5}  # what learns enough for scikit-learn
+    few = {
+        "n_rounds": 20,
+        "n_trees": 5,
+        "n_bags": 2,
+        "coarseness": 10,
+    }  # what learns enough for scikit-learn
     ranker.set_params(**{k: v for k, v in few.items() if k in ranker.get_params()})
     done = check_estimator(ranker, expected_failed_checks=EXPECTED_FAILURES.get(name, {}))
     states = [check["status"] for check in done]
