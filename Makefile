@@ -32,7 +32,7 @@ secrets:  ## Make the passwords of docker-compose.yml, once: files in secrets/.
 # A file's tests stay in one process, which makes its fixtures once.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# What waits for nothing else runs beside it: the download of the tools beside the compiler, types beside the tests.
+# What does not wait for one another runs side by side: types beside the tests, other Pythons beside all.
 test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=newest $(if $(CI),browser) lint tests $(if $(CI),pythons)
 
@@ -40,7 +40,7 @@ tests: $(VENV)/.dev kernels $(if $(CI),browser)
 	$(PYTEST) $(PYTEST_ARGS)
 
 # Otherwise each process of the tests would compile all of them for itself.
-kernels: $(VENV)/.runtime
+kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
 pythons: $(VENV)/.runtime  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
@@ -57,7 +57,7 @@ browser:  ## Install Chromium, which the tests of the console drive, and nginx, 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.

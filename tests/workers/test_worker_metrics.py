@@ -28,14 +28,16 @@ def test_claims_and_fits_are_counted(
         shop.ready_table()
         logs.request_id.reset(token)
 
-        def counted() -> list[str] | None:
-            lines = httpx.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
-            return lines if "rankwright_claim_seconds_count 1.0" in lines else None
-
-        lines = eventually(counted)
-        ended = 'rankwright_attempts_total{kind="ingest",outcome="succeeded"} 1.0'
-        eventually(lambda: ended in (counted() or []))
-        eventually(lambda: 'rankwright_fit_seconds_count{kind="ingest"} 1.0' in (counted() or []))
+        counted = {
+            "rankwright_claim_seconds_count 1.0",
+            'rankwright_attempts_total{kind="ingest",outcome="succeeded"} 1.0',
+            'rankwright_fit_seconds_count{kind="ingest"} 1.0',
+        }
+        with httpx.Client(verify=False) as client:
+            address = f"http://127.0.0.1:{port}/metrics"
+            lines = eventually(
+                lambda: counted <= {*(said := client.get(address).text.splitlines())} and said
+            )
         assert 'rankwright_claim_seconds_bucket{le="60.0"} 1.0' in lines
         assert f'rankwright_build_info{{build="unknown",version="{__version__}"}} 1.0' in lines
         assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
