@@ -1,10 +1,11 @@
-"""The tables of routes in docs/api.md and docs/architecture.md name the routes that the application has.
+"""docs/api.md and docs/architecture.md name the routes and the error codes that the application has.
 
 Run this file to print the table of docs/architecture.md anew.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tempfile
@@ -16,7 +17,8 @@ from starlette.routing import Route
 from app.main import create_app
 from app.platform.settings import Settings
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def test_every_route_is_documented_and_no_other(tmp_path: Path) -> None:
@@ -56,6 +58,60 @@ def table(app: FastAPI) -> str:
         for module, functions in modules.items()
     ]
     return "\n".join(["| path | method and function | file |", "|---|---|---|", *rows])
+
+
+def test_every_error_code_is_documented_and_no_other() -> None:
+    trees = [
+        ast.parse(path.read_text())
+        for folder in ("app", "core")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
+    page = (DOCS / "api.md").read_text()
+    section = page[page.index("## Error codes") :].split("\n## ")[0]
+    documented = re.findall(r"`([a-z_]+)`", section)
+    assert len(documented) == len(set(documented))
+    raised = set().union(*map(error_codes, trees))
+    assert len(raised) > 80
+    assert raised - set(documented) == set()
+    texts = {
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    # A limit's code is made of what it limits.
+    texts |= {f"too_many_{text}" for text in texts}
+    assert set(documented) - texts == set()
+
+
+def test_error_codes_are_found() -> None:
+    source = """
+class Full(ServiceError):
+    code, status = "full", 503
+class Empty(Full):
+    code = "empty"
+raise Full("x", code="very_full")
+"""
+    assert error_codes(ast.parse(source)) == {"full", "empty", "very_full"}
+
+
+def error_codes(tree: ast.Module) -> set[str]:
+    """Return the codes that classes of a module have, or that its calls pass as `code`."""
+    values: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "code":
+            values.append(node.value)
+        elif isinstance(node, ast.ClassDef):
+            for line in node.body:
+                if not isinstance(line, ast.Assign):
+                    continue
+                names, value = line.targets[0], line.value
+                if isinstance(names, ast.Tuple) and isinstance(value, ast.Tuple):
+                    names, value = names.elts[0], value.elts[0]
+                if isinstance(names, ast.Name) and names.id == "code":
+                    values.append(value)
+    constants = [value.value for value in values if isinstance(value, ast.Constant)]
+    return {value for value in constants if isinstance(value, str)}
 
 
 if __name__ == "__main__":
