@@ -52,6 +52,6 @@ def find(session: Session, owner: str, route: str, key: str) -> Idempotency | No
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` answers that are older than `age` seconds; returns their number."""
+    """Delete up to `limit` answers that are older than `age_seconds`; returns their number."""
     old = Idempotency.created_at < db_now() - age_seconds
     return delete_some(session, Idempotency, old, limit=limit)

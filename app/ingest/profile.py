@@ -497,7 +497,7 @@ def _hash_group(table: TableReader, group: int, features: Sequence[str]) -> Hash
 
 
 def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
-    """Return the indices of the chosen rows among `count` rows that begin at `first`."""
+    """Return the indices of the chosen rows among `n_rows` rows that begin at `first`."""
     start, end = np.searchsorted(chosen, (first, first + n_rows))
     return chosen[start:end] - first
 

@@ -107,14 +107,14 @@ class OwnedDataset(NamedTuple):
 
 
 def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` entries of the audit log that are older than `age` seconds; returns their number."""
+    """Delete up to `limit` entries of the audit log that are older than `age_seconds`; returns their number."""
     return delete_some(
         session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
     )
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` batch scores that are older than `age` seconds and whose job has ended; returns their
+    """Delete up to `limit` batch scores that are older than `age_seconds` and whose job has ended; returns their
     number.
     """
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
@@ -131,7 +131,7 @@ def prune_series(session: Session, limit: int) -> int:
 def ended_jobs(
     session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
 ) -> Sequence[EndedJob]:
-    """Return jobs that ended at least `age` seconds ago, in the order of ends; with `unneeded` only those that
+    """Return jobs that ended at least `age_seconds` ago, in the order of ends; with `unneeded` only those that
     nothing needs.
     """
     conditions = [
@@ -206,12 +206,12 @@ def _unneeded() -> ColumnElement[bool]:
 
 
 def is_invalid(age_seconds: float) -> Conditions:
-    """Return the datasets that were refused at least `age` seconds ago."""
+    """Return the datasets that were refused at least `age_seconds` ago."""
     return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:
-    """Return the datasets from which nothing was made, and which no job has used for `age` seconds."""
+    """Return the datasets from which nothing was made, and which no job has used for `age_seconds`."""
     used = (
         select(table.dataset_id).where(table.dataset_id.is_not(None))
         for table in (Model, Evaluation, Comparison, BatchScore)
@@ -228,7 +228,7 @@ def is_unused(age_seconds: float) -> Conditions:
 
 
 def _at_rest(age_seconds: float) -> Conditions:
-    """Condition: the dataset is older than `age` seconds, and no job that used it has ended since."""
+    """Condition: the dataset is older than `age_seconds`, and no job that used it has ended since."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
     judges_by = Job.spec["validation"]["dataset_id"].as_string()
     return (
@@ -320,6 +320,6 @@ def of_parts(session: Session) -> Sequence[tuple[str, str]]:
 
 
 def runs_since(session: Session, age_seconds: float) -> bool:
-    """Return True if a job that started at least `age` seconds ago still runs. Its staging folder may be as old."""
+    """Return True if a job that started at least `age_seconds` ago still runs. Its staging folder may be as old."""
     started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))

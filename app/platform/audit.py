@@ -1,7 +1,7 @@
-"""The audit log: a transaction that changes something for a caller writes a row that says so.
+"""The audit log: a transaction that changes something for a caller writes a row about it.
 
-No service has to think of it. Whoever lets a caller in sets `acting`. Each session that writes notices its changes,
-and writes the entry before it commits: both are kept, or neither.
+Services need not do anything. The code that admits a caller sets `acting`. Each writing session notices its changes,
+and writes the entry before it commits: both are stored, or neither.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MADE = "made"  # in a session's notes: the ids of new rows; there as soon as an
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who changes something, and by which route or command. `make_id` gives an id to each entry."""
+    """Who changes something, and by which route or command. `make_id` returns an id for each entry."""
 
     owner: str
     key_id: str | None
@@ -35,12 +35,12 @@ class Actor:
 
 
 acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
-"""The caller for whom this thread or task works; None for what the service does by itself."""
+"""The caller for whom this thread or task works; None for the service itself."""
 
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Set the actor for the length of a block."""
+    """Set the actor for the duration of a block."""
     token = acting.set(actor)
     try:
         yield
@@ -49,14 +49,14 @@ def acting_as(actor: Actor) -> Iterator[None]:
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
-    """Have these sessions write an entry for what an actor changes."""
+    """Make these sessions write an entry for the changes of an actor."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
     event.listen(sessions, "before_commit", _write_entry)
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
-    """The owner's entries, newest first."""
+    """Return a page of the owner's entries, newest first."""
     statement = select(AuditEntry).where(AuditEntry.owner == owner)
     return fetch_page(
         session, statement, AuditEntry.created_at, AuditEntry.id, limit=limit, after=after
@@ -85,7 +85,7 @@ def _note_flush(session: Session, _context: object) -> None:
 
 
 def _ids(values: Mapping[str, Any]) -> list[str]:
-    """The id of a new resource, such as ds_…; rows that belong to one have none."""
+    """Return the id of a new resource, such as ds_…; None for rows that belong to one."""
     found = values.get("id")
     return [found] if isinstance(found, str) else []
 

@@ -1,4 +1,4 @@
-"""Background tasks: work right after a request that must not hold it up. And a cache with a time to live, which is
+"""Background tasks: work right after a request that must not delay it. And a cache with a time to live that is
 refreshed in the background.
 """
 
@@ -17,10 +17,10 @@ MAX_WAITING = 1000
 
 
 class BackgroundTasks:
-    """A background thread that does its tasks in order.
+    """A background thread that runs its tasks in order.
 
-    It promises nothing: an error is logged, and tasks over the bound are dropped. So it is for work that something
-    else makes good in the end.
+    It guarantees nothing: an error is logged, and tasks beyond the bound are dropped. So use it only for work that
+    something else repeats later.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,10 +57,10 @@ Value = TypeVar("Value")
 
 
 class TtlCache(Generic[Key, Value]):
-    """Answers that stay good for `seconds`, counted from before the look-up that gave them.
+    """A cache of answers that are valid for `seconds`, counted from the start of their look-up.
 
-    After half that time, an answer that is still used is looked up again by `refresh`; requests go on with the old one
-    meanwhile. So a busy process never waits for the database, and its requests never ask all at once.
+    After half that time, an answer in use is looked up again by `refresh`, while requests still get the old one. So a
+    busy process never waits for the database, and its requests never ask all at once.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class TtlCache(Generic[Key, Value]):
         self._known: dict[Key, tuple[float, float, Value]] = {}  # refresh at, good until, answer
 
     def get(self, key: Key) -> Value | None:
-        """The answer, if there is a good one. Never waits."""
+        """Return the answer if there is a valid one. Never waits."""
         entry = self._known.get(key)
         if entry is None:
             return None
@@ -86,15 +86,15 @@ class TtlCache(Generic[Key, Value]):
         return value
 
     def put(self, key: Key, value: Value, looked_at: float) -> None:
-        """Keep the answer of a look-up that began at this monotonic time."""
+        """Store the answer of a look-up that began at this monotonic time."""
         if len(self._known) >= self._size:
             self._known.clear()
         self._known[key] = (looked_at + self.seconds / 2, looked_at + self.seconds, value)
 
     def drop(self, key: Key) -> None:
-        """Forget one answer."""
+        """Delete one answer."""
         self._known.pop(key, None)
 
     def clear(self) -> None:
-        """Forget all answers."""
+        """Delete all answers."""
         self._known.clear()

@@ -20,10 +20,10 @@ from app.platform import failpoints
 
 
 class Writeback:
-    """Has the system write a growing file to disk, piece by piece.
+    """Write a growing file to disk piece by piece.
 
-    The first `most_cached` bytes stay in memory for a reader who comes soon. What comes after them leaves the memory
-    once it is on disk: a long file would push out what others use.
+    The first `most_cached` bytes stay in memory for a reader who comes soon. Later bytes leave the memory once they
+    are on disk: a long file would push out what others use.
     """
 
     _PART = 8 << 20
@@ -34,7 +34,7 @@ class Writeback:
         self._sent = 0
 
     def grown_to(self, size: int) -> None:
-        """Note the size so far. Never waits; what the system has not been given yet is left to fsync."""
+        """Record the size so far. Never waits; fsync writes the rest."""
         if size - self._sent < self._PART:
             return
         if hasattr(os, "posix_fadvise"):
@@ -53,13 +53,14 @@ _MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
 class BlobStore:
-    """A folder of immutable files named `kind/ab/abcdef…`. A blob is durable before its key is known to anyone.
+    """A folder of immutable files named `kind/ab/abcdef…`.
 
-    Writers work in `staging/` of the same file system, so that a rename publishes in one step.
+    A blob is on disk before its key is used. Writers work in `staging/` of the same file system, so that a rename
+    publishes in one step.
     """
 
     def __init__(self, root: Path) -> None:
-        """Make the folder if there is none. Raises PermissionError where this user may not."""
+        """Create the folder if it does not exist. Raises PermissionError if this user may not."""
         self.root = root
         try:
             (root / _STAGING).mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,7 @@ class BlobStore:
             self._refuse()
 
     def check_writable(self) -> None:
-        """Raise PermissionError if this process may not write: better at its start than at the first upload."""
+        """Raise PermissionError if this process may not write: at its start, not at the first upload."""
         if not os.access(self.root / _STAGING, os.R_OK | os.W_OK | os.X_OK):
             self._refuse()
 
@@ -77,8 +78,8 @@ class BlobStore:
         raise PermissionError(f"the blob folder {self.root} is not writable for this user")
 
     def path(self, key: str) -> Path:
-        """The path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys come from
-        our own rows.
+        """Return the path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys
+        come from our own rows.
         """
         path = self.root / key
         if ".." in path.parts or Path(key).is_absolute():
@@ -90,15 +91,15 @@ class BlobStore:
         return BlobWriter(self, kind)
 
     def staging_dir(self) -> Path:
-        """Make a private folder on the same file system, for files that may be adopted later."""
+        """Create a private folder on the same file system, for files that may be adopted later."""
         path = self.root / _STAGING / uuid.uuid4().hex
         path.mkdir()
         return path
 
     def publish(self, file: Path, kind: str, sha256: str) -> str:
-        """Move a finished file into the store and return its key; called again, find it there already.
+        """Move a finished file into the store and return its key. It may be called again.
 
-        The transaction that names the blob may have to be tried again when the database was away.
+        The transaction that names the blob may be repeated if the database was away.
         """
         key = _key(kind, sha256)
         if not file.exists() and self.path(key).exists():
@@ -124,19 +125,20 @@ class BlobStore:
         return key
 
     def size(self, key: str) -> int:
-        """Bytes of a blob that is there."""
+        """Return the size of a blob in bytes."""
         return self.path(key).stat().st_size
 
     def is_sound(self, key: str) -> bool:
-        """Whether a blob's bytes have the hash of its name; reads all of it."""
+        """Return True if a blob's bytes have the hash in its name. Reads all of it."""
         with self.path(key).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
 
     def remove_old(self, key: str, age_seconds: float) -> bool:
-        """Remove a blob, or an entry of staging, that was last written longer ago than that; returns whether it did.
+        """Delete a blob, or an entry of staging, that was last written at least `age_seconds` ago; returns whether it
+        did.
 
-        A blob that is published again at this moment stays. It is moved aside first and judged there: so even a
-        process that stands still in between never removes what others have published since.
+        A blob that is published again at this moment stays. It is moved aside first, and its age is checked there: so
+        even a process that pauses in between never deletes what others have published since.
         """
         path = self.path(key)
         if not 0 < _newest(path) < time.time() - age_seconds:
@@ -173,7 +175,7 @@ class BlobStore:
         aside.unlink()
 
     def older_than(self, age_seconds: float) -> Iterator[str]:
-        """Yield the keys of blobs, and of staging as `staging/…`, last written longer ago than that."""
+        """Yield the keys of blobs, and of staging as `staging/…`, last written at least `age_seconds` ago."""
         horizon = time.time() - age_seconds
         for kind in self.root.iterdir():
             entries = kind.iterdir() if kind.name == _STAGING else _files(kind)
@@ -183,7 +185,7 @@ class BlobStore:
 
     @contextlib.contextmanager
     def hold_sweeper(self) -> Iterator[None]:
-        """Keep sweepers from removing blobs for the length of a block, which may take as long as one grace."""
+        """Keep sweepers from deleting blobs for the duration of a block, which may take as long as one grace period."""
         path = self.root / _STAGING / f"{_HOLD}{uuid.uuid4().hex}"
         path.touch()
         try:
@@ -192,13 +194,13 @@ class BlobStore:
             path.unlink(missing_ok=True)
 
     def sweeper_is_held(self, longest_seconds: float) -> bool:
-        """Whether somebody holds the sweeper. A hold older than `longest_seconds` is of a process that died."""
+        """Return True if somebody holds the sweeper. A hold older than `longest_seconds` belongs to a dead process."""
         holds = (self.root / _STAGING).glob(f"{_HOLD}*")
         return any(_newest(path) > time.time() - longest_seconds for path in holds)
 
 
 class BlobWriter:
-    """Writes one blob in chunks, hashing as it goes. Leaving the block without `commit` leaves nothing behind."""
+    """Write one blob in chunks, and compute its hash. Leaving the block without `commit` leaves nothing behind."""
 
     def __init__(self, store: BlobStore, kind: str) -> None:
         self._store = store
@@ -237,7 +239,7 @@ class BlobWriter:
 
     @property
     def path(self) -> Path:
-        """Where the bytes lie until `commit`."""
+        """Path of the bytes until `commit`."""
         return self._path
 
     @property
@@ -251,11 +253,11 @@ class BlobWriter:
         return _key(self._kind, self.sha256)
 
     def flush(self) -> None:
-        """Hand what was written so far to the system, so that others can read it."""
+        """Flush what was written so far, so that others can read it."""
         self._file.flush()
 
     def sync(self) -> None:
-        """Put what was written so far on disk, so that `commit` is quick."""
+        """Write what was added so far to disk, so that `commit` is quick."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -288,7 +290,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _newest(path: Path) -> float:
-    """When the file, or anything in the folder, was last written; 0 once it is gone."""
+    """Return when the file, or anything in the folder, was last written; 0 if it is gone."""
     newest = 0.0
     for each in (path, *_files(path)):
         with contextlib.suppress(FileNotFoundError):

@@ -22,7 +22,7 @@ class BrokerAway(Exception):
 
 
 def make_celery(broker_url: str) -> Celery:
-    """Make the Celery application of producers and workers. Raises ValueError for another kind of broker."""
+    """Return the Celery application of producers and workers. Raises ValueError for an unsupported kind of broker."""
     scheme = broker_url.partition("://")[0]
     if scheme not in _SCHEMES:
         raise ValueError(
@@ -72,10 +72,10 @@ class Producer:
         self._celery.conf.broker_connection_timeout = SOCKET_SECONDS
         self._rest_until = 0.0
         self.sent = 0
-        """How many wake-ups the broker has taken."""
+        """Number of wake-ups that the broker has accepted."""
 
     def wake(self) -> None:
-        """Tell one worker that there is work. Raises BrokerAway, and for a second after that at once."""
+        """Send one wake-up. Raises BrokerAway, and for a second after that at once."""
         if time.monotonic() < self._rest_until:
             raise BrokerAway("the broker was away a moment ago")
         try:

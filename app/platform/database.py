@@ -55,7 +55,7 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """The way to SQL: transactions are opened here, at the edge of the service, and nowhere else.
+    """The database. Transactions are opened here, at the edge of the service, and nowhere else.
 
     `reading` and `writing` run a function that takes a session; `read` and `write` do the same for a block.
     """
@@ -121,7 +121,7 @@ class Database:
     ) -> Result:
         """Run `work` in one transaction, which is rolled back if it raises.
 
-        After a deadlock it runs again from the beginning. So outside the session it may change only what can be done
+        After a deadlock it runs again from the beginning. So outside the session it may only change what can be done
         twice.
         """
         for pause in DEADLOCK_PAUSES:
@@ -139,7 +139,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """One read-write transaction: commits at the end of the block, rolls back on any exception."""
+        """Open a read-write transaction: commits at the end of the block, rolls back on any exception."""
         if getattr(self._thread, "writes", False):
             raise RuntimeError(
                 "this thread is within a transaction that writes: hand its session on"
@@ -153,15 +153,16 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """One transaction that may not write: the database refuses changes. It never blocks a writer."""
+        """Open a read-only transaction: the database refuses changes. It never blocks a writer."""
         with self._outages(read_only=True), self._read() as session, session.begin():
             yield session
 
     @contextmanager
     def _outages(self, *, read_only: bool = False) -> Iterator[None]:
-        """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may come back.
+        """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may try
+        again.
 
-        Refused, which is one, says that waiting is of no use.
+        Refused, a subclass, says that waiting is of no use.
         """
         try:
             yield
@@ -190,7 +191,7 @@ class Database:
             raise
 
     def refusal(self, error: DBAPIError) -> str | None:
-        """Why the database will not serve, however long one waits; None for what may pass."""
+        """Return why the database refuses this service permanently; None for a passing error."""
         return _refusal(error.orig, self.url.database)
 
     def close(self) -> None:
@@ -199,10 +200,10 @@ class Database:
 
 
 class _WriteLock:
-    """Lets the writers of one process go one after the other on SQLite.
+    """Queue the writers of one process on SQLite.
 
-    SQLite itself has them poll for its lock, up to a tenth of a second apart and in no order: of 16 threads that
-    submitted at once the last waited 3.7 s; with this, .5 s.
+    SQLite itself lets them poll for its lock, up to a tenth of a second apart and in no order: of 16 threads that
+    submitted at once the last waited 3.7 s; with this queue 0.5 s.
     """
 
     def __init__(self) -> None:
@@ -251,7 +252,7 @@ def _is_outage(error: BaseException | None) -> bool:
 
 
 def _is_postgres(error: BaseException | None, name: str) -> bool:
-    """Whether it is this error of psycopg. A process on SQLite has not imported psycopg."""
+    """Return True for this error of psycopg. A process on SQLite has not imported psycopg."""
     psycopg = sys.modules.get("psycopg")
     return psycopg is not None and isinstance(error, getattr(psycopg.errors, name))
 
@@ -270,14 +271,16 @@ def _refusal(error: BaseException | None, database: str | None) -> str | None:
 
 
 def _may_open(file: Path) -> bool:
-    """Whether this user may read and write the file, and beside it; also where there is no such folder yet."""
+    """Return True if this user may read and write the file and its folder, or if the folder does not exist yet."""
     if not os.path.exists(file):
         return not os.path.isdir(file.parent) or os.access(file.parent, os.W_OK | os.X_OK)
     return os.access(file.parent, os.W_OK | os.X_OK) and os.access(file, os.R_OK | os.W_OK)
 
 
 def describe_refusal(said: str) -> str | None:
-    """What PostgreSQL's client says and no waiting mends: a line that names user and host. None where there is none."""
+    """Return the client's message about an error that waiting does not mend: a line that names user and host; else
+    None.
+    """
     lines = (line.strip().removeprefix("connection failed: ") for line in said.splitlines())
     return next((line for line in lines if _USELESS_LOGIN.search(_QUOTED.sub("…", line))), None)
 

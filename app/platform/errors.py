@@ -1,4 +1,4 @@
-"""The errors that services raise. HTTP makes problem+json of them, the command line prints `detail`."""
+"""The errors that services raise. HTTP writes them as problem+json, the command line prints `detail`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 from app.platform.ids import Prefix, is_id
 
 MAX_ERRORS = 100
-"""Single errors of one refusal. Whoever collects them stops there: a refusal costs no more than what is refused."""
+"""Most single errors of one refusal. Code that collects errors stops there: a refusal costs no more than what is
+refused.
+"""
 _MAX_SHOWN = 100
 _LONGEST_MISSPELT = 60
 
 
 def shown(value: object) -> str:
-    """A caller's value for a message: its repr, cut short."""
+    """Return a caller's value for a message: its repr, cut short."""
     try:
         text = repr(value)
     except RecursionError:  # read by a library that goes deeper than Python does
@@ -50,7 +52,7 @@ class ServiceError(Exception):
 
 
 class Malformed(ServiceError):
-    """The bytes cannot be read at all."""
+    """The request is not well-formed."""
 
     code, status, title = "malformed", 400, "Malformed request"
 
@@ -102,13 +104,13 @@ class TooLarge(ServiceError):
 
 
 class UnsupportedMedia(ServiceError):
-    """A content type or encoding that is not read here."""
+    """The content type or encoding is not supported here."""
 
     code, status, title = "unsupported_media_type", 415, "Unsupported media type"
 
 
 class Invalid(ServiceError):
-    """It can be read, but it breaks a rule."""
+    """The request is well-formed, but breaks a rule."""
 
     code, status, title = "invalid", 422, "Invalid request"
 
@@ -120,7 +122,7 @@ class PreconditionRequired(ServiceError):
 
 
 class TooMany(ServiceError):
-    """More at once than is allowed; `Retry-After` says when to come back."""
+    """The caller asks for more at once than is allowed; `Retry-After` says when to come back."""
 
     code, status, title = "too_many", 429, "Too many"
 
@@ -130,7 +132,7 @@ class TooMany(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A part that the request needs is away for a while."""
+    """A part that the request needs is unavailable for a while."""
 
     code, status, title = "unavailable", 503, "Unavailable"
 
@@ -148,11 +150,10 @@ class Deadlock(Unavailable):
 
 
 class Refused(Unavailable):
-    """The database turns this service away until somebody mends that: a wrong password, a file that is read-only. To
-    wait is of no use.
+    """The database refuses this service until somebody mends the cause: a wrong password, a read-only file.
 
-    As text, for the log and the operator's commands, it says which user, host or file, and why; never a password. Its
-    `detail`, for callers, does not.
+    Waiting is of no use. As text, for the log and the operator's commands, it names user, host or file, and the
+    reason; never a password. Its `detail`, for callers, does not.
     """
 
     def __init__(self, reason: str) -> None:
@@ -167,11 +168,11 @@ class OutOfSpace(Unavailable):
 
 
 class LeaseLost(Exception):
-    """The fencing token is no longer valid: another attempt has the job, or it ended. Drop what was done."""
+    """The fencing token is no longer valid: another attempt has the job, or it ended. The result must be dropped."""
 
 
 class CancelRequested(Exception):
-    """The job was cancelled before it could succeed. Roll back what it made, and end it as cancelled."""
+    """The job was cancelled before it succeeded. Roll back its result, and end it as cancelled."""
 
 
 def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
@@ -189,7 +190,7 @@ def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> 
 
 
 def first_doubled(names: Iterable[str]) -> str | None:
-    """Return the first name that stands there a second time; None where all differ."""
+    """Return the first name that is repeated; None if all differ."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -199,7 +200,7 @@ def first_doubled(names: Iterable[str]) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Ask whether the known name that is nearest was meant; return nothing where none is near."""
+    """Return "did you mean …" with the most similar known name; empty if none is similar."""
     near = get_close_matches(name, list(known), 1) if len(name) <= _LONGEST_MISSPELT else []
     return f"did you mean {near[0]}?" if near else ""
 

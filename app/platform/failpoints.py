@@ -45,7 +45,7 @@ POINTS = {
 
 
 class FailpointError(Exception):
-    """What a failpoint armed with `raise` raises."""
+    """The exception of a failpoint that is armed with `raise`."""
 
 
 def reach(point: str) -> None:
@@ -55,7 +55,7 @@ def reach(point: str) -> None:
 
 
 def parse(text: str) -> dict[str, Callable[[], None]]:
-    """Read what the variable says: `point=action` or `point=action@n`, with commas between."""
+    """Parse the variable: `point=action` or `point=action@n`, separated by commas."""
     armed = {}
     for item in filter(None, text.split(",")):
         match = re.fullmatch(r"(\w+)=(\w+)(?:@([1-9]\d{0,8}))?", item.strip())

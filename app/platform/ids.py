@@ -29,5 +29,5 @@ def new_id(prefix: Prefix) -> str:
 
 
 def is_id(text: str, prefix: Prefix) -> bool:
-    """Whether a caller's text may be an id of ours. Anything else must not reach SQL (NUL, surrogates)."""
+    """Return True if a caller's text may be an id. Anything else must not reach SQL (NUL, surrogates)."""
     return text.startswith(prefix + "_") and _ID.fullmatch(text) is not None

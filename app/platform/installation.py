@@ -1,4 +1,4 @@
-"""Whether the program is there whole: modules, and the templates, fonts and migrations that go with them."""
+"""Check that the program is complete: modules, templates, fonts and migrations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Incomplete(Exception):
 
 @cache
 def check_files() -> None:
-    """Look for every file of the program once. Raises `Incomplete`, which names those that are not there."""
+    """Check every file of the program once. Raises `Incomplete`, which names the missing ones."""
     missing = sorted({name for name in (*FILES, *_installed()) if not (ROOT / name).is_file()})
     if missing:
         more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
@@ -42,7 +42,7 @@ def check_files() -> None:
 
 
 def _installed() -> Iterator[str]:
-    """What the installer has listed for the code that runs here; nothing for a checkout."""
+    """Return the files that the installer has listed for this code; none for a checkout."""
     for distribution in metadata.distributions(name="rankwright"):
         if Path(str(distribution.locate_file(""))).resolve() == ROOT.resolve():
             names = (path.as_posix() for path in distribution.files or ())

@@ -1,4 +1,4 @@
-"""What a process counts for Prometheus."""
+"""Metrics of a process for Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def describe_process(registry: CollectorRegistry, build: str) -> None:
-    """Have a registry tell the version, the build, and this process's CPU time, memory and open files."""
+    """Add metrics to a registry: version, build, and this process's CPU time, memory and open files."""
     info = Gauge(
         "rankwright_build_info",
         "1, with the version and the build of the process's code.",
@@ -33,7 +33,7 @@ def describe_process(registry: CollectorRegistry, build: str) -> None:
 
 
 def request_histogram(registry: CollectorRegistry) -> Histogram:
-    """Time to answer a request, in an API process."""
+    """Return the histogram of the time to answer a request, in an API process."""
     return Histogram(
         "rankwright_http_request_seconds",
         "Time to answer a request.",
@@ -44,7 +44,7 @@ def request_histogram(registry: CollectorRegistry) -> Histogram:
 
 
 class WorkerMetrics:
-    """What a worker counts: how long it takes to claim a job, how long one attempt at it takes, and how it ended."""
+    """Metrics of a worker: the time to claim a job, the time of an attempt, and its outcome."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.claims = Histogram(

@@ -1,4 +1,4 @@
-"""Migrations bring a database to the newest tables, in one transaction, on SQLite and PostgreSQL."""
+"""Migrate a database to the newest tables, in one transaction, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from app.platform.schema import WAY_BACK, describe_unknown
 
 FOLDER = Path(__file__).resolve().parent / "migrations"
 VERSIONS = FOLDER / "versions"
-"""The migrations from an empty database on. The first makes the tables of many that were before it."""
+"""Folder of the migrations that begin with an empty database. The first creates the tables of many earlier ones."""
 BRIDGES = (FOLDER / "before_0020",)
-"""The migrations that a first one of `VERSIONS` has replaced: they end at its revision, with the same tables. A
-database that has begun with them goes their way up to there, and then that of all."""
+"""Folder of the migrations that the first one of `VERSIONS` has replaced: they end at its revision, with the same
+tables. A database at one of them is migrated through them, and then through `VERSIONS`.
+"""
 
 # Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
 _ADVISORY_LOCK = 7_236_512_903
 
 
 def upgrade(database_url: str) -> str:
-    """Run every migration that the database has not had; returns the revision that it is then at."""
+    """Run every pending migration; returns the new revision."""
     db = Database(database_url)
     try:
         with _refusals(db), exclusive_transaction(db) as connection:
@@ -51,7 +52,7 @@ def upgrade(database_url: str) -> str:
 
 @contextmanager
 def _refusals(db: Database) -> Iterator[None]:
-    """Raise Refused for a login or a file that is of no use; every other error stays the database's own."""
+    """Raise Refused for a login or a file that cannot work; every other error is raised unchanged."""
     try:
         yield
     except DBAPIError as error:
@@ -62,7 +63,7 @@ def _refusals(db: Database) -> Iterator[None]:
 
 @contextmanager
 def exclusive_transaction(db: Database) -> Iterator[Connection]:
-    """One transaction for changing tables, while nobody else changes them."""
+    """Open one transaction for changing tables, while nobody else changes them."""
     with db.engine.connect() as connection:
         if db.dialect == "sqlite":
             # Most changes copy a table and drop the old one, and with enforcement on that drop would delete the
@@ -84,7 +85,7 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
 
 
 def current(database_url: str) -> str | None:
-    """The revision that the database is at; None for an empty one. Raises Refused."""
+    """Return the revision of the database; None for an empty one. Raises Refused."""
     db = Database(database_url)
     try:
         with _refusals(db), db.engine.connect() as connection:
@@ -94,19 +95,19 @@ def current(database_url: str) -> str | None:
 
 
 def head() -> str:
-    """The newest revision there is."""
+    """Return the newest revision."""
     revision = _scripts(VERSIONS).get_current_head()
     assert revision is not None
     return revision
 
 
 def is_known(revision: str) -> bool:
-    """Whether this version has the migration that leads to the revision."""
+    """Return True if this version has the migration to the revision."""
     return any(revision in _revisions(folder) for folder in (VERSIONS, *BRIDGES))
 
 
 def _revisions(folder: Path) -> list[str]:
-    """The revisions of the migrations in a folder, the newest first."""
+    """Return the revisions of the migrations in a folder, the newest first."""
     return [script.revision for script in _scripts(folder).walk_revisions()]
 
 
@@ -115,7 +116,7 @@ def _scripts(folder: Path) -> ScriptDirectory:
 
 
 def config(connection: Connection | None = None, folder: Path = VERSIONS) -> Config:
-    """Alembic's configuration, without a file, for the migrations of a folder. The connection is handed to
+    """Return Alembic's configuration, without a file, for the migrations of a folder. The connection is passed to
     `migrations/env.py`.
     """
     alembic = Config()
@@ -127,7 +128,7 @@ def config(connection: Connection | None = None, folder: Path = VERSIONS) -> Con
 
 
 def describe_failure(error: Exception) -> str:
-    """Why a command failed, without the statement and the links that SQLAlchemy adds."""
+    """Return why a command failed, without the statement and the links that SQLAlchemy adds."""
     if isinstance(error, DBAPIError):
         return f"the database refuses: {error.orig}"
     if isinstance(error, CommandError):

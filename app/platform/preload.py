@@ -1,7 +1,7 @@
-"""Imports what submission and scoring need of `core`, before it is asked for.
+"""Import in advance what submission and scoring need of `core`.
 
-A process that only answers from the database does without: it is a third as large, and starts in half the time. The
-API imports this in the background once somebody may want it; a fit process does so with its first job.
+A process that only answers from the database does not need it: it is a third as large, and starts in half the time.
+The API imports this in the background once somebody may use it; a fit process does so with its first job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class _Deferred(types.ModuleType):
-    """Stands for a module until an attribute of it is needed."""
+    """A placeholder for a module, until one of its attributes is needed."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in {"__path__", "__all__"}:
@@ -28,7 +28,7 @@ class _Deferred(types.ModuleType):
 
 
 def defer_scipy_stats() -> None:
-    """Have `scipy.stats` imported when it is first used.
+    """Delay the import of `scipy.stats` until its first use.
 
     scikit-learn imports it with its first base class, for one function that nothing here calls. It takes 40 MB and a
     third of a second.
@@ -75,9 +75,9 @@ _importing = threading.Lock()
 
 
 def preload() -> None:
-    """Import everything. Only the first call does something; others wait for its end.
+    """Import everything. Only the first call imports; other calls wait for its end.
 
-    Of two threads that import modules which import one another, Python lets one see half a module.
+    If two threads import modules that import each other, Python may show one of them a half-loaded module.
     """
     with _importing:
         _import_all()

@@ -28,17 +28,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 def python_command(module: str, *words: str) -> list[str]:
-    """The command line that runs a module of ours, whatever the current folder holds.
+    """Return the command line that runs one of our modules, whatever the current folder contains.
 
-    `python -m` alone looks into that folder first, and would run an `app` or a `core` of somebody else's.
+    `python -m` searches the current folder first, and would run another project's `app` or `core`.
     """
     return [sys.executable, "-P", "-m", module, *words]
 
 
 def child_environment() -> dict[str, str]:
-    """This process's variables, and with them the folder of its code, where a child would not find it by itself.
+    """Return this process's environment plus the folder of its code, if a child would not find it by itself.
 
-    That is where `python -m` found the code in the current folder, which `python_command` leaves out.
+    This is the case when `python -m` found the code in the current folder, which `python_command` ignores.
     """
     root = str(Path(__file__).parents[2].resolve())
     if sys.flags.safe_path or root in sys.path[1:]:
@@ -48,10 +48,10 @@ def child_environment() -> dict[str, str]:
 
 
 def die_with_parent(parent_pid: int) -> bool:
-    """Have the kernel kill this process when the thread that started it ends; returns False if it cannot.
+    """Make the kernel kill this process when the thread that started it ends; returns False if it cannot.
 
     The rule is bound to the *thread* that started the process: it must live as long as the parent. A parent that died
-    before the call would not be noticed, so its pid is compared after it.
+    before the call would not be noticed, so its pid is compared afterwards.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -96,12 +96,12 @@ def main(arguments: list[str]) -> None:
 
 
 def describe_exit(code: int) -> str:
-    """Say how a process ended, by the code that `subprocess` gives."""
+    """Return in words how a process ended, by the code of `subprocess`."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 class SignalWaiter:
-    """Collects signals for `wait`. Make it in the main thread, one at a time."""
+    """Collect signals for `wait`. Create it in the main thread, one at a time."""
 
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
         self._numbers = list(numbers)

@@ -1,4 +1,4 @@
-"""What the machine has: room on the disks that hold the state, and memory."""
+"""Resources of the machine: space on the disks that hold the state, and memory."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a disk, or a quota on it, had no room left."""
+    """Return True if an OSError says that a disk, or a quota on it, is full."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
 def refusal() -> OutOfSpace:
-    """The error for an OSError that `is_full`."""
+    """Return the error for an OSError that `is_full`."""
     return OutOfSpace("a disk of the service is full", retry_after=RETRY_SECONDS)
 
 
 def folders(settings: Settings) -> list[Path]:
-    """The folders that this process writes to: the blob store, and that of an SQLite database."""
+    """Return the folders that this process writes to: the blob store, and that of an SQLite database."""
     database = settings.database_file
     return [settings.blob_dir] if database is None else [settings.blob_dir, database.parent]
 
 
 def free_bytes(folder: Path) -> int:
-    """Free bytes for this process on the folder's disk. A folder that is not there yet counts as its parent."""
+    """Return the free bytes for this process on the folder's disk. A missing folder counts as its parent."""
     while not os.path.exists(folder):  # also where this user may not look
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
 def check(settings: Settings, adds_bytes: int = 0) -> None:
-    """Raise OutOfSpace if so many bytes more would leave less than `min_free_bytes`, which running work needs."""
+    """Raise OutOfSpace if `adds_bytes` more would leave less than `min_free_bytes`, which running work needs."""
     for folder in folders(settings):
         free = free_bytes(folder)
         adds = adds_bytes if folder == settings.blob_dir else 0
@@ -58,10 +58,10 @@ RESERVE_BYTES = 8 * MIB
 
 
 def keep_reserve(folder: Path, spare: int = 0) -> None:
-    """Take room on the folder's disk for the next start, in a file that `release_reserve` removes; `spare` bytes of
-    what is free are left alone.
+    """Reserve space on the folder's disk for the next start, in a file that `release_reserve` deletes; `spare` free
+    bytes are left.
 
-    SQLite cannot open its file on a disk without a free block: what it shares among processes lies beside it.
+    SQLite cannot open its file on a disk without a free block: it needs a file beside it for what processes share.
     """
     path = folder / RESERVE
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
@@ -71,7 +71,7 @@ def keep_reserve(folder: Path, spare: int = 0) -> None:
 
 
 def release_reserve(folder: Path) -> None:
-    """Give that room up if the disk has no other."""
+    """Release the reserved space if the disk has no other."""
     if free_bytes(folder) < RESERVE_BYTES:
         (folder / RESERVE).unlink(missing_ok=True)
 
@@ -80,7 +80,7 @@ _CGROUPS = "sys/fs/cgroup"
 
 
 def total_bytes(root: Path = Path("/")) -> int | None:
-    """The machine's memory, or the smallest limit of this process's cgroups; None if neither is known."""
+    """Return the machine's memory, or the smallest limit of this process's cgroups; None if neither is known."""
     found = list(_limits(root))
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -88,9 +88,9 @@ def total_bytes(root: Path = Path("/")) -> int | None:
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Memory limits of the cgroups, version 1 and 2, from the process's own to the root.
+    """Yield the memory limits of the cgroups, version 1 and 2, from the process's own to the root.
 
-    In a container the path may be the host's, which is not there. Then the root has the container's limit.
+    In a container the path may be the host's, which does not exist there. Then the root has the container's limit.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The revision of the tables that this version works with, and what becomes of a process on tables of another."""
+"""The revision of the tables that this version needs, and what a process does with tables of another revision."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from app.platform.errors import Refused, Unavailable
 log = logging.getLogger(__name__)
 
 REVISION = "0022"
-"""Of the newest migration. It stands here, since most processes have no need to import Alembic."""
+"""Revision of the newest migration. It is stated here because most processes need not import Alembic."""
 FIRST_REVISION = "0001"
-"""Of the oldest tables that are brought to it."""
+"""Oldest revision that can be migrated."""
 WAY_BACK = "run the version that made them, or a later one"
 RETRY_SECONDS = 1.0
 
 
 class CannotBegin(Exception):
-    """Waiting is of no use to this process; the message says what has to be mended before it is started again."""
+    """The process cannot start, and waiting is of no use; the message says what to mend."""
 
 
 class OtherTables(CannotBegin):
-    """The database's tables are not those of this version; the message says at which revision they are."""
+    """The tables are not those of this version; the message names their revision."""
 
 
 class SchemaCheck:
-    """Whether this process may work on the tables that it finds.
+    """Check whether this process may use the tables that it finds.
 
-    It begins with the tables of its own version alone. Once it has begun it goes on when they are migrated, since
+    It starts only with the tables of its own version. Once started, it continues when they are migrated, since
     migrations only add: so a deployment is upgraded process by process.
     """
 
@@ -42,7 +42,7 @@ class SchemaCheck:
         self._revision: str | None = None
 
     def passed(self) -> str:
-        """Return the revision at which the process has begun. Raises OtherTables; Unavailable, for a database that is
+        """Return the revision with which the process started. Raises OtherTables; Unavailable, for a database that is
         away or has no tables.
         """
         if self._revision is None:
@@ -53,16 +53,15 @@ class SchemaCheck:
         return self._revision
 
     def begin(self) -> str:
-        """`passed` at the start of a process. Raises CannotBegin, also where the database refuses the login."""
+        """Check at the start of a process. Raises CannotBegin, also if the database refuses the login."""
         try:
             return self.passed()
         except Refused as error:
             raise CannotBegin(str(error)) from error
 
     def wait(self, pause: Callable[[float], bool]) -> bool:
-        """Wait until the database tells its revision; False if `pause`, which is given seconds, says to end before.
-
-        Raises CannotBegin.
+        """Wait until the database answers with its revision; False if `pause`, which is called with seconds, returns
+        True first. Raises CannotBegin.
         """
         said = None
         while True:
@@ -79,7 +78,7 @@ class SchemaCheck:
 
 
 def describe(revision: str) -> str:
-    """Return a sentence about tables at a revision that is not this version's, and the way on."""
+    """Return a sentence about tables at another version's revision, and what to do."""
     if is_older(revision):
         return (
             f"the database's tables are at revision {revision}, rankwright {__version__} works with {REVISION}: "
@@ -97,7 +96,7 @@ def describe_unknown(revision: str) -> str:
 
 
 def is_older(revision: str) -> bool:
-    """Whether a migration of this version leads on from there."""
+    """Return True if this version can migrate tables from there."""
     return revision.isdigit() and FIRST_REVISION <= revision < REVISION
 
 

@@ -27,7 +27,7 @@ _SCHEMES = {
 
 
 def _read(path: Path) -> str:
-    """Read a file that holds a secret. Raises `ValueError`, which names the file and not what is in it."""
+    """Read a file that holds a secret. Raises `ValueError`, which names the file but not its content."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -36,9 +36,8 @@ def _read(path: Path) -> str:
 
 
 def checked_build(given: str) -> str:
-    """Return the name of a build; `unknown` for an empty one, as an image has whose builder named nothing.
-
-    Raises ValueError.
+    """Return the name of a build; `unknown` for an empty one, as in an image that was built without a name. Raises
+    ValueError.
     """
     if not re.fullmatch(r"[A-Za-z0-9._+-]{0,64}", given):
         raise ValueError("must be at most 64 letters, digits and . _ + -")
@@ -50,10 +49,10 @@ _OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
 
 
 def checked_root_path(given: str) -> str:
-    """A path prefix without a slash at its end; empty for none. Raises ValueError for what cannot be one.
+    """Return a path prefix without a final slash; empty for none. Raises ValueError.
 
-    Letters, digits and `._~-` between single slashes: so it needs no quoting anywhere, and names no other host. It must
-    not begin as a path of the service does, or nobody could tell whether a proxy has taken it off.
+    Allowed are letters, digits and `._~-` between single slashes: so it needs no quoting, and names no other host. It
+    must not begin like a path of the service: nobody could know whether a proxy has removed it.
     """
     path = given.removesuffix("/")
     if not path:
@@ -73,7 +72,7 @@ def checked_root_path(given: str) -> str:
 
 
 class Settings(BaseSettings):
-    """The settings, read once at start. Without any variable everything lies in `state_dir`."""
+    """The settings, read once at start. By default everything is in `state_dir`."""
 
     model_config = SettingsConfigDict(env_prefix="RANKWRIGHT_", extra="ignore", frozen=True)
 
@@ -326,7 +325,7 @@ class Settings(BaseSettings):
     @field_validator("job_memory_bytes", mode="before")
     @classmethod
     def _unset_if_empty(cls, value: object) -> object:
-        """An empty text counts as not set: compose.yml can pass a variable on, but cannot leave it out."""
+        """Treat an empty text as not set: compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
 
     @field_validator("build")
@@ -337,20 +336,20 @@ class Settings(BaseSettings):
     @field_validator("root_path")
     @classmethod
     def _a_prefix(cls, value: str) -> str:
-        """Refuse what is no prefix."""
+        """Refuse a text that is not a prefix."""
         return checked_root_path(value)
 
     @field_validator("kernel_cpu")
     @classmethod
     def _known_levels(cls, value: str | None) -> str | None:
-        """Refuse a level that kernels could not be compiled for."""
+        """Refuse a level for which kernels cannot be compiled."""
         levels_that_fit(value or "", None)
         return value
 
     @field_validator("state_dir")
     @classmethod
     def _fits_a_url(cls, value: Path) -> Path:
-        """Refuse a folder that an SQLite URL cannot name: there a ? ends the path, and nothing quotes it."""
+        """Refuse a folder that an SQLite URL cannot name: a ? would end the path, and cannot be quoted."""
         if "?" in str(value.absolute()):
             raise ValueError(f"must be a path without '?', got {value.absolute()}")
         return value
@@ -358,7 +357,7 @@ class Settings(BaseSettings):
     @field_validator("database_url", "broker_url", mode="before")
     @classmethod
     def _from_file(cls, value: object, info: ValidationInfo) -> object:
-        """Take the URL from the file that holds it, if one is named."""
+        """Read the URL from its file, if one is named."""
         path: Path | None = info.data.get(f"{info.field_name}_file")
         if path is None:
             return value
@@ -371,7 +370,7 @@ class Settings(BaseSettings):
     def _known_scheme(
         cls, value: SecretStr | str | None, info: ValidationInfo
     ) -> SecretStr | str | None:
-        """Refuse a URL that no part of the service could open. Never echo it: it may hold a password."""
+        """Refuse a URL that the service cannot open. The message never contains it: it may hold a password."""
         if value is None:
             return None
         text = value if isinstance(value, str) else value.get_secret_value()
@@ -387,7 +386,7 @@ class Settings(BaseSettings):
     @field_validator("database_url", "broker_url")
     @classmethod
     def _with_password(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        """Put the password of the file that holds it into the URL."""
+        """Put the password from its file into the URL."""
         setting = f"{(info.field_name or '').removesuffix('_url')}_password_file"
         path: Path | None = info.data.get(setting)
         if path is None:
@@ -406,27 +405,27 @@ class Settings(BaseSettings):
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's URL; SQLite in the state folder if none is set."""
+        """URL of the database; SQLite in the state folder if none is set."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.state_dir.absolute() / 'rankwright.db'}"
 
     @property
     def database_file(self) -> Path | None:
-        """The file of an SQLite database; None where the database is a server."""
+        """File of an SQLite database; None for a server."""
         scheme, _, path = self.sqlalchemy_url.partition(":///")
         return Path(path.partition("?")[0]) if scheme == "sqlite" and path else None
 
     @property
     def celery_broker_url(self) -> str:
-        """The broker's URL; the private broker's socket if none is set."""
+        """URL of the broker; the private broker's socket if none is set."""
         if self.broker_url is not None:
             return self.broker_url.get_secret_value()
         return f"redis+socket://{self.state_dir.absolute() / 'broker.sock'}"
 
     @property
     def blob_dir(self) -> Path:
-        """The folder that `blob_url` names. Only file:// is served in this version."""
+        """Folder of `blob_url`. Only file:// is supported in this version."""
         if self.blob_url is None:
             return self.state_dir.absolute() / "blobs"
         return Path(unquote(urlsplit(self.blob_url).path))

@@ -1,4 +1,4 @@
-"""What tables and queries share on both databases: types, the clock, pages of lists, inserts, batches."""
+"""Helpers of tables and queries on both databases: types, the clock, pages of lists, inserts, batches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class Reading(Protocol):
-    """Runs a function in a transaction that reads, as `Database.reading` does: for a cache, which looks by itself."""
+    """Runs a function in a read-only transaction, as `Database.reading` does; used by a cache, which reads by itself."""
 
     def __call__(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
@@ -49,7 +49,7 @@ class Reading(Protocol):
 
 
 class Base(DeclarativeBase):
-    """Gives every constraint a name, so that migrations can refer to it on both databases."""
+    """Base of all tables. Every constraint gets a name, so that migrations can refer to it on both databases."""
 
     metadata = MetaData(
         naming_convention={
@@ -73,7 +73,7 @@ class Base(DeclarativeBase):
 
 
 MACHINE_CLOCK = "rankwright_machine_clock"
-"""The function that `app.platform.database` teaches SQLite."""
+"""Name of the function that `app.platform.database` registers with SQLite."""
 
 
 class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
@@ -98,7 +98,7 @@ def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
 
 
 class machine_now(FunctionElement[float]):  # noqa: N801 - as above
-    """Seconds of the machine's monotonic clock. Nobody can set it; it begins anew when the machine starts.
+    """Seconds of the machine's monotonic clock, which nobody can set and which restarts with the machine.
 
     All processes that share an SQLite file read the same clock. On PostgreSQL it is NULL: the server's clock is
     enough.
@@ -156,7 +156,7 @@ def fetch_page(
 
 
 def encode_cursor(created_at: float, id_: str) -> str:
-    """Make the cursor of the place after this row, in characters that a URL takes as they are."""
+    """Return the cursor of the position after this row, in characters that need no quoting in a URL."""
     text = json.dumps([float(created_at), id_], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -183,7 +183,7 @@ def _bad_cursor(cursor: str) -> Invalid:
 
 
 def upsert_into(session: Session, table: Any) -> Any:
-    """Return the INSERT of the session's own database. Only that dialect is imported."""
+    """Return the INSERT of the session's database. Only its dialect is imported."""
     if session.get_bind().dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -212,7 +212,7 @@ _KEPT = "kept"  # in a session's notes: what is to be done once its transaction 
 
 
 def after_commit(session: Session, act: Callable[[], object]) -> None:
-    """Do something once the session's transaction is kept; never if it is undone."""
+    """Call a function once the session's transaction is committed; never if it is rolled back."""
     if _KEPT not in session.info:
         session.info[_KEPT] = []
         event.listen(session, "after_commit", _do_kept)
@@ -227,7 +227,9 @@ def _do_kept(session: Session) -> None:
 def delete_some(
     session: Session, table: type[Base], *conditions: ColumnElement[bool], limit: int
 ) -> int:
-    """Delete up to `limit` rows that meet the conditions; returns how many. Fewer than `limit` were the last."""
+    """Delete up to `limit` rows that meet the conditions; returns their number. Fewer than `limit` means that none
+    are left.
+    """
     columns = inspect(table).primary_key
     doomed = select(*columns).where(*conditions).limit(limit)
     done: CursorResult[Any] = session.execute(  # type: ignore[assignment]  # a DELETE's result counts its rows
