@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class Reading(Protocol):
-    """Runs a function in a read-only transaction, as `Database.reading` does; used by a cache, which reads by itself."""
+    """Runs a function in a read-only transaction, as `Database.reading` does, for a cache that reads by itself."""
 
     def __call__(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
