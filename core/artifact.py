@@ -8,12 +8,12 @@ format             "rankwright-ranker"
 schema_version     1; an older library refuses a greater one
 library_version    the version that wrote it, for the reader
 algorithm          name in `core.registry`, or rank_average
-parameters         what `get_parameters()` gave
+parameters         what `get_parameters()` returns
 state              the rest of the fitted state: number and names of features, classes, figures
 =================  =================================================================================
 
-The same ranker gives the same bytes in every process, so an artifact can be named by its hash: the JSON is sorted,
-safetensors orders arrays by type and name, and its metadata, a hash map of random order, holds one key only.
+The same ranker has the same bytes in every process, so that a hash identifies an artifact: the JSON is sorted,
+safetensors orders arrays by type and name, and its metadata, a hash map of random order, has one key only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LIBRARY_VERSION = "0.2.0"
 FORMAT = "rankwright-ranker"
 SCHEMA_VERSION = 1
 
-# Parsed JSON takes up to some thirty times its bytes; 8 MiB still name 100,000 features.
+# Parsed JSON takes up to thirty times its bytes of memory. 8 MiB are enough for the names of 100,000 features.
 MAX_HEADER_BYTES = 8 * 2**20
 
 _KEY = "rankwright"
@@ -48,14 +48,14 @@ _HEADER_TYPES: dict[str, type] = {
 }
 _LENGTH_BYTES = 8
 
-# What numpy, JSON values of the wrong kind and a ranker's own code raise when a state makes no sense.
-_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# What numpy, and a ranker's own code, raise for a state with values of the wrong kind.
+_BAD_STATE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def save(ranker: Ranker) -> bytes:
-    """Write a fitted ranker as bytes.
+    """Return a fitted ranker as bytes.
 
-    ArtifactError, if the class is not registered, the ranker is not fitted, or it holds what an artifact cannot.
+    ArtifactError: the class is not registered, the ranker is not fitted, or its state cannot be stored.
 
     Parameters
     ----------
@@ -98,15 +98,15 @@ def save(ranker: Ranker) -> bytes:
 
 
 def load(data: bytes) -> Ranker:
-    """Read a ranker that `save` wrote.
+    """Return the ranker that `save` wrote.
 
-    ArtifactError, if the bytes are anything but a whole artifact of a known algorithm and schema version; the message
-    names what is wrong. Memory: the arrays are copied once; the header is refused above 8 MiB before it is parsed.
+    ArtifactError: the bytes are not a whole artifact of a known algorithm and schema version; the message says why.
+    Memory: the arrays are copied once; a header above 8 MiB is refused before it is parsed.
 
     Parameters
     ----------
     data : bytes
-        Need not be trusted: nothing in it is run.
+        May come from anybody: nothing in it is run.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def load(data: bytes) -> Ranker:
 
 
 def _read_layout(data: bytes) -> dict[str, Any]:
-    """The JSON object that opens a safetensors file: metadata, and each array's type, shape and place."""
+    """Return the JSON object at the start of a safetensors file: metadata, and each array's type, shape and offsets."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     if len(data) < _LENGTH_BYTES or length > len(data) - _LENGTH_BYTES:
         raise ArtifactError(
@@ -154,21 +154,21 @@ def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
         raise ArtifactError(f"the safetensors metadata must hold the key {_KEY!r} alone, as text")
     header = _from_json("the artifact's header", metadata[_KEY])
     if header.get("format") != FORMAT:
-        raise ArtifactError(f"format must be {FORMAT!r}, got {_shown(header.get('format'))}")
+        raise ArtifactError(f"format must be {FORMAT!r}, got {_shorten(header.get('format'))}")
     version = header.get("schema_version")
     if type(version) is int and version > SCHEMA_VERSION:
         raise ArtifactError(
-            f"schema_version must be at most {SCHEMA_VERSION}, got {_shown(version)}:"
-            f" written by library version {_shown(header.get('library_version'))}"
+            f"schema_version must be at most {SCHEMA_VERSION}, got {_shorten(version)}:"
+            f" written by library version {_shorten(header.get('library_version'))}"
         )
     for name, kind in _HEADER_TYPES.items():
         if type(header.get(name)) is not kind:
             raise ArtifactError(f"{name} in the artifact's header is missing or of the wrong type")
     if version != SCHEMA_VERSION:
-        raise ArtifactError(f"schema_version must be {SCHEMA_VERSION}, got {_shown(version)}")
+        raise ArtifactError(f"schema_version must be {SCHEMA_VERSION}, got {_shorten(version)}")
     if header.keys() != _HEADER_TYPES.keys():
         extra = sorted(header.keys() - _HEADER_TYPES.keys())
-        raise ArtifactError(f"the artifact's header must not hold {_shown(extra)}")
+        raise ArtifactError(f"the artifact's header must not hold {_shorten(extra)}")
     return header
 
 
@@ -179,26 +179,26 @@ def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
     for name, entry in layout.items():
         if not isinstance(entry.get("dtype"), str) or entry["dtype"] not in ARRAY_TYPES:
             known = ", ".join(ARRAY_TYPES)
-            got = _shown(entry.get("dtype"))
-            raise ArtifactError(f"array {_shown(name)} must be of a type in {known}, got {got}")
+            got = _shorten(entry.get("dtype"))
+            raise ArtifactError(f"array {_shorten(name)} must be of a type in {known}, got {got}")
     try:
         arrays: Arrays = load_arrays(data)
-    except (SafetensorError, *_NONSENSE) as error:
+    except (SafetensorError, *_BAD_STATE) as error:
         raise ArtifactError(f"the artifact is not whole: {error}") from error
     for name, array in arrays.items():
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
-            raise ArtifactError(f"boolean array {_shown(name)} must hold 0 and 1 only")
+            raise ArtifactError(f"boolean array {_shorten(name)} must hold 0 and 1 only")
     return arrays
 
 
 def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) -> Ranker:
-    """Let the algorithm read its state, and see that it read all of it."""
+    """Return the ranker that the algorithm reads from its state; raise ArtifactError if it did not read all of it."""
     try:
         ranker = algorithm.from_state(header["parameters"], arrays, header["state"])
         own_arrays, own_state = ranker.get_state()
     except ArtifactError:
         raise
-    except (CoreError, *_NONSENSE) as error:
+    except (CoreError, *_BAD_STATE) as error:
         raise ArtifactError(
             f"the artifact does not describe a {algorithm.__name__}: {error}"
         ) from error
@@ -206,7 +206,7 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
     _check_keys("state in the artifact's header", header["state"], own_state)
     for name, given in arrays.items():
         own = own_arrays[name]
-        # A reader knows what older artifacts lack, or kept in narrower integers; else it has checked the array.
+        # Older artifacts may lack arrays, or have narrower integers, which the ranker has read as such.
         is_narrower = given.dtype.kind == own.dtype.kind and given.itemsize < own.itemsize
         if given.shape != own.shape or (given.dtype != own.dtype and not is_narrower):
             raise ArtifactError(
@@ -222,7 +222,7 @@ def _check_keys(
     missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
     if extra or (missing and not may_lack):
         raise ArtifactError(
-            f"{what} must be {sorted(expected)}: missing {sorted(missing)}, extra {_shown(sorted(extra))}"
+            f"{what} must be {sorted(expected)}: missing {sorted(missing)}, extra {_shorten(sorted(extra))}"
         )
 
 
@@ -236,7 +236,7 @@ def _check_header_length(length: int) -> None:
 def _to_json(header: dict[str, Any]) -> str:
     try:
         return json.dumps(
-            header, default=_plain, sort_keys=True, separators=(",", ":"), allow_nan=False
+            header, default=_to_python, sort_keys=True, separators=(",", ":"), allow_nan=False
         )
     except (TypeError, ValueError) as error:
         raise ArtifactError(
@@ -244,8 +244,8 @@ def _to_json(header: dict[str, Any]) -> str:
         ) from error
 
 
-def _plain(value: object) -> Any:
-    """numpy's scalars as Python's, which JSON knows."""
+def _to_python(value: object) -> Any:
+    """Return numpy's scalars as Python's, which JSON has."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"got {value!r} of type {type(value).__name__}")
@@ -257,7 +257,7 @@ def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{what} must be JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ArtifactError(f"{what} must be a JSON object, got {_shown(value)}")
+        raise ArtifactError(f"{what} must be a JSON object, got {_shorten(value)}")
     return value
 
 
@@ -265,8 +265,8 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _shown(value: object) -> str:
-    """A value from a stranger, short enough for a message."""
+def _shorten(value: object) -> str:
+    """Return an untrusted value as text that is short enough for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -1,8 +1,8 @@
-"""Three classifiers by name, fitted and kept as flat arrays; and fits of any estimator.
+"""Three classifiers by name, which are stored as flat arrays; and fits of any estimator.
 
-A ranker may be made of classifiers: a splitting rule of TreeRank, a weak ranker. Logistic regression and the linear SVM
-are fitted by `core.linear.newton`, a random forest by scikit-learn. All are turned into flat arrays, in which they
-score and are stored: an artifact holds no foreign code. Missing values and categories are dealt with here, too.
+Rankers may contain classifiers: as splitting rules of TreeRank, or as weak rankers. Logistic regression and the linear
+SVM are fitted by `core.linear.newton`, a random forest by scikit-learn. All score from flat arrays, which an artifact
+stores, so that it holds no foreign code. They take missing values and categories.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from core.base.ranker import Floats
 from core.base.state import FINITE, NOT_NAN, Array, Index, Integers, Records, State, Totals
 from core.errors import ArtifactError, InvalidData
 
-# What a scale is at least: half of less would be rounded.
+# Smallest scale of a column: half of a smaller one would be rounded.
 MIN_SCALE = float(np.finfo(np.float64).tiny)
 
-TERMS_SHOWN = 20
-BLOCK_ROWS = 4096  # that all trees of a forest predict at once
+TERMS_SHOWN = 20  # terms of a linear classifier that its description lists
+BLOCK_ROWS = (
+    4096  # rows that go down all trees of a forest at the same time, which bounds the memory
+)
 
-# More columns, some of categories, are not laid out row by row.
+# With more columns, some of them of categories, rows are stored as a sparse matrix.
 MAX_DENSE_COLUMNS = 256
-COLUMNS_AT_ONCE = 64
+COLUMNS_AT_ONCE = 64  # columns of one feature's categories whose scale is computed at the same time
 
 
 def expand(X: Floats, n_categories: Integers) -> Floats:
-    """Turn each categorical column of X into columns of 0 and 1, one per category; missing is 0 in all.
+    """Return X with each categorical column as columns of 0 and 1, one per category; a missing value is 0 in all.
 
-    NaN stays NaN in numeric columns, of which n_categories is 0. X itself is given back where all are.
+    In numeric columns, for which n_categories is 0, NaN stays NaN. X itself is returned if all columns are numeric.
     """
     if not n_categories.any():
         return X
@@ -52,7 +54,7 @@ def expand(X: Floats, n_categories: Integers) -> Floats:
 
 
 def column_origins(n_categories: Integers) -> tuple[Integers, Integers]:
-    """Give the feature that each column of `expand` is made of, and its category; -1 where that is numeric."""
+    """Return the feature of each column of `expand`, and its category; -1 if the feature is numeric."""
     counts = np.maximum(n_categories, 1)
     feature = np.repeat(np.arange(len(counts)), counts)
     category = np.arange(len(feature)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -60,15 +62,15 @@ def column_origins(n_categories: Integers) -> tuple[Integers, Integers]:
 
 
 def count_columns(n_categories: Integers) -> int:
-    """Give the number of columns that `expand` makes."""
+    """Return the number of columns of `expand`."""
     return int(np.maximum(n_categories, 1).sum())
 
 
 class Stack(State, ABC):
-    """Classifiers of one kind, each asked for by its number; its arrays are named after its format."""
+    """Classifiers of one format, each with a number from 0."""
 
     format: ClassVar[str]
-    """How the arrays' names begin: "linear", "forest"."""
+    """Prefix of the arrays' names in artifacts: "linear", "forest"."""
 
     n_categories: Integers
 
@@ -78,35 +80,24 @@ class Stack(State, ABC):
 
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows by one classifier: above 0 is its positive class. A row's score depends on that row alone.
+        """Return the score of each row by one classifier: above 0 it predicts positive.
 
-        In X, of shape (n_rows, n_features), NaN is missing and a category is its position.
+        A row's score depends on that row alone. X: shape (n_rows, n_features), float64; NaN is missing, and a category
+        is its index.
         """
 
     @abstractmethod
     def take(self, numbers: Integers) -> Self:
-        """Give some of the classifiers, in the order asked for."""
+        """Return the classifiers of these numbers, in that order."""
 
     @classmethod
     @abstractmethod
     def join(cls, stacks: Sequence[Stack], n_categories: Integers) -> Stack:
-        """Put the classifiers of several stacks of this kind one after the other."""
+        """Return the classifiers of several stacks of this format as one stack."""
 
     @abstractmethod
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Describe a classifier for JSON; `name` gives a column's name, as `expand` orders them."""
-
-    @classmethod
-    def read(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_classifiers: int, n_categories: Integers
-    ) -> Self:
-        """Read so many classifiers; see `State.from_arrays`."""
-        known = {
-            "n_classifiers": n_classifiers,
-            "n_categories": n_categories,
-            "n_columns": count_columns(n_categories),
-        }
-        return cls.from_arrays(arrays, known)
+        """Return a description of a classifier for JSON; `name` returns the name of a column of `expand`."""
 
 
 def _by_column(name: str) -> Array:
@@ -115,7 +106,7 @@ def _by_column(name: str) -> Array:
 
 @dataclass(frozen=True)
 class LinearStack(Stack):
-    """intercept + Σ coef · (x - center) / scale over the columns of `expand`; a missing x is at its center."""
+    """Scores intercept + Σ coef · (x - center) / scale over the columns of `expand`; a missing x is at its center."""
 
     format: ClassVar[str] = "linear"
 
@@ -136,7 +127,7 @@ class LinearStack(Stack):
         feature, category = column_origins(self.n_categories)
         scores = np.full(len(X), self.intercept[number])
         coef, center, scale = self.coef[number], self.center[number], self.scale[number]
-        # Column by column: BLAS adds in an order that depends on its threads and the number of rows.
+        # Column by column, as the order in which BLAS adds depends on its threads and the number of rows.
         for j in np.flatnonzero(coef):
             column = X[:, feature[j]]
             if category[j] >= 0:
@@ -147,13 +138,13 @@ class LinearStack(Stack):
         return scores
 
     def take(self, numbers: Integers) -> Self:
-        """Give some of the classifiers."""
+        """Return some of the classifiers; see `Stack.take`."""
         parts = (self.coef, self.center, self.scale, self.intercept)
         return type(self)(self.n_categories, *(part[numbers] for part in parts))
 
     @classmethod
     def join(cls, stacks: Sequence[Stack], n_categories: Integers) -> LinearStack:
-        """Put several stacks one after the other."""
+        """Return several stacks as one."""
         none = np.empty((0, count_columns(n_categories)))
         own = [stack for stack in stacks if isinstance(stack, cls)]
         return cls(
@@ -165,7 +156,7 @@ class LinearStack(Stack):
         )
 
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Name the greatest terms, by coefficient on the standardised column."""
+        """Return the terms of largest coefficient on the standardised columns."""
         coef = self.coef[number]
         greatest = np.argsort(-np.abs(coef), kind="stable")[:TERMS_SHOWN].tolist()
         terms = [(name(j), float(coef[j])) for j in greatest if coef[j]]
@@ -189,7 +180,7 @@ NODE = np.dtype(
 )
 """A node of a tree: a row goes to the next node if column <= threshold, or is missing and
 missing_first; else `second` nodes further on. column is -1 at a leaf, whose value, from -½ to ½, is
-the share of positives less ½."""
+the fraction of positives less ½."""
 
 
 @dataclass(frozen=True)
@@ -238,16 +229,17 @@ class ForestStack(Stack):
         return scores
 
     def _predict(self, number: int, X: Floats) -> Floats:
-        """Give all rows' mean value over the trees of a forest: all rows go down all trees, level by level."""
+        """Return the mean value of each row over the trees of a forest; all rows go down all trees, level by level."""
         nodes = self.nodes
         feature, category = column_origins(self.n_categories)
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
         at = np.tile(self._root[trees], (len(X), 1))
         row = np.arange(len(X))[:, np.newaxis]
         while (column := nodes["column"][at]).max(initial=-1) >= 0:
-            asked = np.maximum(column, 0)
-            values = X[row, feature[asked]]
-            values = np.where(category[asked] >= 0, values == category[asked], values)
+            split_on = np.maximum(column, 0)
+            values = X[row, feature[split_on]]
+            of_category = category[split_on]
+            values = np.where(of_category >= 0, values == of_category, values)
             first = np.where(
                 np.isnan(values), nodes["missing_first"][at], values <= nodes["threshold"][at]
             )
@@ -256,7 +248,7 @@ class ForestStack(Stack):
         return means
 
     def take(self, numbers: Integers) -> Self:
-        """Give some of the classifiers."""
+        """Return some of the classifiers; see `Stack.take`."""
         trees = _pieces(np.arange(len(self.n_nodes)), self._first_tree, numbers)
         return type(self)(
             self.n_categories,
@@ -267,7 +259,7 @@ class ForestStack(Stack):
 
     @classmethod
     def join(cls, stacks: Sequence[Stack], n_categories: Integers) -> ForestStack:
-        """Put several stacks one after the other."""
+        """Return several stacks as one."""
         none = np.empty(0, dtype=np.int64)
         own = [stack for stack in stacks if isinstance(stack, cls)]
         return cls(
@@ -278,13 +270,13 @@ class ForestStack(Stack):
         )
 
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Name the columns that the trees ask about, the most frequent first."""
+        """Return the columns that the trees split on, the most frequent first."""
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
         ends = self._root[trees.start], self._root[trees.stop]
         column = self.nodes["column"][ends[0] : ends[1]]
-        asked, times = np.unique(column[column >= 0], return_counts=True)
+        used, times = np.unique(column[column >= 0], return_counts=True)
         order = np.argsort(-times, kind="stable")
-        uses = {name(int(asked[i])): int(times[i]) for i in order}
+        uses = {name(int(used[i])): int(times[i]) for i in order}
         shown = ", ".join(list(uses)[:5]) or "nothing"
         n_trees = int(self.n_trees[number])
         return {
@@ -294,11 +286,11 @@ class ForestStack(Stack):
         }
 
     def check(self) -> None:
-        """See that every path ends at a leaf of its tree."""
+        """Check that every path ends at a leaf of its tree."""
         end = np.repeat(np.cumsum(self.n_nodes), self.n_nodes)
         inside = self.nodes["column"] >= 0
         left = end - np.arange(len(self.nodes))  # nodes from here to the end of the tree
-        # Both ways lead on, and stay in the tree: so its last node must be a leaf.
+        # Both children come later and are in the same tree, so the last node must be a leaf.
         second = self.nodes["second"][inside]
         if not ((second >= 2) & (second < left[inside])).all():
             raise ArtifactError(
@@ -307,7 +299,7 @@ class ForestStack(Stack):
 
 
 def _pieces(array: npt.NDArray[Any], start: Integers, numbers: Integers) -> npt.NDArray[Any]:
-    """Put together some of the pieces that an array is cut into at `start`."""
+    """Return some of the parts of an array, one after the other; part k is array[start[k] : start[k + 1]]."""
     pieces = [array[start[number] : start[number + 1]] for number in numbers.tolist()]
     return np.concatenate([array[:0], *pieces])
 
@@ -318,8 +310,8 @@ ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 class TrainingRows(NamedTuple):
     """Rows ready for a fit: the columns of `expand`, standardised by `center` and `scale`, and the weights in rows.
 
-    If there are many columns, those of categories are stored as 1 / scale where a row is of theirs, in a CSR matrix:
-    what they are less, once they are standardised, is `shift`, which is 0 elsewhere.
+    If there are many columns, they are a CSR matrix, in which the column of a category is 1 / scale for the rows of
+    that category and 0 for others; its standardised values are these less `shift`. `shift` is 0 for other columns.
     """
 
     columns: Any
@@ -346,21 +338,21 @@ def fit_classifier(
     ----------
     name : {"linear_svm", "logistic", "random_forest"}
     X : ndarray of shape (n_rows, n_features), float64
-        NaN is missing: a linear classifier takes the mean of the rows at hand for it, as the paper says
-        of trees (§5); a forest sends it to the side that is better at each split.
+        NaN is missing. A linear classifier replaces it by the mean of these rows, as the paper does in trees (§5); a
+        forest sends it to the better side of each split.
     positive : ndarray of shape (n_rows,), bool
-        Both classes are there.
+        Has both classes.
     weight : ndarray of shape (n_rows,), float64
-        Above 0, in rows: a linear classifier fits rows of weight k as it fits k rows, beside its penalty. To a
-        forest, which draws rows, only their ratios count.
+        Above 0, in rows: a linear classifier treats a row of weight k as k rows, relative to its penalty. For a forest,
+        which draws rows, only the ratios of weights matter.
     n_categories : ndarray of shape (n_features,), int64
     seed : int
-        From 0 to 2³² - 1; only the forest draws.
+        From 0 to 2³² - 1; used by the forest only.
 
     Returns
     -------
     Stack
-        Of one classifier, whose scores are above 0 where it says positive.
+        With one classifier.
     """
     from core.linear.design import column_scales, standardise
 
@@ -382,7 +374,7 @@ def _store_rows(
     n_categories: Integers,
     seed: int,
 ) -> TrainingRows:
-    """Standardise rows of many categories, of which each row has one a feature: the others are not stored."""
+    """Return rows with many categories, standardised, as a sparse matrix."""
     from core.linear.design import column_scales, standardise
 
     center, scale = np.empty((2, count_columns(n_categories)))
@@ -405,7 +397,7 @@ def _store_rows(
             indices[:, j] = first
             values[:, j] = standardise(column, center[first], scale[first])
         first = own.stop
-    whole = np.int32 if X.size < 2**31 else np.int64  # all that scikit-learn's trees take
+    whole = np.int32 if X.size < 2**31 else np.int64  # scikit-learn's trees take int32 only
     starts = np.arange(0, X.size + 1, X.shape[1], dtype=whole)
     stored = values.ravel(), indices.ravel().astype(whole), starts
     points = sparse.csr_array(stored, (len(X), first))
@@ -414,7 +406,7 @@ def _store_rows(
 
 
 def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
-    """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), x standardised, the missing at the mean; b is free."""
+    """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), with x standardised and missing values at the mean; b has no penalty."""
     from core.linear.design import DenseRows, StoredRows, TableRows, identity_coordinates
     from core.linear.newton import LOOSE_TOLERANCE, logistic_loss, minimise, squared_hinge_loss
 
@@ -440,7 +432,7 @@ def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
 def _fit_random_forest(rows: TrainingRows) -> ForestStack:
     from sklearn.ensemble import RandomForestClassifier
 
-    # Shallow, as a split that learns its rows by heart leaves nothing for the splits below it.
+    # Shallow, as a classifier that overfits the rows of a node leaves nothing for the nodes below it.
     forest = RandomForestClassifier(
         n_estimators=50, max_depth=5, min_weight_fraction_leaf=0.01, random_state=rows.seed
     )
@@ -462,7 +454,7 @@ def _fit_random_forest(rows: TrainingRows) -> ForestStack:
 
 
 def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
-    """Take a tree of scikit-learn's, whose nodes are in preorder, back to the scale of the data."""
+    """Return the nodes of a tree of scikit-learn's, which are in preorder, with thresholds on the scale of the data."""
     inside = tree.feature >= 0
     nodes = np.zeros(len(inside), dtype=NODE)
     column = np.where(inside, tree.feature, 0)
@@ -474,25 +466,24 @@ def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
     half = center / 2 + rows.scale[column] / 2 * standard  # by halves, see `standardise`
     nodes["threshold"] = np.where(inside, 2 * half, 0.0)
     nodes["missing_first"] = inside & (tree.missing_go_to_left != 0)
-    places = np.arange(len(inside))
-    nodes["second"] = np.where(inside, tree.children_right - places, 0)
-    share = tree.value[:, 0, 1]
-    nodes["value"] = np.where(inside, 0.0, share - 0.5)
+    nodes["second"] = np.where(inside, tree.children_right - np.arange(len(inside)), 0)
+    positive_fraction = tree.value[:, 0, 1]
+    nodes["value"] = np.where(inside, 0.0, positive_fraction - 0.5)
     return nodes
 
 
 STACKS: Mapping[ClassifierName, type[LinearStack] | type[ForestStack]] = MappingProxyType(
     {"linear_svm": LinearStack, "logistic": LinearStack, "random_forest": ForestStack}
 )
-"""By name: the format that classifiers are kept in."""
+"""By name: the format in which classifiers are stored."""
 
 
 def fit_estimator(
     template: Any, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, role: str
 ) -> Any:
-    """Fit a clone of an estimator, whose `fit` takes sample weights, to rows whose weights are not all 0.
+    """Return a clone of an estimator, fitted to rows whose weights are not all 0; its `fit` takes sample weights.
 
-    Raises InvalidData, in which `role` says what it is used as, where the estimator refuses the rows.
+    InvalidData: the estimator raises ValueError for the rows; `role` says in the message what it is used for.
     """
     estimator = clone(template)
     try:

@@ -1,6 +1,6 @@
-"""Several rankers: the mean of their ranks, and the fits of small tables at once.
+"""Several rankers: the mean of their ranks, and several fits at the same time.
 
-A small table is too little to be shared out among threads, but there are several fits.
+A single fit of a small table gains nothing from threads, but several fits can run in one thread each.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,38 +27,38 @@ from core.errors import ArtifactError, InvalidParameter
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
 
 NAME = "rank_average"
-"""What artifacts call it."""
+"""The name of the algorithm in artifacts."""
 
 MAX_MEMBERS = 32
 
 MAX_KNOTS = 2048
-"""Scores whose rank is kept; between them ranks are interpolated."""
+"""Scores whose rank is stored, at most; between them ranks are interpolated."""
 
 MAX_LISTED = 5
-"""Entries of a list in a member's structure that are shown."""
+"""Entries that `structure` shows of each list in a member's structure."""
 
 Result = TypeVar("Result")
 Report = Callable[[int, int, int, Mapping[str, float]], None]
 """A callback of several fits: it is called with (index of the fit, step, of, info)."""
 
 MAX_CELLS = 100_000_000
-"""Rows times features up to which fits run at once, each with a thread of its own; more would take too much memory."""
+"""Largest rows times features of a table with several fits at the same time, as each has its own copies of it."""
 
-# What every member has in common with the ensemble, and so is not kept twice.
+# State that all members share with the ensemble, so that it is stored once.
 _COMMON = ("n_features_in", "feature_names_in", "categories", "classes")
 
 
 @dataclass(frozen=True, eq=False)
 class Ranks(State):
-    """A ranker's scores as ranks: a rising function from scores to (0, 1), by where the training rows' stand."""
+    """A rising function from a ranker's scores to ranks in (0, 1): the ranks among the scores of the training rows."""
 
     scores: Annotated[Floats, Array("n_knots"), Ge(-1e300), Le(1e300)]
     """Strictly ascending. Shape (n_knots,), float64."""
     ranks: Annotated[Floats, Array("n_knots"), Gt(0.0), Lt(1.0)]
-    """Of those scores, ascending, in (0, 1). Shape (n_knots,), float64."""
+    """Ranks of these scores, ascending, in (0, 1). Shape (n_knots,), float64."""
 
     def check(self) -> None:
-        """Refuse what does not rise."""
+        """Raise ArtifactError if scores or ranks do not rise."""
         if not 1 <= len(self.scores) <= MAX_KNOTS + 2:
             raise ArtifactError(
                 f"scores must hold 1 to {MAX_KNOTS + 2} knots, got {len(self.scores)}"
@@ -69,9 +69,9 @@ class Ranks(State):
             raise ArtifactError("ranks must be ascending")
 
     def of(self, scores: Floats) -> Floats:
-        """Give the rank of each score: between knots on a line, beyond them towards 0 and 1 without end.
+        """Return the rank of each score: linear between knots; beyond them it approaches 0 and 1.
 
-        Returns ndarray of shape (n_rows,), float64: in [0, 1]. A greater score never has a lesser rank.
+        Returns ndarray of shape (n_rows,), float64, in [0, 1]. A greater score never has a lower rank.
 
         Parameters
         ----------
@@ -86,14 +86,12 @@ class Ranks(State):
 
 
 def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Ranks:
-    """Learn where scores stand.
-
-    O(n_rows log n_rows).
+    """Return the ranks among the scores of training rows; O(n_rows log n_rows).
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
-        Of the training rows.
+        Scores of the training rows.
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Above 0.
@@ -101,16 +99,16 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
     Returns
     -------
     Ranks
-        A score's rank is its mid-rank: the share of the weight below it and half of that at it. With more
-        distinct scores than 2048, so many are knots, evenly spaced in weight with both classes given half.
+        The rank of a score is its mid-rank: the fraction of the weight below it, plus half of the weight at it. Of more
+        than 2048 distinct scores 2048 are knots, evenly spaced by a weight of which each class has half.
     """
-    values, place = np.unique(scores, return_inverse=True)
-    mass = np.bincount(place, weights=weight)
+    values, index = np.unique(scores, return_inverse=True)
+    mass = np.bincount(index, weights=weight)
     ranks = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
     if len(values) > MAX_KNOTS:
         balanced = np.zeros(len(values))
         for rows in (positive, ~positive):
-            own = np.bincount(place[rows], weights=weight[rows], minlength=len(values))
+            own = np.bincount(index[rows], weights=weight[rows], minlength=len(values))
             balanced += own / own.sum()
         wanted = np.linspace(0.0, 2.0, MAX_KNOTS)
         knots = np.minimum(np.searchsorted(np.cumsum(balanced), wanted), len(values) - 1)
@@ -120,32 +118,32 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
 
 
 class RankAverage(Ranker):
-    """Score by the mean rank that several rankers give.
+    """Score by the mean rank of several rankers.
 
-    Each member's score is replaced by its rank among the member's scores of the training rows, so that
-    scores on different scales count alike; a row is ranked by itself, whatever other rows are scored with it.
+    Each member's score of a row is replaced by its rank among the member's scores of the training rows, so that scores
+    on different scales count alike. A row's score does not depend on the other rows that are scored with it.
 
     Attributes
     ----------
     members_ : list of Ranker
         Fitted, in the order of `members`.
     kept_ : list of int
-        Which of `members` these are: all, unless a callback has stopped the fit. Then those whose fit was
-        over by then, or, where none was, those that were cut short.
+        The indices of these in `members`: all, unless a callback has ended the fit early. Then those whose fit was
+        complete or, if none was, those that were cut short.
     weights_ : ndarray of shape (n_members,), float64
-        Adding up to 1.
+        They sum to 1.
     intercept_ : float
-        `predict` cuts the mean rank where the training rows have their Youden point: a score is the mean
-        rank plus this.
+        Minus the mean rank at the Youden point of the training rows. A score is the mean rank plus this, and `predict`
+        says positive above 0.
 
     Notes
     -----
-    Members err differently: on 14 public tables the mean rank of three boosters beat LightGBM on the partial
-    AUC on [0, .05] of 9, where choosing one of them by its validated figure beat it on 7.
+    Members make different errors: on 14 public tables the mean rank of three boosters had a higher partial AUC on
+    [0, .05] than LightGBM on 9; the one of them with the best validation figure had so on 7.
 
-    Ranks are taken among the rows that the members have learnt from, on which they are surer than on
-    others; that bends a member's scale, but never turns two scores round. Between two training scores ranks lie
-    on a line; beyond the least and the greatest they approach 0 and 1.
+    Ranks are taken among the training rows, on which members are more certain than on other rows. That distorts a
+    member's scale, but never changes the order of two scores. Between two training scores ranks are linear; beyond the
+    lowest and the highest they approach 0 and 1.
 
     References
     ----------
@@ -184,7 +182,7 @@ class RankAverage(Ranker):
         ] = None,
         weights: Annotated[
             list | tuple | None,  # type: ignore[type-arg]  # as above
-            Doc("What each member counts for, above 0; None: the same."),
+            Doc("Weight of each member, above 0; None: the same."),
         ] = None,
     ) -> None:
         self.members = members
@@ -197,11 +195,11 @@ class RankAverage(Ranker):
         )
 
     def takes_categories(self) -> bool:
-        """Whether all members can be fitted on categorical columns."""
+        """Return True if all members can be fitted on categorical columns."""
         return all(member.takes_categories() for member in self._templates())
 
     def get_parameters(self) -> dict[str, Any]:
-        """Give the parameters as JSON: each member by its name and its parameters."""
+        """Return the parameters as JSON values: each member by its name and its parameters."""
         members = [
             {"algorithm": _name(member), "parameters": member.get_parameters()}
             for member in self._templates()
@@ -215,21 +213,21 @@ class RankAverage(Ranker):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Rebuild a fitted ranker from `get_parameters()` and `get_state()`; see `Ranker.from_state`."""
+        """Return a fitted ranker from its parameters and state; see `Ranker.from_state`."""
         members = params.get("members")
         if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
             raise ArtifactError(f"members must be a list of 1 to {MAX_MEMBERS}")
         return super().from_state({**params, "members": [_make(m) for m in members]}, arrays, meta)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the members: name, weight, and the beginning of what each says of itself."""
+        """Return a description: of each member its name, weight, and structure with its lists cut off."""
         members = []
         for member, weight in zip(self.members_, self.weights_.tolist(), strict=True):
-            told = {
+            structure = {
                 key: value[:MAX_LISTED] if isinstance(value, list) else value
                 for key, value in member.structure().items()
             }
-            members.append({"algorithm": _name(member), "weight": weight, "structure": told})
+            members.append({"algorithm": _name(member), "weight": weight, "structure": structure})
         return {
             "type": NAME,
             "intercept": self.intercept_,
@@ -375,7 +373,7 @@ class RankAverage(Ranker):
 
 
 def _find_cut(mean: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> float:
-    """Find the Youden point of mean ranks, halfway to the next: no row stands on it, where rounding would decide."""
+    """Return a threshold at the Youden point of mean ranks, halfway to the next one: no row is exactly on it."""
     cut = youden_threshold(mean, positive, weight)
     if cut is None:
         return float(mean[0])
@@ -383,7 +381,7 @@ def _find_cut(mean: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> 
 
 
 class _Progress:
-    """Tells of the members' steps as of one fit's: each member is so many thousandths."""
+    """Reports the members' steps as those of one fit, of which each member is 1000 steps."""
 
     def __init__(self, callback: Callback, n_members: int) -> None:
         self._callback = callback
@@ -394,7 +392,7 @@ class _Progress:
         self._callback(max(sum(self._done), 1), 1000 * len(self._done), info)
 
     def end(self) -> None:
-        """Tell of the last step."""
+        """Report the last step."""
         with suppress(StopFit):
             self._callback(1000 * len(self._done), 1000 * len(self._done), {})
 
@@ -407,7 +405,7 @@ def _name(member: Ranker) -> str:
 
 
 def _make(member: Any) -> Ranker:
-    """Make a member from its name and parameters in an artifact."""
+    """Return a member from its name and parameters in an artifact."""
     if not isinstance(member, dict) or member.keys() != {"algorithm", "parameters"}:
         raise ArtifactError("each of members must have the name of an algorithm and parameters")
     algorithm = ALGORITHMS.get(member["algorithm"])
@@ -418,21 +416,21 @@ def _make(member: Any) -> Ranker:
 
 
 def count_at_once(n_rows: int, n_features: int) -> int:
-    """Say how many fits of a table should run at once: one, or as many as numba is set to use threads."""
+    """Return the number of fits of a table to run at the same time: 1, or the number of numba's threads."""
     return int(numba.get_num_threads()) if n_rows * n_features <= MAX_CELLS else 1
 
 
 def fit_together(
     fits: Sequence[Callable[[Callback], Result]], report: Report, at_once: int
 ) -> list[Result]:
-    """Make several fits, some of them at once.
+    """Run several fits, `at_once` of them at the same time, and return their results in order.
 
-    Returns list of Result: in the order of the fits; the same whatever at_once is.
+    The results do not depend on `at_once`.
 
     Parameters
     ----------
     fits : sequence of callable (callback) -> Result
-        Each passes the callback on to a ranker's fit.
+        Each gives the callback to a ranker's fit.
     report : callable (index, step, of, info) -> None
         Called at every step of every fit, by one thread at a time. What it raises, `StopFit` too, stops all fits, each
         at its next step, and reaches the caller.
@@ -456,7 +454,7 @@ def fit_together(
 
 
 class _Shared:
-    """One callback for several fits."""
+    """The callbacks of several fits, which share one report."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -464,7 +462,7 @@ class _Shared:
         self.raised: BaseException | None = None
 
     def of(self, k: int) -> Callback:
-        """Give the callback of the k-th fit."""
+        """Return the callback of fit k."""
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
             with self._lock:

@@ -1,8 +1,8 @@
-"""The ways in which core refuses its input. Each message names the thing, the rule and the value."""
+"""The errors that core raises for bad input. Each message has the name of the thing, the rule and the value."""
 
 
 class CoreError(ValueError):
-    """Base of every error that core raises on purpose: the caller's input was at fault."""
+    """Base of the errors of core: the caller's input breaks a rule."""
 
     code = "invalid_input"
 
@@ -20,6 +20,6 @@ class InvalidParameter(CoreError):
 
 
 class ArtifactError(CoreError):
-    """Bytes that are not an artifact this version can read, or a ranker that cannot be saved."""
+    """Bytes are not an artifact that this version can read, or a ranker cannot be saved."""
 
     code = "invalid_artifact"

@@ -1,4 +1,4 @@
-"""The one list of algorithms: API, workers, command line, artifacts and tests read it."""
+"""The list of algorithms, which API, workers, command line, artifacts and tests read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
 
-# Each by its module and class, to be imported when it is asked for.
+# The module and the class of each algorithm, which are imported when they are needed.
 _HOMES = {
     "rankboost": ("boosting.rankboost", "RankBoost"),
     "coordinate_rankboost": ("boosting.rankboost", "CoordinateRankBoost"),
@@ -32,12 +32,12 @@ _HOMES = {
     "adaboost_mr": ("boosting.multilabel", "AdaBoostMR"),
 }
 
-# Algorithms of earlier versions whose artifacts can no longer be read, and what to use in their place.
+# Algorithms of earlier versions, whose artifacts can no longer be read, and what to use instead.
 REMOVED = {"paucboost": "rankboost, or komori_eguchi_boost for a window of false positive rates"}
 
 
 class Algorithms(Mapping[str, type["Ranker"]]):
-    """The class of each algorithm by its name. The names are known without importing anything."""
+    """The class of each algorithm by its name. Iterating over the names imports nothing."""
 
     def __getitem__(self, name: str) -> type[Ranker]:
         module, attribute = _HOMES[name]
@@ -58,14 +58,14 @@ ALGORITHMS = Algorithms()
 
 
 def unknown_algorithm(name: object) -> str:
-    """Say why an artifact's algorithm is none of those listed."""
+    """Return the message for an artifact whose algorithm is not listed."""
     if isinstance(name, str) and name in REMOVED:
         return f"algorithm {name!r} has been removed: train {REMOVED[name]} instead"
     return f"algorithm must be one of {', '.join(ALGORITHMS)}, got {name!r}"
 
 
 def name_of(ranker: Ranker) -> str | None:
-    """Give the name under which a ranker's exact class is registered, if it is."""
+    """Return the name of a ranker's exact class; None if it is not registered."""
     for name, (module, attribute) in _HOMES.items():
         if (type(ranker).__module__, type(ranker).__qualname__) == (f"core.{module}", attribute):
             return name

@@ -1,37 +1,36 @@
-"""Checkpoints: a fit that is stopped goes on from one later, elsewhere, and ends in the same bits.
+"""Checkpoints: a fit that was stopped goes on later, in another process, and ends in the same bits.
 
-Whoever may have to stop a fit runs it within `Checkpoints`, and asks for one from the callback:
+A fit that may have to be stopped runs within `Checkpoints`; its callback takes one:
 
     checkpoints = Checkpoints(resume=data)      # None the first time
     def callback(step, of, info):
         if stop.is_set():
-            keep(checkpoints.take())            # bytes; None where the fit under way has nothing to go on from
+            keep(checkpoints.take())            # bytes; None if the fit has no checkpoint
             raise Stopped
     with checkpoints:
         ranker.fit(X, y, callback=callback)
 
-A checkpoint holds what the steps so far have changed: the weights of the rows, the rounds, the scores that are
-followed. Bins and codes are laid out anew, which gives the same ones. It is sealed with a hash of the
-algorithm, its parameters, the rows, the processor, the versions of the libraries and the text of this one: any other
-fit, any other code, and another kind of machine, whose sums round otherwise, pays it no heed and begins at the
-beginning. Fits that make none (see `offered`) run as if there were no
-`Checkpoints`.
+A checkpoint holds what the steps so far have changed: the weights of the rows, the rounds, the validation scores. Bins
+and codes are computed again, and are the same. It is sealed with a hash of the algorithm, its parameters, the rows, the
+processor, the versions of the libraries and the source of this one. Another fit, other code, or another kind of
+machine, whose sums round differently, ignores it and starts from the beginning. Fits that have no checkpoints (see
+`offered`) run as if there were no `Checkpoints`.
 
-Without `Checkpoints` a fit does nothing for any of this, and with them nothing until one is asked for.
+A fit without `Checkpoints` does no work for this, and one within them does none until a checkpoint is taken.
 
-Shares: where a fit is many independent pieces (the trees of a forest), a ranker may offer it in *shares* of consecutive
-pieces. Whoever has the same rows fits any share alone; whoever has them all joins them:
+Shares: a fit of many independent pieces (the trees of a forest) can be divided into *shares* of consecutive pieces. Any
+process that has the same rows can fit a share; another one joins them:
 
     ranker = TreeRankForest(n_trees=100)
     shares = [ranker.fit_share(X, y, first=first, last=first + 25) for first in (0, 25, 50, 75)]
     ranker.join_shares(shares, X, y)
 
-That is `ranker.fit(X, y)`, bit for bit, whatever the division, as far as the machines are of one kind (processor,
-libraries): sums of others may round otherwise, and so may a cut be another.
+That equals `ranker.fit(X, y)` bit for bit, however it is divided, if the machines are of one kind (processor,
+libraries): sums on others may round differently.
 
 Both are sealed files of arrays: a seal of 32 bytes, then a safetensors file. The seal is a hash of the file and of the
-*fit*: the algorithm, its parameters, and the rows with all that is learnt from them. So a file that is damaged, or of
-another fit, is refused.
+*fit*: the algorithm, its parameters, the rows, classes and weights. So a file that is damaged, or of another fit, is
+refused.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _ROWS = 1 << 16
 
 
 def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes:
-    """Hash what determines a fit: algorithm, parameters, rows, and what is known of them.
+    """Return a hash of what determines a fit: algorithm, parameters, rows, and the columns beside them.
 
     ArtifactError: a parameter is no JSON value, such as an estimator. O(n_rows · n_features), whatever the layout of X
     in memory.
@@ -73,22 +72,22 @@ def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes
         Classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
     """
     named = [type(ranker).__name__, ranker.get_params(deep=False), X.shape]
-    found = hashlib.sha256(json.dumps(named, sort_keys=True, default=_plain).encode())
+    digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=_plain).encode())
     for start in range(0, len(X), _ROWS):
-        found.update(np.ascontiguousarray(X[start : start + _ROWS]).data)
+        digest.update(np.ascontiguousarray(X[start : start + _ROWS]).data)
     for column in columns:
-        found.update(np.ascontiguousarray(column).data)
-    return found.digest()
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.digest()
 
 
 def seal(fit: bytes, arrays: Arrays) -> bytes:
-    """Write arrays of booleans or numbers as a file of this fit."""
+    """Return arrays of booleans or numbers as a sealed file of this fit."""
     file = to_safetensors(arrays)
     return _hash(fit, file) + file
 
 
 def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
-    """Read a file of this fit; refuse any other with ArtifactError, which calls it `what`."""
+    """Return the arrays of a sealed file of this fit; ArtifactError, which names the file `what`, for any other."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_arrays
 
@@ -118,19 +117,19 @@ def _plain(value: object) -> Any:
 
 
 class Resumable:
-    """An object some of whose attributes the steps of a fit change.
+    """An object with attributes that the steps of a fit change.
 
     Attributes
     ----------
     changing : tuple of str
-        Their names. Each holds a number, an array of fixed shape, a list of numbers that is empty at the start, a list
-        of arrays, another such object, or None.
+        The names of these attributes. Each is a number, an array of fixed shape, a list of numbers that is empty at the
+        start, a list of arrays, another `Resumable`, or None.
     """
 
     changing: ClassVar[tuple[str, ...]] = ()
 
     def get_state(self) -> Arrays:
-        """Give what has changed; the arrays are the object's own, and change with it."""
+        """Return the attributes that steps change; arrays are not copied."""
         state: Arrays = {}
         for name in self.changing:
             value = getattr(self, name)
@@ -145,9 +144,9 @@ class Resumable:
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take what `get_state` gave of an object that began as this one did; arrays are written in place.
+        """Set what `get_state` returned of an object with the same start; arrays are written in place.
 
-        ArtifactError: it is of another object; this one is then as it was.
+        ArtifactError: the state is of another object. This one is then unchanged.
         """
         self.check_state(state)
         for name in self.changing:
@@ -165,7 +164,7 @@ class Resumable:
                 setattr(self, name, state[name].item())
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Refuse with ArtifactError what is no state of this object."""
+        """Raise ArtifactError if this is no state of this object."""
         own = self.get_state()
         if own.keys() != state.keys():
             odd = sorted(own.keys() ^ state.keys())
@@ -181,12 +180,12 @@ class Resumable:
 
 
 class Checkpoints:
-    """Lets the fits that run within it be stopped, and one of them go on from where it was stopped.
+    """Takes checkpoints of the fits that run within it, and lets one of them go on from an earlier checkpoint.
 
     Parameters
     ----------
     resume : bytes, optional
-        What `take` gave, in whatever process. The fit that it is of uses it, once; others leave it alone.
+        From `take`, in any process. The fit that it belongs to uses it, once; others ignore it.
 
     Attributes
     ----------
@@ -207,32 +206,32 @@ class Checkpoints:
     def __exit__(self, *_: object) -> None:
         _CURRENT.reset(self._tokens.pop())
 
-    def take(self, most_bytes: float = math.inf) -> bytes | None:
-        """Give a checkpoint of the fit under way; to be called from its callback.
+    def take(self, max_bytes: float = math.inf) -> bytes | None:
+        """Return a checkpoint of the running fit; call it from the fit's callback.
 
-        It takes a hash of the training rows, and copies of what it holds: for boosting 8 to 24 bytes a row and some
-        hundred a round.
+        Cost: a hash of the training rows, and a copy of the state: for boosting 8 to 24 bytes a row and some hundred
+        bytes a round.
 
-        Returns bytes or None: None where the fit has nothing to go on from, or more than may be kept.
+        Returns bytes, or None if the fit has no checkpoint or its state is larger than `max_bytes`.
 
         Parameters
         ----------
-        most_bytes : float
-            Of the arrays that it holds.
+        max_bytes : float
+            Size of the state's arrays.
         """
         if self._offer is None:
             return None
         fit, identify = self._offer
         try:
             state = fit.get_state()
-            if sum(array.nbytes for array in state.values()) > most_bytes:
+            if sum(array.nbytes for array in state.values()) > max_bytes:
                 return None
             return seal(_with_code(identify()), state)
         except ArtifactError:
-            return None  # it is made of what no file holds, such as a foreign estimator
+            return None  # a parameter is no JSON value, such as an estimator
 
     def resume(self, fit: Resumable, identify: Identify) -> None:
-        """Let a fit that is about to begin go on from the checkpoint, if it is its own."""
+        """Set a fit that is about to start to the checkpoint, if the checkpoint belongs to it."""
         if self._resume is None:
             return
         try:
@@ -243,7 +242,7 @@ class Checkpoints:
 
     @contextmanager
     def offer(self, fit: Resumable, identify: Identify) -> Iterator[None]:
-        """Let `take` give checkpoints of this fit; of fits within fits the innermost."""
+        """Let `take` return checkpoints of this fit; if fits are nested, of the innermost."""
         before, self._offer = self._offer, (fit, identify)
         try:
             yield
@@ -256,20 +255,20 @@ _CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=Non
 
 @contextmanager
 def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
-    """Run the steps of a fit that can be stopped and go on; for the algorithms.
+    """Run the steps of a fit that has checkpoints; called by the algorithms.
 
     Parameters
     ----------
     fit : Resumable
-        At its start; where a checkpoint of it is at hand, it is brought to where that was taken. Whenever the callback
-        is called, its state must be such that the next step can be taken from it.
+        At its start. If there is a checkpoint of it, it is set to that. Whenever the callback is called, its state must
+        be one that the next step can start from.
     identify : callable () -> bytes
-        Hashes what determines the fit; see `identify_fit`.
+        Returns a hash of what determines the fit; see `identify_fit`.
 
     Yields
     ------
     bool
-        Whether a checkpoint may be asked for.
+        Whether a checkpoint may be taken.
     """
     checkpoints = _CURRENT.get()
     if checkpoints is None:
@@ -289,17 +288,18 @@ def _with_code(fit: bytes) -> bytes:
     import scipy
     import sklearn
 
-    found = hashlib.sha256(fit + _CODE + identify_machine())
+    digest = hashlib.sha256(fit + _CODE + identify_machine())
     for library in (np, scipy, numba, sklearn):
-        found.update(f"{library.__name__} {library.__version__}\n".encode())
-    return found.digest()
+        digest.update(f"{library.__name__} {library.__version__}\n".encode())
+    return digest.digest()
 
 
 @cache
 def identify_machine() -> bytes:
-    """Hash what the bits of a fit depend on beside code and data: where sums are made of vectors, how wide these are.
+    """Return a hash of what the bits of a fit depend on beside code and data: the processor and the C library.
 
-    Kernels, numpy and BLAS each choose their instructions by the processor, and exp and log are the C library's.
+    Kernels, numpy and BLAS choose their instructions by the processor, so that sums are made of vectors of other
+    widths; exp and log are the C library's.
     """
     import numba
     from llvmlite import binding  # type: ignore[import-untyped]  # it carries no types
@@ -311,11 +311,11 @@ def identify_machine() -> bytes:
 
 
 def _identify_code() -> bytes:
-    """Hash what else the bits of a fit depend on: this library's text."""
-    found = hashlib.sha256()
+    """Return a hash of the source of this library, as the bits of a fit depend on it."""
+    digest = hashlib.sha256()
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
-        found.update(file.read_bytes())
-    return found.digest()
+        digest.update(file.read_bytes())
+    return digest.digest()
 
 
 @runtime_checkable
@@ -324,7 +324,7 @@ class SharedRanker(Protocol):
 
     @property
     def n_pieces(self) -> int:
-        """How many pieces shares divide among them, with these parameters."""
+        """The number of pieces of a fit with these parameters."""
 
     def fit_share(
         self,
@@ -336,24 +336,24 @@ class SharedRanker(Protocol):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Fit the pieces from number `first` up to, without, `last`; the ranker itself stays as it was."""
+        """Return the fitted pieces from `first` up to, without, `last`; the ranker itself is not changed."""
 
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
     ) -> Self:
-        """Become what `fit` would have made on the same rows, by the shares of all pieces, in any order."""
+        """Become what `fit` would become on the same rows, from shares that together have all pieces, in any order."""
 
 
 def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
-    """Seal the arrays that were fitted of the pieces from `first` up to, without, `last`."""
+    """Return the arrays of the fitted pieces from `first` up to, without, `last`, as a sealed file."""
     return seal(fit, arrays | {"pieces": np.array([first, last])})
 
 
 def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
-    """Open shares that together are all pieces of one fit.
+    """Return the contents of shares that together have all pieces of one fit.
 
     ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice. Returns list of (int,
-    dict of str to ndarray): of each share, in the order of the pieces, how many it holds, and its arrays.
+    dict of str to ndarray): for each share, in the order of the pieces, the number of its pieces, and its arrays.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
 
 
 def _open(share: bytes, fit: bytes) -> tuple[int, int, Arrays]:
-    """Give a share's first piece, the one after its last, and its arrays."""
+    """Return a share's first piece, the one after its last, and its arrays."""
     arrays = unseal("a share", share, fit)
     if "pieces" not in arrays:
         raise ArtifactError("a share must name its pieces")
@@ -388,5 +388,5 @@ def _open(share: bytes, fit: bytes) -> tuple[int, int, Arrays]:
     return first, last, arrays
 
 
-# Now, and not when it is asked for: an upgrade may replace the files under a process that runs.
+# Computed on import: an upgrade may replace the files of a running process.
 _CODE = _identify_code()

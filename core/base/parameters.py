@@ -5,7 +5,7 @@ Every parameter is keyword-only, annotated and has a default::
     n_rounds: Annotated[int, Ge(1), Doc("Number of boosting rounds.")] = 100
 
 The HTTP schema, the command line's flags and the documentation are generated from these
-annotations; here they check the values that `fit` is given. Nothing is listed twice.
+annotations; here they check the values when `fit` is called. Nothing is listed twice.
 """
 
 import inspect
@@ -24,10 +24,10 @@ from annotated_types import Ge, Gt, Le, Lt
 from core.errors import InvalidParameter
 
 MAX_SEED = 2**32 - 1
-"""The greatest seed: what scikit-learn and numpy's older generators take, too."""
+"""The greatest seed that scikit-learn and numpy's older generators take."""
 
 Seed = Annotated[int, Ge(0), Le(MAX_SEED)]
-"""Of estimators; what else takes a seed asks `check_seed`."""
+"""A seed of an estimator; functions that take a seed check it by `check_seed`."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Parameter:
     """The whole annotation, `Annotated[...]` included, as pydantic reads it."""
     default: Any
     doc: str
-    """What the parameter does, in a sentence."""
+    """What the parameter does, in one sentence."""
 
     @property
     def json_annotation(self) -> Any:
-        """The annotation without what JSON cannot say: estimators and other objects of Python."""
+        """The annotation without types that JSON does not have: estimators and other Python objects."""
         if get_origin(self.annotation) is not Annotated:
             return self.annotation
         choices, *metadata = get_args(self.annotation)
@@ -54,10 +54,9 @@ class Parameter:
 
 
 def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
-    """Read the parameters of an estimator from its `__init__` signature.
+    """Return the parameters of an estimator, in the order of its `__init__` signature.
 
-    TypeError: a parameter has no annotation, no `Doc` or no default: a mistake in the estimator. Returns tuple of
-    Parameter: in the order of the signature.
+    TypeError: a parameter has no annotation, no `Doc` or no default, which is a mistake in the estimator.
     """
     initialiser: Any = inspect.getattr_static(estimator_class, "__init__")
     annotations = get_type_hints(initialiser, include_extras=True)
@@ -76,9 +75,9 @@ def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
 
 
 def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
-    """Check values against the annotations: type, choice and bounds of each one.
+    """Check the type, choice and bounds of values against the annotations of the parameters.
 
-    InvalidParameter: a name is unknown, or a value breaks its rule; the message names both.
+    InvalidParameter: a name is unknown, or a value breaks its rule; the message has the name and the rule.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The base of every ranker: validation, the scikit-learn conventions, and what the service relies on."""
+"""The base class of every ranker: checks of input, the scikit-learn conventions, and what the service relies on."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -30,16 +30,18 @@ from .target import LABEL_TYPES, check_labels, check_weights, number_units
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = state.Floats
 Groups = npt.NDArray[np.uint64]
-"""Of each row: rows with equal values belong together."""
+"""A value per row: rows with equal values belong together."""
 
-MAX_FEATURES = 1_000_000  # so that what is kept per feature has a bound before an artifact is read
+MAX_FEATURES = (
+    1_000_000  # columns of X: bounds what an artifact may store per feature before it is read
+)
 
 
 class StopFit(Exception):
-    """Raised by a callback: the fit ends here and keeps what it has.
+    """Raised by a callback to end a fit early. The ranker is then fitted by the steps so far.
 
-    Boosters keep their rounds, `RankAverage` its members, `TreeRank` its nodes and its forest its trees; the fit
-    then gives a UserWarning that says how far it came. A fit that can keep nothing lets StopFit through.
+    Boosters keep their rounds, `RankAverage` its members, `TreeRank` its nodes and its forest its trees; a UserWarning
+    says how many. A fit that has nothing to keep does not catch StopFit.
     """
 
 
@@ -47,19 +49,19 @@ class Combination(NamedTuple):
     """Scores as a combination of {0, 1} weak rankers, f = Σ λ_t h_t up to a constant."""
 
     weights: Floats
-    """λ, not negative; a weak ranker may come more than once. Shape (n_rounds,), float64."""
+    """λ, at least 0; a weak ranker may occur more than once. Shape (n_rounds,), float64."""
     d_plus: Floats | None
     d_minus: Floats | None
-    """Mass of the pairs that each orders rightly and wrongly, under the weights of its round; None where the algorithm
-    weighs rows, not pairs. Shape (n_rounds,), float64."""
+    """Mass of the pairs that each weak ranker orders correctly and incorrectly, with the weights of its round; None if
+    the algorithm weights rows, not pairs. Shape (n_rounds,), float64."""
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """A function that puts the likely positives at the top of a list.
 
-    Subclasses implement `_fit`, `score_rows` and `structure`, and `contributions` where scores are sums of parts per
-    feature. They declare what is kept of a fit in the annotations of their attributes (see `core.base.state`);
-    what follows from that is made anew in `_restore`.
+    Subclasses implement `_fit`, `score_rows` and `structure`, and `contributions` if scores are sums of one part per
+    feature. They declare the fitted state in the annotations of their attributes (see `core.base.state`); attributes
+    that follow from it are derived in `_restore`.
 
     Attributes
     ----------
@@ -72,10 +74,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """
 
     target: ClassVar[Literal["binary", "multilabel"]] = "binary"
-    """What y is: one value of two per row, or a table of 0 and 1 with a column per label."""
+    """The form of y: one of two values per row, or a table of 0 and 1 with a column per label."""
 
     keeps_when_stopped: ClassVar[bool] = False
-    """Whether `StopFit` keeps what a fit has after its first step; else it lets `StopFit` through."""
+    """Whether a fit that `StopFit` ends after its first step keeps what it has; if not, `StopFit` is not caught."""
 
     classes_: npt.NDArray[Any]
     n_features_in_: int
@@ -93,15 +95,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Learn to rank the rows of the positive class above the others.
 
-        What draws rows (forests, subsamples, `SampledMartiRank`, rows held out) draws a row of weight k whole, or
-        leaves it out whole: there k rows are another draw.
+        Whatever draws rows (forests, subsamples, `SampledMartiRank`, validation parts) draws a row of weight k as one
+        row: k equal rows of weight 1 give another draw.
 
-        What holds rows out to choose by (early stopping, pruning, C of an SVM, a guess of the noise) never parts the
-        rows of a group, nor, without groups, equal rows. Early stopping and pruning do part those where there are
+        A validation part (of early stopping, pruning, the choice of C, an estimate of the noise) never separates the
+        rows of a group or, without groups, equal rows. Early stopping and pruning do separate equal rows if there are
         fewer than 30 distinct rows, and ten of each or more on average.
 
         InvalidParameter: a parameter breaks its rule. InvalidData: X, y, sample_weight or groups break one of the rules
-        above.
+        below.
 
         Parameters
         ----------
@@ -114,18 +116,17 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         sample_weight : array-like of shape (n_samples,), optional
             0 or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
         groups : array-like of shape (n_samples,), optional
-            Numbers, booleans or text: rows with the same value belong together. It matters to what holds rows out
-            alone.
+            Numbers, booleans or text: rows with the same value belong together. Used for validation parts only.
         callback : callable (step, of, info) -> None, optional
-            Called after each step, counted from 1, with figures such as the loss; boosting finds its own when
-            they are read, and `dict(info)` keeps them. What it raises stops the fit and reaches the caller;
-            `StopFit` stops it and keeps what there is.
+            Called after each step, counted from 1. `info` has figures such as the loss; those of boosting are computed
+            when they are read, so copy them with `dict(info)`. What it raises stops the fit and reaches the caller;
+            `StopFit` stops it and keeps the steps so far.
         """
         self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Score rows: the higher, the more likely positive; above 0, `predict` says positive.
+        """Return the score of each row: higher is more likely positive; above 0, `predict` says positive.
 
         Parameters
         ----------
@@ -138,7 +139,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return self.score_rows(self._checked_rows(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Label rows by the sign of their score.
+        """Return the label of each row, by the sign of its score.
 
         Parameters
         ----------
@@ -165,10 +166,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Rebuild a fitted ranker from `get_parameters()` and `get_state()`.
+        """Return a fitted ranker made of what `get_parameters()` and `get_state()` returned.
 
-        ArtifactError: something is absent, of the wrong shape or type, or out of its range. InvalidParameter: a
-        parameter breaks its rule.
+        ArtifactError: a part is missing, of the wrong shape or type, or out of its range. InvalidParameter: a parameter
+        breaks its rule.
 
         Parameters
         ----------
@@ -197,7 +198,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return ranker
 
     def get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Everything that was fitted, as arrays and JSON.
+        """Return the fitted state as arrays and JSON values.
 
         Returns
         -------
@@ -216,12 +217,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check: the path on which the service answers.
+        """Return the score of each row, without any check: the service's fast path.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features_in_), float64, C-contiguous
-            Anything else is undefined behaviour: the caller has checked.
+            Not checked: other input is undefined behaviour.
 
         Returns
         -------
@@ -229,24 +230,24 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     def get_parameters(self) -> dict[str, Any]:
-        """Give the parameters as `from_state` takes them: JSON values."""
+        """Return the parameters as JSON values, which `from_state` takes."""
         parameters: dict[str, Any] = self.get_params(deep=False)
         return parameters
 
     def takes_categories(self) -> bool:
-        """Whether, with its parameters, it can be fitted on categorical columns."""
+        """Return True if the ranker, with its parameters, can be fitted on categorical columns."""
         return False
 
     def combination(self) -> Combination | None:
-        """Give the weak rankers' weights where scores combine {0, 1} weak rankers; else None.
+        """Return the weights of the weak rankers if scores are a combination of {0, 1} weak rankers; else None.
 
-        Only then does the paper define margins, divided by ‖λ‖₁ = Σ λ_t.
+        Only then are margins defined (in the paper), divided by ‖λ‖₁ = Σ λ_t.
         """
         return None
 
     @abstractmethod
     def structure(self) -> dict[str, Any]:
-        """Describe the fitted ranker, ready for JSON and readable by a person."""
+        """Return a description of the fitted ranker, as JSON values and readable by a person."""
 
     @abstractmethod
     def _fit(
@@ -257,20 +258,20 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         group: Groups | None,
         callback: Callback,
     ) -> None:
-        """Fit on checked input: weights above 0, both classes present."""
+        """Fit on checked input: all weights are above 0, and both classes are present."""
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Give the fitted state of the subclass: the fields that it declares."""
+        """Return the fitted state of the subclass: the fields that it declares."""
         return write_state(self)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        """Take the state that `_get_state` gave; refuse any other with ArtifactError."""
+        """Set the state that `_get_state` returned; raise ArtifactError for any other."""
         for attribute, value in read_state(type(self), arrays, meta, self._known()).items():
             setattr(self, attribute, value)
         self._restore()
 
     def _known(self) -> dict[str, Any]:
-        """Give what is known before the declared fields are read; see `State.from_arrays`."""
+        """Return what is known before the declared fields are read; see `State.from_arrays`."""
         n_categories = self._n_categories()
         return {
             "n_features": self.n_features_in_,
@@ -279,12 +280,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         }
 
     def _restore(self) -> None:
-        """Check rules across the fields that were read, and make what follows from them."""
+        """Check rules across the fields that were read, and derive the attributes that follow from them."""
 
     def _take_rows(
         self, X: Any, y: Any, sample_weight: Any, groups: Any = None
     ) -> tuple[Floats, npt.NDArray[np.bool_], Floats, Groups | None]:
-        """Check what `fit` is given, remember columns and classes, leave out rows of weight 0."""
+        """Check the input of `fit`, set columns and classes, and return the rows of weight above 0."""
         check_values(type(self), self.get_params(deep=False))
         self._check_parameters()
         if y is None:
@@ -305,11 +306,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _check_target(
         self, y: Any, n_samples: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Give the two classes, and which rows belong to the greater one."""
+        """Return the two classes, and which rows belong to the greater one."""
         return check_labels(y, n_samples)
 
     def _check_parameters(self) -> None:
-        """Check rules across parameters; the rules of each one are in its annotation."""
+        """Check rules across parameters; those of a single parameter are in its annotation."""
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
         if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:
@@ -348,7 +349,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise ArtifactError(f"{type(self).__name__} takes no categories with these parameters")
 
     def _n_categories(self) -> npt.NDArray[np.int64]:
-        """Number of categories of each feature, 0 for a numeric one."""
+        """Return the number of categories of each feature, 0 for a numeric one."""
         return np.array([len(names or ()) for names in self.categories_], dtype=np.int64)
 
     def _get_classes(self) -> dict[str, Any] | None:
@@ -482,16 +483,16 @@ class PathEstimator(Ranker):
 
 
 def check_groups(groups: Any, n_samples: int) -> Groups | None:
-    """Number the groups of rows, or items; InvalidData for what names none."""
+    """Return the group of each row or item as a number from 0; None without groups. See `number_units`."""
     return None if groups is None else number_units("groups", groups, n_samples).astype(np.uint64)
 
 
 def ignore(step: int, of: int, info: Mapping[str, float]) -> None:
-    """Take a step's report and do nothing: the callback of a fit that nobody follows."""
+    """The callback of a fit without one: do nothing."""
 
 
 def warn_stopped(done: int, of: int, what: str) -> None:
-    """Warn that a callback has stopped a fit, which keeps what it has."""
+    """Warn that a callback has ended a fit after `done` of `of` steps."""
     warnings.warn(f"stopped after {done} of {of} {what}", UserWarning, stacklevel=2)
 
 

@@ -1,7 +1,8 @@
-"""Every split of rows: parts held out, folds, and what is drawn by the rows' values or by their places.
+"""Every split of rows: validation parts and folds.
 
-Rows of a group, or without groups equal rows, are never parted. By value, whatever the order of rows and columns:
-`hold_out`, `split_rows`. By place, what belongs together shuffled and dealt out: `draw_part`, `draw_folds`.
+Rows of a group or, without groups, equal rows are never separated. `hold_out` and `split_rows` draw by the values of
+the rows, so that the order of rows and columns does not matter. `draw_part` and `draw_folds` draw by the indices of the
+rows.
 """
 
 from typing import Any
@@ -16,12 +17,13 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
 
-MIN_DISTINCT_ROWS, ROWS_OF_A_KIND = 30, 10
-"""With fewer distinct rows, and so many of each on average, equal ones are no copies but of the same kind: held out
-together, they would take all that is known of their kind with them. They are parted."""
+MIN_DISTINCT_ROWS = 30
+ROWS_OF_A_KIND = 10
+"""With fewer than 30 distinct rows, and at least 10 of each on average, equal rows are not copies of one row but rows
+of one kind. They are then separated: held out together, they would leave nothing of their kind to learn from."""
 
 MAX_DRAWS = 10
-"""Of a part, where units of several rows leave it, or the rest, without a class."""
+"""Attempts to draw a part, as with units of several rows the part, or the rest, may lack a class."""
 
 
 def hold_out(
@@ -32,13 +34,13 @@ def hold_out(
     seed: int,
     group: _Words | None = None,
 ) -> npt.NDArray[np.bool_] | None:
-    """Hold out a share of each class's weight, equal rows together, of whichever class they are; or rows of a group.
+    """Return the rows of a validation part: a fraction of each class's weight, with equal rows (or groups) together.
 
-    A row's place in the draw follows from its values, with rows and columns in any order, and the
-    seed; in a sparse matrix from its stored values and their columns.
+    Whether a row is drawn depends on its values and the seed, not on the order of rows and columns; in a sparse matrix
+    on its stored values and their columns.
 
-    O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), bool, or None: which rows are held
-    out; None where a class has less than two distinct rows.
+    O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), bool, or None if a class has fewer
+    than two distinct rows.
 
     Parameters
     ----------
@@ -47,33 +49,34 @@ def hold_out(
     weight : ndarray of shape (n_rows,), float64
         Above 0.
     fraction : float
-        Of each class's weight as much is held out, or a little less; at least one distinct row.
+        This fraction of each class's weight is held out, or a little less; at least one distinct row.
     group : ndarray of shape (n_rows,), uint64, optional
-        Rows with equal values are never parted, in place of equal rows.
+        Rows with equal values are never separated, in place of equal rows.
     """
     drawn = scramble_keys(row_keys(X, positive, weight) if group is None else group, seed)
-    held = np.zeros(len(drawn), dtype=np.bool_)
+    validation_mask = np.zeros(len(drawn), dtype=np.bool_)
     classes = np.flatnonzero(positive), np.flatnonzero(~positive)
     for rows in classes:
-        values, place = np.unique(drawn[rows], return_inverse=True)
+        values, index = np.unique(drawn[rows], return_inverse=True)
         if len(values) < 2:
             return None
-        mass = np.cumsum(np.bincount(place, weights=weight[rows]))
+        mass = np.cumsum(np.bincount(index, weights=weight[rows]))
         n_held = np.searchsorted(mass, fraction * mass[-1] * (1.0 + 1e-9), side="right")
-        held[rows] = place < min(max(int(n_held), 1), len(values) - 1)
-    # The two draws end at two places: rows between them, of both classes, stay with what is learnt from.
-    held &= ~np.isin(drawn, np.intersect1d(drawn[held], drawn[~held]))
+        validation_mask[rows] = index < min(max(int(n_held), 1), len(values) - 1)
+    # Equal rows of both classes, or rows of a group, may be on both sides now: these are all learnt from.
+    on_both = np.intersect1d(drawn[validation_mask], drawn[~validation_mask])
+    validation_mask &= ~np.isin(drawn, on_both)
     for rows in classes:
-        if held[rows].any():
+        if validation_mask[rows].any():
             continue
         for value in np.unique(
             drawn[rows]
         ):  # the second does if the first is all that a class has left
-            more = held | (drawn == value)
+            more = validation_mask | (drawn == value)
             if not any(more[own].all() for own in classes):
-                held = more
+                validation_mask = more
                 break
-    return held
+    return validation_mask
 
 
 def split_rows(
@@ -86,10 +89,10 @@ def split_rows(
     group: npt.NDArray[np.uint64] | None = None,
     seed: int = 0,
 ) -> list[npt.NDArray[np.bool_]]:
-    """Part the rows into folds, or hold one part out; stratified, with what belongs together on one side.
+    """Return which rows each split holds out: folds, or one validation part; stratified by class.
 
     InvalidData: a split would leave a side without one of the classes. InvalidParameter: n_splits is below 1, or
-    fraction is not between 0 and 1. Returns list of ndarray of shape (n_rows,), bool: which rows each split holds out.
+    fraction is not between 0 and 1. Returns list of ndarray of shape (n_rows,), bool, one per split.
 
     Parameters
     ----------
@@ -98,18 +101,18 @@ def split_rows(
     weight : ndarray of shape (n_rows,), float64
         Above 0.
     n_splits : int
-        1 holds a part out; more are so many folds, each held out once.
+        1: one validation part. From 2 on: the number of folds, each held out once.
     fraction : float in (0, 1), default=0.25
-        Share of the rows that is held out where n_splits is 1.
+        Fraction of the rows that is held out if n_splits is 1.
     group : ndarray of shape (n_rows,), uint64, optional
-        Rows with equal values are never parted. Without groups equal rows are not, unless they are of a few kinds:
-        see `MIN_DISTINCT_ROWS`.
+        Rows with equal values are never separated. Without groups equal rows are not, unless there are few kinds of
+        rows: see `MIN_DISTINCT_ROWS`.
 
     Notes
     -----
-    Groups with a positive row and groups without one are put in random order, and cut where the running share
-    of their rows (of their positive ones) passes a fold's. The draw depends on the rows' values and the
-    seed alone, not on their order. O(n_rows · n_features + n_rows log n_rows).
+    Groups with a positive row are put in random order and cut into folds of equal numbers of positive rows; groups
+    without one into folds of equal numbers of rows. The draw depends on the rows' values and the seed, not on the order
+    of the rows. O(n_rows · n_features + n_rows log n_rows).
     """
     if n_splits < 1:
         raise InvalidParameter(f"n_splits must be at least 1, got {n_splits}")
@@ -123,18 +126,20 @@ def split_rows(
     units, unit = np.unique(keys, return_inverse=True)  # ascending keys are a random order
     positives = np.bincount(unit, weights=positive, minlength=len(units))
     sizes = np.bincount(unit, minlength=len(units)).astype(np.float64)
-    place = np.empty(len(units))
+    position = np.empty(
+        len(units)
+    )  # in (0, 1): of the middle of a unit in the order of its stratum
     for stratum, mass in ((positives > 0, positives), (positives == 0, sizes)):
         own = mass[stratum]
-        place[stratum] = (np.cumsum(own) - 0.5 * own) / max(own.sum(), 1.0)
+        position[stratum] = (np.cumsum(own) - 0.5 * own) / max(own.sum(), 1.0)
     if n_splits == 1:
-        folds = [place < fraction]
+        folds = [position < fraction]
     else:
-        number = np.minimum((place * n_splits).astype(np.int64), n_splits - 1)
+        number = np.minimum((position * n_splits).astype(np.int64), n_splits - 1)
         folds = [number == k for k in range(n_splits)]
     splits = [fold[unit] for fold in folds]
-    for held in splits:
-        for side, rows in (("held out", held), ("learnt from", ~held)):
+    for validation_mask in splits:
+        for side, rows in (("held out", validation_mask), ("learnt from", ~validation_mask)):
             if not (positive[rows].any() and (~positive[rows]).any()):
                 raise InvalidData(
                     f"of {n_splits} inner splits one has no rows of a class that are {side}: "
@@ -146,10 +151,10 @@ def split_rows(
 def number_inseparable(
     X: Any, positive: npt.NDArray[np.bool_], weight: Floats, group: _Words | None = None
 ) -> Integers | None:
-    """Number what is never parted: the rows of a group, or without groups equal rows, in the order in which they come.
+    """Return the unit of each row: units are the groups, or without groups equal rows, and are never separated.
 
-    O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), int64, or None where each row may go
-    its own way: no two belong together, or there are no groups and rows are of a few kinds: see `MIN_DISTINCT_ROWS`.
+    O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), int64, numbered by first occurrence;
+    or None if every row is a unit of its own, or if there are few kinds of rows and no groups: see `MIN_DISTINCT_ROWS`.
 
     Parameters
     ----------
@@ -165,15 +170,15 @@ def number_inseparable(
     n_units = count_distinct(keys)
     if n_units == len(keys) or (group is None and _are_kinds(n_units, len(keys))):
         return None
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, unit = np.unique(keys, return_index=True, return_inverse=True)
     number = np.empty(n_units, dtype=np.int64)
     number[np.argsort(first)] = np.arange(n_units)
-    return np.asarray(number[place])
+    return np.asarray(number[unit])
 
 
 def has_few_kinds(keys: _Words) -> bool:
-    """Whether there are so few distinct rows, of these keys, that equal ones are of a kind: see `MIN_DISTINCT_ROWS`."""
-    first = keys[: 100 * MIN_DISTINCT_ROWS]  # mostly they tell
+    """Return True if there are few distinct keys, so that equal rows are of one kind; see `MIN_DISTINCT_ROWS`."""
+    first = keys[: 100 * MIN_DISTINCT_ROWS]  # in most tables these are enough to know
     if count_distinct(first) >= MIN_DISTINCT_ROWS:
         return False
     return _are_kinds(count_distinct(keys), len(keys))
@@ -184,7 +189,7 @@ def _are_kinds(n_distinct: int, n_rows: int) -> bool:
 
 
 def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | None) -> _Words:
-    """Give equal rows keys of their own, the same with rows in any order: of those that are equal in all, by number."""
+    """Return keys in which equal rows differ. They do not depend on the order of the rows, but among identical ones."""
     same = (positive, keys) if weight is None else (weight, positive, keys)
     order = np.lexsort(same)
     ordered = keys[order]
@@ -195,7 +200,7 @@ def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | N
 
 
 def count_distinct(keys: _Words) -> int:
-    """Count the distinct keys; O(n_rows log n_rows)."""
+    """Return the number of distinct keys; O(n_rows log n_rows)."""
     ascending = np.sort(keys)
     return 1 + int(np.count_nonzero(ascending[1:] != ascending[:-1]))
 
@@ -203,15 +208,15 @@ def count_distinct(keys: _Words) -> int:
 def draw_folds(
     positive: npt.NDArray[np.bool_], n_folds: int, seed: int, unit: Integers | None = None
 ) -> Integers:
-    """Deal the rows of each class out to folds of equal size, at random; rows of a unit to the same.
+    """Return the fold of each row: folds are random, have equal numbers of each class, and do not separate units.
 
-    Returns ndarray of shape (n_rows,), int64: the fold of each row.
+    Returns ndarray of shape (n_rows,), int64.
 
     Parameters
     ----------
     positive : ndarray of shape (n_rows,), bool
     unit : ndarray of shape (n_rows,), int64, optional
-        From `number_inseparable`: those with a positive row, and those without, are dealt out in turn.
+        From `number_inseparable`. Units with a positive row, and units without, are distributed evenly.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     strata = _strata(positive, unit)
@@ -224,10 +229,10 @@ def draw_folds(
 def draw_part(
     positive: npt.NDArray[np.bool_], fraction: float, seed: int, unit: Integers | None = None
 ) -> npt.NDArray[np.bool_] | None:
-    """Draw a share of the rows of each class; of all rows together where they have several labels.
+    """Return a random fraction of the rows of each class; of all rows together if they have several labels.
 
-    Returns ndarray of shape (n_rows,), bool, or None: which rows are drawn; None where rows of a class, those drawn or
-    the others, would be lacking.
+    Returns ndarray of shape (n_rows,), bool: which rows are drawn. None if the drawn rows, or the others, would have no
+    row of a class.
 
     Parameters
     ----------
@@ -235,8 +240,8 @@ def draw_part(
     fraction : float
         At least one row is drawn, and not all.
     unit : ndarray of shape (n_rows,), int64, optional
-        From `number_inseparable`: whole units are drawn, of those with a positive row as many as come nearest to the
-        share of the positive rows, of the others to that of theirs.
+        From `number_inseparable`. Whole units are drawn: of those with a positive row as many as come nearest to the
+        fraction of the positive rows, of the others as many as come nearest to the fraction of their rows.
     """
     rng = np.random.Generator(np.random.Philox(seed))
     strata = _strata(positive, unit)
@@ -259,7 +264,7 @@ def draw_part(
 def _strata(
     positive: npt.NDArray[np.bool_], unit: Integers | None
 ) -> list[tuple[Integers, Integers]]:
-    """Part units, or rows, into those with a positive row and those without; with the rows of each that count."""
+    """Return the units (or rows) with a positive row, and those without; each with the number of rows that count."""
     if positive.ndim > 1:
         sizes = np.ones(len(positive), dtype=np.int64) if unit is None else np.bincount(unit)
         return [(np.arange(len(sizes)), sizes)]
@@ -272,16 +277,16 @@ def _strata(
     return [(has, positives[has]), (has_not, sizes[has_not])]
 
 
-def draw_share(rows: Integers, fraction: float, rng: np.random.Generator) -> Integers:
-    """Draw a share of two rows or more: at least one, and not all."""
+def draw_fraction(rows: Integers, fraction: float, rng: np.random.Generator) -> Integers:
+    """Return a random fraction of two or more rows: at least one, and not all."""
     n_drawn = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
     return rng.permutation(rows)[:n_drawn]
 
 
 def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Give each row a key that follows from its values: equal rows have equal keys.
+    """Return a key of each row, computed from its values: equal rows have equal keys.
 
-    Returns ndarray of shape (n_rows,), uint64: the same with rows and columns in any order.
+    Returns ndarray of shape (n_rows,), uint64, which does not depend on the order of rows and columns.
 
     Parameters
     ----------
@@ -294,15 +299,15 @@ def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
 
 
 def scramble_keys(keys: _Words, seed: int) -> _Words:
-    """Draw a number below 2^64 for each key: uniform, equal for equal keys, and new with each seed."""
+    """Return a pseudo-random number below 2^64 for each key: equal for equal keys, and different for each seed."""
     return _scramble(keys + _scramble(np.full(1, seed, dtype=np.uint64)))
 
 
 def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Give each column a key that follows from its values: equal columns have equal keys.
+    """Return a key of each column, computed from its values: equal columns have equal keys.
 
-    Returns ndarray of shape (n_features,), uint64: the same with rows and columns in any order; for a sparse matrix a
-    column's key is its place.
+    Returns ndarray of shape (n_features,), uint64, which does not depend on the order of rows and columns; for a sparse
+    matrix a column's key is computed from its index.
 
     Parameters
     ----------
@@ -319,7 +324,7 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
 
 
 def _add_columns(X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Sum the scrambled values of each row; a column is told from others by what it holds, not by where it stands."""
+    """Return the sum of each row's scrambled values; a column is identified by its values, not by its index."""
     mass = _masses(positive, weight)
     sums = np.zeros(len(mass), dtype=np.uint64)
     for column in X.T:
@@ -329,7 +334,7 @@ def _add_columns(X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> 
 
 
 def _masses(positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Give rows' weights as whole numbers, so that a row of weight k adds as k rows; times 3 in one class."""
+    """Return rows' weights as integers, so that a row of weight k adds as k rows do; times 3 in one class."""
     mass = np.floor(weight * 2.0**16)
     if not 2.0**16 <= mass.max() < 2.0**63:
         mass = np.floor(weight / weight.max() * 2.0**52)
@@ -337,7 +342,7 @@ def _masses(positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
 
 
 def _add_sparse(X: Any) -> _Words:
-    """Sum the scrambled stored values of each row, each with its column."""
+    """Return the sum of each row's scrambled stored values, each scrambled with its column."""
     words = _scramble(_words(X.data) + _scramble(X.indices.astype(np.uint64)))
     words[X.data == 0.0] = 0  # a stored zero is a zero
     ends = np.append(np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64))
@@ -350,7 +355,7 @@ def _words(values: Floats) -> _Words:
 
 
 def _scramble(words: _Words) -> _Words:
-    """Scramble by splitmix64 (Steele, Lea & Flood 2014)."""
+    """Return splitmix64 of each word (Steele, Lea & Flood 2014)."""
     z = words + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

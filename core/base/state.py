@@ -1,10 +1,10 @@
-"""Fitted state as declared fields: arrays, artifact, the checks of what is read, and checkpoints from one declaration.
+"""Fitted state as declared fields: one declaration says how it is stored, checked when it is read, and checkpointed.
 
-What a class keeps is said in its annotations: which array or JSON value a field is, and what it may hold::
+A class declares its state in annotations: which array or JSON value a field is, and which values it may have::
 
     @dataclass(frozen=True, eq=False)
     class StumpSum(State):
-        n_categories: Integers  # not kept: whoever reads the state knows it
+        n_categories: Integers  # not stored: the reader of the state knows it
         feature: Annotated[Integers, Array("n_rounds"), Index("n_features")]
         alpha: Annotated[Floats, Array("n_rounds"), FINITE]
         n_values: Annotated[Integers, Array("n_rounds"), Ge(1), Totals("n_all_values")]
@@ -15,15 +15,16 @@ What a class keeps is said in its annotations: which array or JSON value a field
             if self.n_categories[self.feature].any():
                 raise ArtifactError("feature must be numeric")
 
-`arrays()` writes the state. `from_arrays(arrays, known)` reads it, need not trust it, and raises ArtifactError with the
-name, the rule and the first value that breaks it. Sizes have names: one that is in `known` is demanded, another is
-learnt from the first array that has it. Fields are read in the order of their declaration, those of bases first. An
-array's dtype stands in its annotation: `Floats`, `Integers` and their like hold one each. `None` in an annotation makes
-the array optional. Names in an artifact are the attributes' without underscores at either end, where the field gives no
-other.
+`arrays()` returns the state. `from_arrays(arrays, known)` reads it from an untrusted source, and raises ArtifactError
+with the name, the rule and the first value that breaks it. Sizes have names: a size in `known` is required, any other
+is set by the first array that has it. Fields are read in the order of their declaration, those of base classes first.
+The annotation of an array has its dtype: `Floats`, `Integers` and so on. `None` in an annotation makes the array
+optional. A field's name in an artifact is its attribute's, without underscores at either end, unless the field has
+another.
 
-A ranker declares its fitted attributes in the same way; `Ranker` writes and reads them, and `_restore` makes what
-follows. What is kept in another form than it is used in is a property, with the declaration for its type and a setter.
+A ranker declares its fitted attributes in the same way; `Ranker` writes and reads them, and `_restore` derives the
+others. State that is stored in another form than it is used in is a property, annotated with the declaration, and has a
+setter.
 """
 
 import math
@@ -58,15 +59,15 @@ Words = Annotated[npt.NDArray[np.uint64], np.dtype(np.uint64)]
 Booleans = Annotated[npt.NDArray[np.bool_], np.dtype(np.bool_)]
 """Arrays that may be declared as fields: the type, and the dtype that is read.
 
-The dtype is not taken from the generic type of numpy, which each of its versions may build otherwise.
+The dtype is given apart from numpy's generic type, as versions of numpy build that type in different ways.
 """
 
 Arrays = dict[str, npt.NDArray[Any]]
 Meta = dict[str, Any]
 Known = Mapping[str, Any]
-"""What the reader of a state knows: sizes, classes of nested states, and fields that are not kept."""
+"""What the reader of a state knows: sizes, classes of nested states, and fields that are not stored."""
 
-# Of arrays that are kept: safetensors' names and numpy's.
+# The dtypes that are stored: safetensors' name of each, and numpy's.
 ARRAY_TYPES = {
     "BOOL": "bool",
     "I8": "int8",
@@ -81,7 +82,7 @@ ARRAY_TYPES = {
     "F64": "float64",
 }
 
-MAX_COUNTED = 1 << 31  # of one count: sums of counts stay integers
+MAX_COUNT = 1 << 31  # largest count that is read, so that sums of counts fit an int64
 
 
 class Constraint(NamedTuple):
@@ -98,32 +99,32 @@ SIGN = Constraint("1 or -1", lambda values: np.asarray(abs(values) == 1))
 
 
 class Index(NamedTuple):
-    """Values are indices into `size` things; a lower `least`, -1, stands for none of them."""
+    """Values are indices from `least` to `size` - 1; with `least` -1 the index -1 means none."""
 
     size: str
     least: int = 0
 
 
 class Totals(NamedTuple):
-    """Counts, not negative, that share out another size: it is the sum of the counts, or of `of(counts)`."""
+    """Values are counts, at least 0, whose sum (or that of `of(counts)`) is the size of this name."""
 
     size: str
     of: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None
 
     def counts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Give what each value counts."""
+        """Return the count of each value."""
         return values if self.of is None else self.of(values)
 
 
 class _Reader:
-    """A state that is being read: its arrays and JSON values, what is known, and the sizes learnt so far."""
+    """A state that is being read: its arrays and JSON values, what is known, and the sizes that are set so far."""
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known) -> None:
         self.arrays, self.meta, self.known = arrays, meta, known
         self.sizes = {name: int(n) for name, n in known.items() if isinstance(n, int | np.integer)}
 
     def length(self, term: str | int, given: int = -1) -> int:
-        """Work out a sum of sizes; a name that is new becomes what makes the sum `given`."""
+        """Return the value of a sum of sizes; a new name is set so that the sum is `given`."""
         if isinstance(term, int) or term in self.sizes:
             return term if isinstance(term, int) else self.sizes[term]
         total, sign, unknown = 0, 1, None
@@ -145,7 +146,7 @@ class _Reader:
     def array(
         self, name: str, dtype: Any, shape: tuple[str | int, ...], rules: tuple[Any, ...]
     ) -> npt.NDArray[Any]:
-        """Give a copy of an array, C-contiguous, that is what was declared."""
+        """Return a C-contiguous copy of an array; raise ArtifactError if it is not as declared."""
         if name not in self.arrays:
             raise ArtifactError(f"array {name} is missing")
         array = self.arrays[name]
@@ -157,7 +158,7 @@ class _Reader:
         return np.array(array, order="C")
 
     def check(self, name: str, values: npt.NDArray[Any], rules: tuple[Any, ...]) -> None:
-        """Refuse values that break a rule."""
+        """Raise ArtifactError for values that break a rule."""
         for rule in rules:
             holds = self._holds(rule, values)
             if not holds.all():
@@ -167,7 +168,7 @@ class _Reader:
                 self.sizes[rule.size] = int(rule.counts(values).sum())
 
     def _holds(self, rule: Any, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Say which values keep a rule; NaN keeps no bound."""
+        """Return which values keep a rule; NaN keeps no bound."""
         match rule:
             case Ge(low):
                 return np.asarray(values >= low)
@@ -181,7 +182,7 @@ class _Reader:
                 return (values >= least) & (values < self.length(size))
             case Totals():
                 counts = rule.counts(values)
-                return (counts >= 0) & (counts <= MAX_COUNTED)
+                return (counts >= 0) & (counts <= MAX_COUNT)
         assert isinstance(rule, Constraint), f"{rule!r} is no rule"
         return rule.holds(values)
 
@@ -203,22 +204,22 @@ class _Reader:
 
 
 class Field(ABC):
-    """How a field is kept; stands in its annotation."""
+    """How a field is stored; stands in its annotation."""
 
     name: str | None = None
-    """In artifacts, where it is not the attribute's."""
+    """Name in artifacts, if it is not the attribute's."""
 
     @abstractmethod
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Put the field's value to the arrays or the JSON values."""
+        """Add the field's value to the arrays or the JSON values."""
 
     @abstractmethod
     def read(self, declared: "Declared", reader: _Reader) -> Any:
-        """Read the value; refuse what breaks the declaration with ArtifactError."""
+        """Return the value that was read; raise ArtifactError if it breaks the declaration."""
 
 
 class Declared(NamedTuple):
-    """One field of a class: its attribute, its name in an artifact, its type, how it is kept, and its rules."""
+    """A declared field of a class: its attribute, its name in artifacts, its type, how it is stored, and its rules."""
 
     attribute: str
     name: str
@@ -228,24 +229,24 @@ class Declared(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The dtype of an array."""
+        """The dtype, if the field is an array."""
         notes = (note for member in _members(self.type) for note in get_args(member)[1:])
         return next((note for note in notes if isinstance(note, np.dtype)), None)
 
 
 class Array(Field):
-    """An array of the type in its annotation; each size is a number, a name, or a sum such as "n_rounds + 1"."""
+    """An array of the annotated type; each size is a number, a name, or a sum such as "n_rounds + 1"."""
 
     def __init__(self, *shape: str | int, name: str | None = None) -> None:
         self.shape, self.name = shape, name
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Put the array, if there is one."""
+        """Add the array, if there is one."""
         if value is not None:
             arrays[name] = value
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Read the array."""
+        """Return the array that was read."""
         members = _members(declared.type)
         if NoneType in members and declared.name not in reader.arrays:
             return None
@@ -253,9 +254,9 @@ class Array(Field):
 
 
 class Records(Field):
-    """A structured array of one dimension, kept as an array per field: prefix and the field's name.
+    """A structured array of one dimension, stored as an array per field, named by the prefix and the field's name.
 
-    Rules are given by field: one, or a tuple of them.
+    `rules` has by field one rule, or a tuple of rules.
     """
 
     def __init__(self, dtype: np.dtype[np.void], length: str, prefix: str = "", **rules: Any):
@@ -266,11 +267,11 @@ class Records(Field):
         assert self.rules.keys() <= set(dtype.names or ()), "each rule is of a field"
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Put the fields."""
+        """Add the fields."""
         arrays |= {f"{self.prefix}{field}": value[field].copy() for field in self.dtype.names or ()}
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Read the fields."""
+        """Return the structured array that was read."""
         columns = {
             field: reader.array(
                 f"{self.prefix}{field}",
@@ -287,20 +288,20 @@ class Records(Field):
 
 
 class Value(Field):
-    """A JSON value: number, text, boolean, None, one of a Literal, or a tuple of such; with rules for its numbers.
+    """A JSON value: a number, text, boolean, None, one of a Literal, or a tuple of these; with rules for its numbers.
 
-    With `nan_as_null` NaN, which JSON has not, is null.
+    With `nan_as_null`, NaN is stored as null.
     """
 
     def __init__(self, name: str | None = None, *, nan_as_null: bool = False) -> None:
         self.name, self.nan_as_null = name, nan_as_null
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Put the value."""
+        """Add the value."""
         meta[name] = None if self.nan_as_null and math.isnan(value) else _to_json(value)
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Read the value."""
+        """Return the value that was read."""
         name, rules = declared.name, declared.rules
         if name not in reader.meta:
             raise ArtifactError(f"{name} is missing")
@@ -314,32 +315,32 @@ class Value(Field):
 
 
 class Nested(Field):
-    """Another state, of the class in the annotation or the one that is known by the attribute's name.
+    """Another state, of the annotated class or of the class that is known under the attribute's name.
 
-    It knows what this state does, and the sizes that are given here by their names there.
+    Its reader knows what this one knows, and `sizes`: names there, with sums of sizes here.
     """
 
     def __init__(self, **sizes: str) -> None:
         self.sizes = sizes
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Put the other state's fields."""
+        """Add the other state's fields."""
         own_arrays, own_meta = write_state(value)
         arrays |= own_arrays
         meta |= own_meta
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Read the other state."""
+        """Return the other state."""
         state_class = reader.known.get(declared.attribute, declared.type)
         sizes = {name: reader.length(term) for name, term in self.sizes.items()}
         return state_class.from_arrays(reader.arrays, {**reader.known, **sizes}, reader.meta)
 
 
 class State:
-    """Base of what is kept: dataclasses whose annotations declare their fields."""
+    """Base of stored states: dataclasses whose annotations declare their fields."""
 
     def arrays(self) -> Arrays:
-        """Give the state as arrays."""
+        """Return the state as arrays."""
         return write_state(self)[0]
 
     @classmethod
@@ -349,15 +350,15 @@ class State:
         known: Known,
         meta: Known | None = None,
     ) -> Self:
-        """Read a state that need not be trusted.
+        """Return the state that was read from arrays of an untrusted source.
 
-        ArtifactError: a field is absent or breaks its declaration.
+        ArtifactError: a field is missing or breaks its declaration.
 
         Parameters
         ----------
         arrays : mapping of str to ndarray
         known : mapping of str to Any
-            Sizes by name, the fields that are not kept, and classes of nested states by their attributes.
+            Sizes by name, the fields that are not stored, and classes of nested states by their attributes.
         """
         values = read_state(cls, arrays, meta or {}, known)
         if is_dataclass(cls):
@@ -369,11 +370,11 @@ class State:
         return state
 
     def check(self) -> None:
-        """Check rules across fields, after those of each one; raise ArtifactError."""
+        """Raise ArtifactError if a rule across fields is broken; called after the rules of each field are checked."""
 
 
 def write_state(state: object) -> tuple[Arrays, Meta]:
-    """Give the declared fields of an object, as arrays and JSON values."""
+    """Return the declared fields of an object, as arrays and JSON values."""
     arrays: Arrays = {}
     meta: Meta = {}
     state_class: type = type(state)
@@ -385,7 +386,7 @@ def write_state(state: object) -> tuple[Arrays, Meta]:
 def read_state(
     state_class: type, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known
 ) -> dict[str, Any]:
-    """Read the declared fields of a class, by attribute; see `State.from_arrays`."""
+    """Return the values of a class's declared fields by attribute; see `State.from_arrays`."""
     reader = _Reader(arrays, meta, known)
     return {
         declared.attribute: declared.field.read(declared, reader)
@@ -395,13 +396,13 @@ def read_state(
 
 @cache
 def declared_fields(state_class: type) -> tuple[Declared, ...]:
-    """List the fields that a class and its bases declare, those of bases first."""
+    """Return the fields that a class and its bases declare, those of bases first."""
     hints = get_type_hints(state_class, include_extras=True)
     for base in reversed(state_class.__mro__):
         for attribute, member in vars(base).items():
             if isinstance(member, property) and "return" in member.fget.__annotations__:
                 hints[attribute] = get_type_hints(member.fget, include_extras=True)["return"]
-    found = []
+    declarations = []
     for attribute, hint in hints.items():
         if get_origin(hint) is not Annotated:
             continue
@@ -415,14 +416,14 @@ def declared_fields(state_class: type) -> tuple[Declared, ...]:
                 declared = Declared(attribute, name, kind, field, rules)
                 if isinstance(field, Array) and declared.dtype is None:
                     raise TypeError(f"array {attribute} must be declared with a dtype, as Floats")
-                found.append(declared)
-    return tuple(found)
+                declarations.append(declared)
+    return tuple(declarations)
 
 
 def check_array(
     name: str, array: npt.NDArray[Any], dtype: Any, shape: tuple[str | int, ...]
 ) -> None:
-    """Refuse an array of another type or shape with ArtifactError."""
+    """Raise ArtifactError for an array of another dtype or shape."""
     if array.dtype != np.dtype(dtype) or array.shape != shape:
         sizes = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
         raise ArtifactError(
@@ -432,7 +433,7 @@ def check_array(
 
 
 def to_safetensors(arrays: Arrays, metadata: dict[str, str] | None = None) -> bytes:
-    """Write arrays of `ARRAY_TYPES` as a safetensors file; refuse others with ArtifactError."""
+    """Return arrays as a safetensors file; raise ArtifactError for a dtype that is not one of `ARRAY_TYPES`."""
     from safetensors.numpy import save
 
     # safetensors writes an array's memory as it lies, whatever its strides
@@ -445,18 +446,18 @@ def to_safetensors(arrays: Arrays, metadata: dict[str, str] | None = None) -> by
 
 
 def pieces(array: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
-    """Cut an array into runs of so many values each, without copying."""
+    """Return consecutive parts of an array, of `counts` values each, without copying."""
     ends = np.cumsum(counts)
     return [array[start:end] for start, end in zip(ends - counts, ends, strict=True)]
 
 
 def put_under(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Put a prefix before each name."""
+    """Return the same values, each name with a prefix."""
     return {f"{prefix}{key}": value for key, value in named.items()}
 
 
 def take_from(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what has a prefix before its name, without it."""
+    """Return the values whose names have a prefix, by their names without it."""
     return {
         key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)
     }
@@ -473,7 +474,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _from_json(name: str, value: Any, kind: Any) -> Any:
-    """Give a JSON value as a type has it: lists as tuples; True is no number, and 1 no float."""
+    """Return a JSON value as the annotated type: lists become tuples; True is no number, and 1 is no float."""
     for member in _members(kind):
         of = get_args(member)
         if get_origin(member) is Literal:

@@ -1,10 +1,9 @@
-"""Columns -> the float64 matrix that every scan reads.
+"""Tables as the float64 matrix that every algorithm reads.
 
-A column is numeric (or boolean) or categorical: of text, or of a categorical type. What is learnt
-at fit is the columns' names and order and, of each categorical one, its categories: its distinct
-values as text, sorted. In the matrix a categorical column holds the position of the category, 0 to
-K - 1. A missing value is NaN, and so is a category that was not there at fit: one rule for every
-algorithm, which thus sees nothing but 0 to K - 1 and NaN.
+A column is numeric (or boolean), or categorical: of text, or of a categorical type. A fit learns the names and the
+order of the columns and the categories of each categorical one: its distinct values as text, sorted. In the matrix a
+categorical column holds the index of the category, 0 to K - 1. A missing value is NaN, and so is a category that the
+fit did not see: no algorithm meets anything but 0 to K - 1 and NaN.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ if TYPE_CHECKING:
 Categories = tuple[tuple[str, ...] | None, ...]
 """The categories of each column, ascending; None for a numeric one."""
 
-MAX_CATEGORIES = 65_535  # of a column
+MAX_CATEGORIES = 65_535  # of a column: their codes fit 16 bits
 
-# Bytes of all categories as JSON: escaped once more they still fit an artifact's header.
+# Bytes of all categories as JSON; escaped once more they still fit into an artifact's header.
 MAX_CATEGORY_TEXT = 3 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table whose categorical columns hold positions already: what the service fits on.
+    """A table whose categorical columns hold indices of categories already: what the service fits on.
 
     InvalidData: the parts do not fit together; the message names what does not.
     """
 
     matrix: npt.NDArray[np.float64]
-    """Numbers, or positions of categories; NaN is missing. Shape (n_samples, n_features), float64."""
+    """Numbers, or indices of categories; NaN is missing. Shape (n_samples, n_features), float64."""
     names: tuple[str, ...]
     categories: Categories
     """None for a numeric column; for a categorical one its categories, ascending."""
@@ -71,7 +70,7 @@ class CodedTable:
 
 
 def check_categories(what: str, categories: Any) -> None:
-    """Refuse anything but a sequence of texts in strictly ascending order with InvalidData."""
+    """Raise InvalidData for anything but a sequence of texts in strictly ascending order."""
     if not isinstance(categories, list | tuple) or not all(isinstance(c, str) for c in categories):
         raise InvalidData(f"{what} must be a list of texts")
     if len(categories) > MAX_CATEGORIES:
@@ -87,16 +86,16 @@ def check_categories(what: str, categories: Any) -> None:
 
 
 def is_table(X: object) -> bool:
-    """Whether X is a table with named columns (pandas, pyarrow, polars) rather than an array."""
+    """Return True if X is a table with named columns (pandas, pyarrow, polars), False if it is an array."""
     import narwhals.stable.v2 as nw
 
-    if isinstance(X, CodedTable | np.ndarray):  # which is told without a library
+    if isinstance(X, CodedTable | np.ndarray):  # known without any library
         return isinstance(X, CodedTable)
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
 def to_numbers(X: Any) -> npt.NDArray[np.float64]:
-    """Turn an array, or rows of numbers, into float64 of shape (n_samples, n_features); InvalidData for all else."""
+    """Return an array, or rows of numbers, as float64 of shape (n_samples, n_features); InvalidData for other input."""
     try:
         matrix = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -111,7 +110,7 @@ def to_numbers(X: Any) -> npt.NDArray[np.float64]:
 def to_matrix(
     table: Any, categories: Categories | None = None
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Turn a table into a matrix: numbers as they are, categories by position, nulls into NaN.
+    """Return a table as a matrix: numbers as they are, categories as indices, nulls as NaN.
 
     InvalidData: a column is of another type, or of another kind than at fit; a column has too many categories; two
     columns share a name, or some names only are text. The message names them.
@@ -123,8 +122,8 @@ def to_matrix(
         those of text or of a categorical type categorical; a column without any value fits both.
         Integers beyond 2**53 are rounded.
     categories : tuple, one entry per column, optional
-        What was learnt at fit. A value that is not among a column's categories counts as missing.
-        None: learn them from this table.
+        From the fit. A value that is not among a column's categories counts as missing. None: learn them from this
+        table.
 
     Returns
     -------
@@ -163,14 +162,14 @@ def keep_present(
     categories: Categories,
     rows: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Forget the categories that no row has, or none of the given ones.
+    """Return the matrix without the categories that no row (or none of `rows`) has.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_features), float64
-        Left as it is; a changed copy is given where a category goes.
+        Not changed: if a category is dropped, a copy is returned.
     rows : ndarray of int64, optional
-        The rows that count.
+        The rows whose categories are kept; None: all.
 
     Returns
     -------
@@ -189,14 +188,14 @@ def keep_present(
             continue
         if matrix is given:
             matrix = given.copy(order="K")
-        places = np.where(present, np.cumsum(present) - 1.0, np.nan)
-        matrix[:, j] = _look_up(given[:, j], places)
+        new_index = np.where(present, np.cumsum(present) - 1.0, np.nan)
+        matrix[:, j] = _look_up(given[:, j], new_index)
         kept[j] = tuple(name for name, stays in zip(names, present, strict=True) if stays)
     return matrix, tuple(kept)
 
 
 def check_text(names: Any, categories: Categories) -> None:
-    """Refuse more categories than an artifact can hold with InvalidData."""
+    """Raise InvalidData for more categories than an artifact can hold."""
     for name, of_column in zip(names, categories, strict=True):
         if of_column is not None and len(of_column) > MAX_CATEGORIES:
             raise InvalidData(
@@ -222,7 +221,7 @@ def _is_of_text(dtype: object) -> bool:
 
 
 def _is_text(column: Any) -> bool:
-    """Whether a column is categorical by its type; pandas gives untyped nulls that of text."""
+    """Return True if a column is categorical by its type; in pandas a column of nulls alone may have that of text."""
     import pyarrow as pa
 
     if not _is_of_text(column.dtype):
@@ -231,7 +230,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> None:
-    """Refuse columns that are neither, or that are not what they were at fit."""
+    """Raise InvalidData for columns that are neither numeric nor categorical, or not what they were at fit."""
     import narwhals.stable.v2 as nw
 
     other: list[str] = []
@@ -258,7 +257,7 @@ def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> 
 def _encode(
     column: Any, known: tuple[str, ...] | None, positions: npt.NDArray[np.float64]
 ) -> tuple[str, ...]:
-    """Write the position of each value's category, and give the categories, learnt if not known."""
+    """Write the index of each value's category to `positions`; return the categories, learnt if not known."""
     import pyarrow as pa
 
     try:
@@ -266,23 +265,23 @@ def _encode(
         if not pa.types.is_dictionary(coded.type):
             coded = (coded.cast(pa.string()) if _is_empty(column) else coded).dictionary_encode()
         values = [None if v is None else str(v) for v in coded.dictionary.to_pylist()]
-        places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     except (NotImplementedError, TypeError, ValueError) as error:
         raise InvalidData(f"column {column.name!r} cannot be read as text: {error}") from error
     if known is None:
-        present = {values[place] for place in np.unique(places).tolist() if place >= 0}
+        present = {values[code] for code in np.unique(codes).tolist() if code >= 0}
         known = tuple(sorted(value for value in present if value is not None))
-    position = {category: float(k) for k, category in enumerate(known)}
-    # One more at the end, which the place -1 of a missing value finds.
-    found = [np.nan if v is None else position.get(v, np.nan) for v in [*values, None]]
-    positions[:] = np.array(found)[places]
+    index = {category: float(k) for k, category in enumerate(known)}
+    # The last one is for the code -1 of a missing value.
+    of_code = [np.nan if v is None else index.get(v, np.nan) for v in [*values, None]]
+    positions[:] = np.array(of_code)[codes]
     return known
 
 
 def _recode(
     table: CodedTable, categories: Categories | None
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Give the matrix of a coded table in terms of the categories at fit."""
+    """Return the matrix of a coded table with the indices of the categories at fit."""
     if categories is None:
         check_text(table.names, table.categories)
     if categories is None or categories == table.categories:
@@ -297,24 +296,24 @@ def _recode(
             kinds = "numeric", "categorical"
             was, now = kinds if known is None else kinds[::-1]
             raise InvalidData(f"columns that were {was} at fit must be so, {name!r} is {now}")
-        position = {category: float(k) for k, category in enumerate(known)}
-        places = np.array([position.get(category, np.nan) for category in own])
-        matrix[:, j] = _look_up(matrix[:, j], places)
+        index = {category: float(k) for k, category in enumerate(known)}
+        new_index = np.array([index.get(category, np.nan) for category in own])
+        matrix[:, j] = _look_up(matrix[:, j], new_index)
     return matrix, categories
 
 
 def _look_up(
-    positions: npt.NDArray[np.float64], places: npt.NDArray[np.float64]
+    indices: npt.NDArray[np.float64], new_index: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Give the new place of each position; NaN stays."""
-    missing = np.isnan(positions)
-    looked_up = np.full(len(positions), np.nan)
-    looked_up[~missing] = places[positions[~missing].astype(np.intp)]
+    """Return the new index of each index; NaN stays."""
+    missing = np.isnan(indices)
+    looked_up = np.full(len(indices), np.nan)
+    looked_up[~missing] = new_index[indices[~missing].astype(np.intp)]
     return looked_up
 
 
 def column_names(table: Any) -> Any:
-    """Give an object whose column names scikit-learn reads: the table, or an empty one like it."""
+    """Return an object whose column names scikit-learn can read: the table, or an empty one with the same names."""
     import pyarrow as pa
 
     if not isinstance(table, CodedTable):

@@ -1,4 +1,4 @@
-"""What a ranker learns from besides X: two labels and the weight of each row, or pairs: which row above which."""
+"""Checks of y, sample weights, groups and pairs: what a ranker learns from besides X."""
 
 from typing import Any, NamedTuple
 
@@ -9,9 +9,11 @@ from core.errors import InvalidData
 
 Floats = npt.NDArray[np.float64]
 
-# Of a row, of a pair, of an error's cost: squares and products must neither overflow nor vanish.
-MIN_WEIGHT, GREATEST_WEIGHT = 1e-100, 1e100
-WEIGHT_RULE = f"0 or between {MIN_WEIGHT:g} and {GREATEST_WEIGHT:g}"
+# Bounds of a weight (of a row, a pair, or the cost of an error) above 0: squares and products of two are finite and
+# above 0.
+MIN_WEIGHT = 1e-100
+MAX_WEIGHT = 1e100
+WEIGHT_RULE = f"0 or between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}"
 
 LABEL_TYPES = frozenset(
     {"bool", "object", "str", "float16", "float32", "float64"}
@@ -20,7 +22,7 @@ LABEL_TYPES = frozenset(
 
 
 def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Give the two classes in order, and which rows belong to the greater one."""
+    """Return the two classes in order, and which rows belong to the greater one; InvalidData for other labels."""
     from sklearn.utils import column_or_1d
 
     try:
@@ -35,7 +37,7 @@ def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Give the two values of a vector of labels in order, and where the greater one stands; refuse any other vector."""
+    """Return the two values of a vector of labels in order, and where the greater one is; InvalidData if not two."""
     if labels.dtype.kind not in "biufUSO":
         raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
     missing = _missing_labels(labels)
@@ -80,9 +82,9 @@ def _is_missing(label: Any) -> bool:
 def check_weights(
     sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
 ) -> Floats:
-    """Give weights, 0 or in the range of `check_range`, that leave rows of both classes; ones when there are none.
+    """Return the weights as float64, all 1 for None; InvalidData for a bad weight, or if a class has no weight.
 
-    With several labels a row counts for a class that one of its labels belongs to.
+    With several labels a row belongs to each class that one of its labels has.
     """
     n_samples = len(positive)
     if sample_weight is None:
@@ -108,9 +110,9 @@ def check_weights(
 
 
 def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
-    """Number the distinct labels from 0, in their order: which unit each row belongs to.
+    """Return the unit of each row: the distinct labels, in order, are numbered from 0.
 
-    InvalidData, if there is not one label a row, or they are not whole numbers, booleans or text.
+    InvalidData: there is not one label per row, or a label is not a number, boolean or text.
     """
     vector = as_vector(name, labels)
     if vector.size != length:
@@ -131,7 +133,7 @@ def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
 
 
 def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
-    """Give values as an array of one dimension that is not empty; InvalidData for others."""
+    """Return values as an array of one dimension that is not empty; InvalidData for other values."""
     try:
         vector = np.asarray(values)
     except ValueError as error:
@@ -144,7 +146,7 @@ def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def check_range(name: str, weight: Floats, at: str) -> None:
-    """Refuse weights that are neither 0 nor from `MIN_WEIGHT` to `GREATEST_WEIGHT` with InvalidData."""
+    """Raise InvalidData for weights that are neither 0 nor from `MIN_WEIGHT` to `MAX_WEIGHT`."""
     usable = are_weights(weight)
     if not usable.all():
         first = int(np.argmin(usable))
@@ -152,8 +154,8 @@ def check_range(name: str, weight: Floats, at: str) -> None:
 
 
 def are_weights(values: Floats) -> npt.NDArray[np.bool_]:
-    """Say which numbers can be weights."""
-    in_range = (values >= MIN_WEIGHT) & (values <= GREATEST_WEIGHT)
+    """Return which numbers can be weights."""
+    in_range = (values >= MIN_WEIGHT) & (values <= MAX_WEIGHT)
     return np.asarray((values == 0) | in_range)
 
 
@@ -162,20 +164,20 @@ class Pairs(NamedTuple):
 
     better: npt.NDArray[np.int64]
     worse: npt.NDArray[np.int64]
-    """Rows; `better` should be scored above `worse`. Shape (n_pairs,), int64."""
+    """Indices of rows; `better` should be scored above `worse`. Shape (n_pairs,), int64."""
     weight: npt.NDArray[np.float64]
     """Shape (n_pairs,), float64."""
 
 
 def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
-    """Check a list of pairs, and leave out those of weight 0.
+    """Check a list of pairs, and return those of weight above 0.
 
-    InvalidData: something breaks one of the rules above; the message names it. O(n_pairs) time and memory.
+    InvalidData: a pair or a weight breaks one of the rules below; the message names it. O(n_pairs) time and memory.
 
     Parameters
     ----------
     pairs : array-like of int, shape (n_pairs, 2)
-        Rows (better, worse). Cycles, contradictions and repetitions are welcome.
+        Rows (better, worse). Cycles, contradictions and repetitions are allowed.
     pair_weight : array-like of float, shape (n_pairs,), or None
         0 or between 1e-100 and 1e100, as of rows, and not all 0; None is 1 for each pair.
     n_items : int

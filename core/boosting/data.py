@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from core.base import state
 from core.base.ranker import Floats, Groups
-from core.base.splits import draw_part, draw_share, number_inseparable
-from core.base.target import GREATEST_WEIGHT, Pairs
+from core.base.splits import draw_fraction, draw_part, number_inseparable
+from core.base.target import MAX_WEIGHT, Pairs
 from core.errors import InvalidData
 from core.metrics import auc, pair_order
 
@@ -95,7 +95,7 @@ class Rows(NamedTuple):
             most = min(max(SAMPLE_ROWS // len(strata), SAMPLE_ROWS - rarest), len(rows))
             some = rows[np.arange(most) * len(rows) // most]
             taken[some] = True
-            weight[some] = np.minimum(weight[some] * (len(rows) / len(some)), GREATEST_WEIGHT)
+            weight[some] = np.minimum(weight[some] * (len(rows) / len(some)), MAX_WEIGHT)
         return self._replace(weight=weight)._take(taken).evaluation()
 
     def evaluation(self) -> Evaluation:
@@ -286,5 +286,5 @@ class ListedPairs(NamedTuple):
 
 def _hold(n: int, fraction: float, rng: np.random.Generator) -> Bools:
     held = np.zeros(n, dtype=np.bool_)
-    held[draw_share(np.arange(n), fraction, rng)] = True
+    held[draw_fraction(np.arange(n), fraction, rng)] = True
     return held

@@ -21,10 +21,10 @@ from .numba_internals import attach, compiling
 
 
 def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
-    """Have numba compile for the first of these levels that this machine can run, in place of its own processor.
+    """Have numba compile for the first of these levels that this machine can run, instead of for its own processor.
 
-    ValueError: for a name that is none of the levels. Returns str or None: the level; None where none fits: then
-    kernels are compiled for this very processor.
+    ValueError: a name is none of the levels. Returns str or None: the level; None if none fits, so that kernels are
+    compiled for this very processor.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
 
 
 class Kernel:
-    """What is declared of a compiled function, and whether it is loaded.
+    """A declared function, and whether its machine code is loaded.
 
     Attributes
     ----------
     name : str
-        Its module and its own name.
+        The function's module and name.
     signatures : tuple of numba signature
-        The types it is compiled for.
+        The types that it is compiled for.
     is_loaded : bool
         Whether a call runs machine code at once.
     """
@@ -68,12 +68,12 @@ class Kernel:
 
     @property
     def is_cached(self) -> bool:
-        """Whether loading it takes milliseconds, in place of the second or so of a compilation."""
+        """Whether the cache has it: loading it takes milliseconds, a compilation a second or so."""
         return all(self._cache.has(s, self._dispatcher.targetctx) for s in self.signatures)
 
     @property
     def is_compiled_elsewhere(self) -> bool:
-        """Whether another process compiles it just now: to load it would wait for that one."""
+        """Whether another process is compiling it now: `load` would wait for that."""
         return any(self._cache.is_locked(s, self._dispatcher.targetctx) for s in self.signatures)
 
     def load(self) -> None:
@@ -90,16 +90,16 @@ class Kernel:
             self.is_loaded = True
 
 
-# Options of `numba.njit` for what only kernels call, and no signature is declared of: without code to take its
-# arguments out of Python objects, which of a record of many arrays is more than the function's own.
+# Options of `numba.njit` for functions that only kernels call, and that declare no signature. They have no code to read
+# arguments from Python objects, which for a record of many arrays would be larger than the function itself.
 INNER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-KERNELS: list[Kernel] = []  # of all modules imported so far
+KERNELS: list[Kernel] = []  # all that the modules imported so far declare
 
 Listener = Callable[[str | None], None]
 _listeners: list[Listener] = []
-_depth = 0  # of kernels that load others
-_compiled: list[str] = []  # for the one whose loading is under way
+_depth = 0  # of loads within loads: a kernel that calls another loads it
+_compiled: list[str] = []  # names of the kernels that the outermost load had to compile
 
 
 def kernel(
@@ -112,10 +112,10 @@ def kernel(
     Parameters
     ----------
     *signatures : numba signature
-        What it takes and returns; one or more.
+        Types of arguments and result; one or more.
     inner : bool
-        Called by other kernels only. Python cannot call it then, and it compiles in less time: there is no code to
-        take its arguments out of Python objects.
+        Whether only other kernels call it. Python then cannot call it, and it compiles in less time, without code to
+        read arguments from Python objects.
     **options : object
         More options of `numba.njit`.
     """
@@ -129,7 +129,7 @@ def kernel(
         }
         dispatcher = numba.njit(**all_options)(function)
         if numba.config.DISABLE_JIT:
-            return dispatcher  # Python's own function, to be debugged
+            return dispatcher  # the Python function itself, for debugging
         cache = KernelCache(dispatcher.py_func, all_options, _begin)
         KERNELS.append(Kernel(dispatcher, signatures, cache))
         return dispatcher
@@ -139,10 +139,10 @@ def kernel(
 
 @contextmanager
 def when_compiling(listener: Listener) -> Iterator[None]:
-    """Tell `listener` of compilations, each of which takes a second, or some.
+    """Report compilations, which take a second or some each, to `listener`.
 
-    It is called with a kernel's name before that is compiled, and with None when all is loaded that a call needs; in
-    the thread that compiles. Kernels that are loaded from the cache are not told of.
+    It is called with a kernel's name before the kernel is compiled, and with None when all kernels that a call needs
+    are loaded; in the thread that compiles. Kernels that are loaded from the cache are not reported.
     """
     _listeners.append(listener)
     try:
@@ -159,9 +159,10 @@ def _begin(name: str) -> None:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """What is around the loading of a kernel. It may load others: only around the first one something is done.
+    """Prepare the loading of a kernel, and report its end. A load may load other kernels: only the outermost reports.
 
-    Garbage lies meanwhile: a compiler makes many objects that live, and going through them takes a tenth of its time.
+    The garbage collector is off meanwhile: a compiler makes many objects that stay, and the collector would take a
+    tenth of its time to go through them.
     """
     global _depth  # noqa: PLW0603 - under numba's lock
     gc_was_on = gc.isenabled()

@@ -27,7 +27,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.target import GREATEST_WEIGHT, MIN_WEIGHT
+from core.base.target import MAX_WEIGHT, MIN_WEIGHT
 from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, rate_half_width, tpr_at_fpr_interval
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
@@ -63,10 +63,10 @@ class Costs:
     false_negative: float
 
     def __post_init__(self) -> None:
-        rule = f"must be 0 or a number from {MIN_WEIGHT:g} to {GREATEST_WEIGHT:g}"
+        rule = f"must be 0 or a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
         for name, value in vars(self).items():
             number = isinstance(value, Real) and not isinstance(value, bool)
-            if not number or not (value == 0 or MIN_WEIGHT <= value <= GREATEST_WEIGHT):
+            if not number or not (value == 0 or MIN_WEIGHT <= value <= MAX_WEIGHT):
                 shown = name.replace("_", " ")
                 raise InvalidParameter(f"the cost of a {shown} {rule}, got {value!r}")
             object.__setattr__(self, name, float(value))

@@ -174,10 +174,19 @@ def two(kind: str) -> tuple[np.ndarray, list[Any], Any]:
     return X, fitted, type(fitted[0]).join(fitted, NUMERIC)
 
 
+def read(stack: Any) -> Any:
+    known = {
+        "n_classifiers": len(stack),
+        "n_categories": NUMERIC,
+        "n_columns": count_columns(NUMERIC),
+    }
+    return type(stack).from_arrays(stack.arrays(), known)
+
+
 @pytest.mark.parametrize("kind", ["linear", "forest"])
 def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
     X, fitted, both = two(kind)
-    again = type(both).read(both.arrays(), 2, NUMERIC)
+    again = read(both)
     turned = both.take(np.array([1, 0]))
     for number in range(2):
         scores = fitted[number].score(0, X)
@@ -185,7 +194,7 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
             assert np.array_equal(stack.score(place, X), scores)
     assert [len(stack) for stack in (both, again, turned, both.take(np.array([1])))] == [2, 2, 2, 1]
     none = type(both).join([], NUMERIC)
-    assert len(none) == len(type(both).read(none.arrays(), 0, NUMERIC)) == 0
+    assert len(none) == len(read(none)) == 0
     assert all(array.dtype.kind != "O" for array in both.arrays().values())
 
 
