@@ -1,16 +1,16 @@
-"""Where compiled kernels are kept: small files that any number of processes may read and write.
+"""The files in which compiled kernels are stored, which any number of processes may read and write.
 
-Numba's own cache knows only the file in which a function stands: change what it calls in another file, and a stale
-machine code is loaded. Here a file's name holds a stamp of everything a kernel is made of, so that a stale one is
-never found:
+Numba's own cache looks only at the source file of a function: if a function that it calls changes in another file,
+stale machine code is loaded. Here a file's name has a stamp of everything that a kernel is made of, so that a stale
+file is never loaded:
 
 - the bytes of its source file and of the file of every project function that it reaches,
 - the values of the constants that it reads,
 - the versions of Python, numba and llvmlite, and the processor that the code is for.
 
-Files are looked for in several folders and written to the first that takes them, so that an image can carry a
-read-only folder. Every file begins with a checksum: one that is cut off or spoilt counts as absent. Nothing that
-goes wrong with a folder is an error: what cannot be kept is compiled again.
+Files are looked for in several folders and written to the first that can be written to, so that an image can have a
+read-only folder. Every file begins with a checksum: a file that is cut off or damaged counts as missing. A problem with
+a folder is no error: a kernel that cannot be stored is compiled again.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from .numba_internals import Compiled, from_bytes, processor_of, python_function
 log = logging.getLogger(__name__)
 
 SUFFIX = ".kernel"
-KEEP_SECONDS = 86400.0
+KEEP_SECONDS = 86400.0  # age at which files of other sources are removed: another checkout may share the folder
 _DIGEST_BYTES = 32
 _PACKAGES = ("core", "app", "workers")
 
 
 class KernelCache:
-    """The cache of one kernel, in the place of numba's own (`numba.core.caching.Cache`).
+    """The cache of one kernel, which replaces numba's own.
 
     Parameters
     ----------
     function : callable
         The kernel as Python.
     options : dict
-        What it is compiled with.
+        The options of `numba.njit`.
     about_to_compile : callable
-        Called with the kernel's name when no folder holds it: it will be compiled, here or by a process that does so
-        now.
+        Called with the kernel's name if no folder has it: it is then compiled here, or by another process that is doing
+        so already.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class KernelCache:
         self._locks: list[int] = []
 
     def is_locked(self, signature: Any, target: Any) -> bool:
-        """Whether another process compiles it just now."""
+        """Return True if another process is compiling it now."""
         name = self._file_name(signature, target)
         for folder in folders():
             try:
@@ -86,14 +86,14 @@ class KernelCache:
         return False
 
     def has(self, signature: Any, target: Any) -> bool:
-        """Whether some folder holds the kernel for this signature."""
+        """Return True if a folder has the kernel for this signature."""
         name = self._file_name(signature, target)
         return any(os.path.isfile(folder / name) for folder in folders())
 
     def load_overload(self, signature: Any, target: Any) -> Compiled | None:
-        """What numba asks before it compiles: the compiled kernel, or None.
+        """Return the compiled kernel; None if it must be compiled. Numba calls this before it compiles.
 
-        Where another process compiles it just now, wait for that one: its end, even by a signal, ends the wait.
+        If another process is compiling it, wait for that process to finish or to die.
         """
         target.refresh()
         name = self._file_name(signature, target)
@@ -105,7 +105,7 @@ class KernelCache:
         return found
 
     def save_overload(self, signature: Any, compiled: Compiled) -> None:
-        """Keep a compiled kernel in the first folder that takes it, and remove its older editions there."""
+        """Store a compiled kernel in the first folder that can be written to, and remove its older editions there."""
         payload = to_bytes(compiled)
         if payload is None:
             log.warning("%s cannot be kept: it holds addresses of this process", self.name)
@@ -123,7 +123,7 @@ class KernelCache:
             return
 
     def unlock(self) -> None:
-        """Let go of what `load_overload` locked, after the compilation or its failure."""
+        """Release the locks of `load_overload`, after the compilation or its failure."""
         while self._locks:
             os.close(self._locks.pop())
 
@@ -153,13 +153,13 @@ class KernelCache:
                 continue
             payload = contents[_DIGEST_BYTES:]
             if hashlib.sha256(payload).digest() != contents[:_DIGEST_BYTES]:
-                log.warning("%s is spoilt and is compiled again", folder / name)
+                log.warning("%s is damaged and is compiled again", folder / name)
                 continue
             return from_bytes(payload, target)
         return None
 
     def _lock(self, name: str) -> bool:
-        """Be the one who compiles it; False where no folder can be written to, and nobody is waited for."""
+        """Take the lock to compile it; False, without waiting for others, if no folder can be written to."""
         for folder in folders():
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ class KernelCache:
         return False
 
     def _remove_older(self, folder: Path, name: str) -> None:
-        """Remove the lock, and editions of other sources that are a day old: another checkout may share the folder."""
+        """Remove the lock, and editions of other sources that are older than `KEEP_SECONDS`."""
         base = name.removesuffix(SUFFIX).rpartition(".")[0]
         (folder / f"{name}.lock").unlink(missing_ok=True)
         for path in folder.glob(f"{base}.*"):
@@ -187,12 +187,12 @@ class KernelCache:
 
 @cache
 def _trusted() -> set[int]:
-    """Whose machine code this process runs: its own user's, root's, and that of whoever put the program there."""
+    """Return the users whose machine code is loaded: this process's, root, and the owner of the program's files."""
     return {0, os.geteuid(), os.stat(__file__).st_uid}
 
 
 def _write(path: Path, contents: bytes) -> None:
-    """Write a file that is there whole or not at all."""
+    """Write a file that exists complete or not at all."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         fresh.write_bytes(contents)
@@ -203,7 +203,7 @@ def _write(path: Path, contents: bytes) -> None:
 
 
 def stamp_of(function: FunctionType) -> str:
-    """Sum up all that a kernel is made of, as 16 hexadecimal digits: the same only for the same sources.
+    """Return a hash of everything that a kernel is made of, as 16 hexadecimal digits.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def stamp_of(function: FunctionType) -> str:
 def _reached(
     function: FunctionType, packages: set[str], values: dict[str, str]
 ) -> Iterator[FunctionType]:
-    """The project's functions that a function calls, itself included; what constants they read goes into `values`."""
+    """Yield a function and the project's functions that it calls; add the constants that they read to `values`."""
     waiting, seen = [function], {function}
     while waiting:
         current = waiting.pop()
@@ -261,7 +261,7 @@ def _code(code: CodeType) -> tuple[Any, ...]:
 
 
 def _text(value: Any) -> str:
-    """A constant as text that two processes agree on; other things by their kind alone."""
+    """Return a constant as text that is the same in every process; other objects by their type or name alone."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, set | frozenset):

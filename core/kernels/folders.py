@@ -1,4 +1,4 @@
-"""Which folders hold compiled kernels, and the levels of processors. Without numba, so that any process can ask."""
+"""The folders of compiled kernels, and the levels of processors. It does not import numba: any process can use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDERS = "RANKWRIGHT_KERNEL_CACHE"
 CPU = "RANKWRIGHT_KERNEL_CPU"
 STATE = "RANKWRIGHT_STATE_DIR"
 
-# What a processor must have to run code for the level (the x86-64 psABI; LLVM's names of the features).
+# The features that a processor needs for each level (from the x86-64 psABI, with LLVM's names).
 _V2 = ("cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3_ALONE = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V3 = (*_V2, *_V3_ALONE)
@@ -26,7 +26,7 @@ _ZEN_2_ALONE = (
 
 
 class CpuLevel(NamedTuple):
-    """A level of processors: LLVM's model that it is compiled as, what is taken from that, what a processor needs."""
+    """A level of processors: LLVM's model to compile for, the features of it that are not used, those it needs."""
 
     machine: str
     model: str
@@ -34,8 +34,8 @@ class CpuLevel(NamedTuple):
     needs: tuple[str, ...]
 
 
-# LLVM's own names of levels 2 and 3 unroll loops little: trees score two to three times slower than by the model of a
-# real processor. So these are compiled as Zen 2, which has all of them, without what Zen 2 has beyond.
+# With LLVM's own models of levels 2 and 3 loops are unrolled little, and trees score two to three times slower than
+# with the model of a real processor. So these are compiled for Zen 2, without the features that the level lacks.
 CPU_LEVELS = {
     "x86-64-v2": CpuLevel("x86_64", "znver2", (*_ZEN_2_ALONE, *_V3_ALONE), _V2),
     "x86-64-v3": CpuLevel("x86_64", "znver2", _ZEN_2_ALONE, _V3),
@@ -45,17 +45,16 @@ CPU_LEVELS = {
 
 
 def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]:
-    """Choose among levels those of this machine's family, and that it can run by what its processor `has`.
+    """Return those of some levels that this machine can run.
 
-    ValueError: for a name that is none of the levels. Returns list of str: the levels, in the order in which they are
-    named.
+    ValueError: a name is none of the levels. Returns list of str, in the given order.
 
     Parameters
     ----------
     levels : str
         Names of `CPU_LEVELS` with commas between them.
     has : callable or None
-        Whether the processor has the feature of this name, as LLVM calls it; None where that does not matter.
+        Returns whether the processor has a feature, by LLVM's name; None: check the family of the machine only.
     """
     fitting = []
     for name in filter(None, (part.strip() for part in levels.split(","))):
@@ -68,11 +67,11 @@ def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]
 
 
 def folders(state_dir: Path | None = None) -> list[Path]:
-    """The folders of the cache, in the order in which they are asked.
+    """Return the folders of the cache, in the order in which they are searched.
 
-    Those that RANKWRIGHT_KERNEL_CACHE names, with colons between them; else one beside the code, and one in the user's
-    folder of caches, if the user has one. The last is in the state folder, if one is given or named by
-    RANKWRIGHT_STATE_DIR: it takes new kernels where all the others are read-only.
+    These are the folders in RANKWRIGHT_KERNEL_CACHE, with colons between them; without that variable one beside the
+    code and one in the user's cache folder, if the user has one. The last one is in the state folder, if that is given
+    or in RANKWRIGHT_STATE_DIR: new kernels are written there if all the others are read-only.
     """
     if named := os.environ.get(FOLDERS):
         found = [Path(folder) for folder in named.split(os.pathsep) if folder]
@@ -84,7 +83,7 @@ def folders(state_dir: Path | None = None) -> list[Path]:
         found = [beside]
         if os.path.isabs(caches):
             found.append(Path(caches, "rankwright", "kernels"))
-    # Never one of the current folder that nobody named: what lies there is machine code, and may be anybody's.
+    # Never in the current folder unless it is named: the files are machine code, and anybody may have written them.
     state = state_dir or os.environ.get(STATE)
     if state and os.path.isdir(state):
         found.append(Path(state).absolute() / "kernels")
@@ -92,12 +91,12 @@ def folders(state_dir: Path | None = None) -> list[Path]:
 
 
 def notes(state_dir: Path | None = None) -> list[Path]:
-    """What `workers.compile` left in the folders when it had compiled every kernel for some sources and processor."""
+    """Return the files that `workers.compile` writes when it has compiled every kernel for a source and a processor."""
     return [note for folder in folders(state_dir) for note in folder.glob("complete.*")]
 
 
 def writable_folder(state_dir: Path | None = None) -> Path | None:
-    """The folder that will take new kernels; None if this user may write to no folder of the cache."""
+    """Return the folder that new kernels are written to; None if this user can write to no folder of the cache."""
     for folder in folders(state_dir):
         there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
         if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
