@@ -64,7 +64,7 @@ class MovedModules(MetaPathFinder, Loader):
         return ModuleSpec(name, self) if name in self._new_names else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the moved module itself in the place of `module`, so that there is one of it."""
+        """Replace `module` by the moved module itself, so that it exists once."""
         old = module.__name__
         new = self._new_names[old]
         warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=2)

@@ -436,7 +436,7 @@ def to_safetensors(arrays: Arrays, metadata: dict[str, str] | None = None) -> by
     """Return arrays as a safetensors file; raise ArtifactError for a dtype that is not one of `ARRAY_TYPES`."""
     from safetensors.numpy import save
 
-    # safetensors writes an array's memory as it lies, whatever its strides
+    # safetensors writes the memory of an array without regard to its strides
     dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     for name, array in dense.items():
         if array.dtype.name not in ARRAY_TYPES.values():

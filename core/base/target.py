@@ -43,7 +43,7 @@ def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
     missing = _missing_labels(labels)
     if missing.any():
         raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
-    if labels.dtype.kind in "biuf":  # two values are told without a sort
+    if labels.dtype.kind in "biuf":  # two values are found without a sort
         classes = np.array([labels.min(), labels.max()])
         positive = np.asarray(labels == classes[1])
         if classes[0] != classes[1] and np.all(positive | (labels == classes[0])):

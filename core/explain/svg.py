@@ -1,19 +1,19 @@
-"""Words and colours of self-contained SVG pictures."""
+"""Text and colours of self-contained SVG pictures."""
 
 import html
 import re
 
 INK, SOFT, FAINT, LINE = "#1c2733", "#52606d", "#9aa5b1", "#e4e7eb"
 
-# Characters that XML 1.0 has no way to write.
+# Characters that XML 1.0 cannot contain.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# From few positives to many; equally light steps, told apart without telling red from green.
+# From few positives to many, in equal steps of lightness; a reader who cannot tell red from green can tell them apart.
 _COLOURS = ((33, 102, 172), (146, 197, 222), (238, 228, 200), (244, 165, 130), (178, 24, 43))
 
 
 def escape(words: str) -> str:
-    """Write words so that they are XML, whatever a column or a category is called."""
+    """Return text, such as a column's name, as XML."""
     return html.escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words))
 
 
@@ -27,7 +27,7 @@ def text(
     anchor: str = "start",
     weight: int = 400,
 ) -> str:
-    """Write words at a place."""
+    """Return a text element with its anchor at (x, y)."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
         f'font-weight="{weight}">{escape(words)}</text>'
@@ -35,7 +35,7 @@ def text(
 
 
 def start(width: float, height: float, title: str) -> str:
-    """Open a document on a white ground; it ends with `</svg>`."""
+    """Return the start of a document with a white background; `</svg>` ends it."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="system-ui, sans-serif" role="img">\n'
@@ -44,9 +44,9 @@ def start(width: float, height: float, title: str) -> str:
     )
 
 
-def shade(place: float) -> str:
-    """Give the colour at a place from 0, few positives, to 1, many."""
-    step = place * (len(_COLOURS) - 1)
+def shade(position: float) -> str:
+    """Return the colour at a position from 0 (few positives) to 1 (many)."""
+    step = position * (len(_COLOURS) - 1)
     low = min(int(step), len(_COLOURS) - 2)
     parts = (
         round(a + (b - a) * (step - low))
@@ -56,7 +56,7 @@ def shade(place: float) -> str:
 
 
 def scale(x: float, y: float, low: str, middle: str, high: str, label: str) -> list[str]:
-    """Draw a bar of all colours, with words at its ends and middle and beside it."""
+    """Return a bar of all colours, with text at its ends, at its middle and beside it."""
     steps = 40
     bar = [
         f'<rect x="{x + 5 * i:.1f}" y="{y}" width="5.3" height="10" '

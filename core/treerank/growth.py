@@ -289,7 +289,7 @@ def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> No
 
 
 def _flatten(root: _Node, splitter: CellSplitter) -> Tree:
-    """Put the nodes in preorder."""
+    """Return the tree of the nodes, in preorder."""
     nodes: list[_Node] = []
     waiting = [root]
     while waiting:
