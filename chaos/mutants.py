@@ -43,7 +43,7 @@ MUTANTS: dict[str, list[Change]] = {
     ],
     # What dies once in five seconds would else be started once in fifteen.
     "restart-at-once": [
-        Change("app.serve.supervisor", "LONGEST_BACKOFF = 10.0", "LONGEST_BACKOFF = 0.2", 1)
+        Change("app.serve.supervisor", "MAX_BACKOFF_SECONDS = 10.0", "MAX_BACKOFF_SECONDS = 0.2", 1)
     ],
     "clock-ahead": [
         Change(

@@ -41,9 +41,13 @@ from app.platform.sql import Session
 from app.platform.tables import ApiKey
 
 NOTED_EVERY = 60.0
+"""Seconds between two updates of a key's last use: each is a write to the database."""
 MAX_NOTED = 10_000
+"""Keys and sessions that a process remembers, to bound its memory."""
 REFUSED_FOR = 60.0
+"""Seconds for which a process remembers that a secret is not valid."""
 MAX_COMMAS = 30_000
+"""Commas of a JSON body other than rows to score: what they separate costs a hundred times its bytes."""
 LOOKUPS_AT_ONCE = 4
 """Unknown keys that are looked up at once: other threads stay free for known keys."""
 Scope = Literal["read", "train", "score", "admin", "operator"]

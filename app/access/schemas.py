@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.access.service import LONGEST_GRACE
+from app.access.service import MAX_GRACE_SECONDS
 from app.http.schemas import Body, Resource, Text, Timestamp
 
 
@@ -24,7 +24,7 @@ class NewKey(Body):
 class Rotation(Body):
     """How a key gives way to its successor."""
 
-    grace_seconds: Annotated[float, Field(ge=0, le=LONGEST_GRACE)] = Field(
+    grace_seconds: Annotated[float, Field(ge=0, le=MAX_GRACE_SECONDS)] = Field(
         default=0.0, description="How long the old key stays good; 0 revokes it at once."
     )
 

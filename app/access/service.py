@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-LONGEST_GRACE = 30 * 86_400.0
+MAX_GRACE_SECONDS = 30 * 86_400.0
 """Longest time in seconds that a key may stay valid after its rotation."""
 _PREFIX = "rw_"
 _SHOWN = len(_PREFIX) + 6
@@ -100,8 +100,10 @@ def rotate(
     The grace never extends the life of a key. A key has one successor: a second one would be a key that nobody knows
     of.
     """
-    if not 0.0 <= grace_seconds <= LONGEST_GRACE:
-        raise Invalid(f"grace_seconds must be from 0 to {LONGEST_GRACE:g}, got {grace_seconds:g}")
+    if not 0.0 <= grace_seconds <= MAX_GRACE_SECONDS:
+        raise Invalid(
+            f"grace_seconds must be from 0 to {MAX_GRACE_SECONDS:g}, got {grace_seconds:g}"
+        )
     old = repository.get(session, owner, key_id, lock=True)
     if old is None:
         raise NotFound(f"there is no key {key_id!r}")

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=
 
 Json = dict[str, Any]
 Kind = Literal["models", "datasets"]
-MAX_OFFERED = 50
+MAX_OPTIONS = 50
 MAX_PAGES = 3
 """Most entries that are searched for matches: each page is a request at the key's own rate, and people type fast."""
 _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
@@ -109,15 +109,15 @@ async def _look_through(
     found: list[Json] = []
     after, more = None, True
     for n in range(MAX_PAGES):
-        limit = 200 if n or version or alias else MAX_OFFERED
+        limit = 200 if n or version or alias else MAX_OPTIONS
         answer = await page.api.get(
             at(f"/v1/{kind}"), search=name.strip() or None, limit=limit, after=after
         )
         found += [each for each in answer["data"] if _fits(each, version, alias)]
         after, more = answer["next"], answer["has_more"]
-        if len(found) >= MAX_OFFERED or not more:
+        if len(found) >= MAX_OPTIONS or not more:
             break
-    return found[:MAX_OFFERED], more or len(found) > MAX_OFFERED
+    return found[:MAX_OPTIONS], more or len(found) > MAX_OPTIONS
 
 
 def _fits(each: Json, version: str, alias: str) -> bool:

@@ -20,7 +20,7 @@ from app.roc_plot import Line, RocPlot
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
 CURVE_POINTS = 300
-MAX_LISTED = 200
+MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
 
@@ -185,7 +185,7 @@ async def _evaluations(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     model_id = page.asked("model_id")
-    limit = MAX_LISTED if model_id else 50
+    limit = MAX_EVALUATIONS_DRAWN if model_id else 50
     found = await page.api.get(
         at("/v1/evaluations"), limit=limit, after=page.asked("after"), model_id=model_id
     )

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 Json = dict[str, Any]
 CUTS, CURVE_POINTS = 300, 400
 TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
-MAX_FIELDS = 100
+MAX_FORM_FEATURES = 100
 """Most fields of the form that scores a row; for a model with more features the row is entered as JSON."""
 MAX_ALIASES = 20
 SHOWN_JSON = 20_000
@@ -570,7 +570,7 @@ async def _show_score(
         status,
         model=model,
         entered=entered,
-        as_fields=len(model["features"]) <= MAX_FIELDS,
+        as_fields=len(model["features"]) <= MAX_FORM_FEATURES,
         problem=problem,
         at_fault=at_fault,
         answer=answer,
@@ -589,7 +589,7 @@ async def _example(page: Page, model: Json) -> dict[str, str]:
         return {}
     row = dict(zip(found["columns"], found["data"][0], strict=True)) if found["data"] else {}
     known = {feature["name"]: row.get(feature["name"]) for feature in model["features"]}
-    if len(known) > MAX_FIELDS:
+    if len(known) > MAX_FORM_FEATURES:
         return {"": json.dumps(known, indent=1, ensure_ascii=False)}
     return {name: _field(value) for name, value in known.items()}
 

@@ -15,7 +15,7 @@ router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
 
 UNDER_WAY = ("queued", "running", "cancelling")
 GONE_WRONG = ("failed", "timed_out")
-MAX_READ = 20
+MAX_MODELS_CHECKED = 20
 """Most models whose aliases are checked for a newer version."""
 
 
@@ -68,7 +68,7 @@ async def _stale(page: Page, newest_first: list[dict[str, Any]]) -> list[dict[st
             return []
         return found
 
-    named = await asyncio.gather(*map(aliases, older[:MAX_READ]))
+    named = await asyncio.gather(*map(aliases, older[:MAX_MODELS_CHECKED]))
     return [
         {"alias": alias, "model": model, "newest": newest[model["name"]]}
         for model, found in zip(older, named, strict=False)

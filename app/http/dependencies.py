@@ -23,8 +23,9 @@ from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 
 MAX_COMPUTATIONS = 2
+"""Long computations that run at once in a process: scores need the other threads."""
 COMPUTATION_WAIT_SECONDS = 2.0
-"""So many long computations run in a process at once, beside the scores; another waits so long, in seconds."""
+"""How long another computation waits for one of them to end, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ def preferences(request: Request) -> dict[str, str]:
 
 
 MAX_UNKNOWN = 20
+"""Unknown query parameters that a refusal names."""
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ async def read_fields(request: Request, max_bytes: int) -> Fields:
     return ImmutableMultiDict(found)
 
 
-LONGEST_FIELD = 4096
+MAX_FIELD_BYTES = 4096
 MAX_PARTS = 32
 
 
@@ -160,9 +160,9 @@ class FormReader:
             self._chunks.append(data[start:end])
             return
         self._value += data[start:end]
-        if len(self._value) > LONGEST_FIELD:
+        if len(self._value) > MAX_FIELD_BYTES:
             raise TooLarge(
-                f"the form's field {self._name!r} may have at most {LONGEST_FIELD} bytes"
+                f"the form's field {self._name!r} may have at most {MAX_FIELD_BYTES} bytes"
             )
 
     def _end(self) -> None:

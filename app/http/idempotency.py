@@ -19,7 +19,7 @@ from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
 
-MAX_KEY = 255
+MAX_KEY_LENGTH = 255
 
 Check = Callable[[Session], Json]
 """A check for `?validate=true`: it returns the answer."""
@@ -36,9 +36,9 @@ def _idempotency_key(
 ) -> str | None:
     if idempotency_key is None:
         return None
-    fits = 0 < len(idempotency_key) <= MAX_KEY
+    fits = 0 < len(idempotency_key) <= MAX_KEY_LENGTH
     if not fits or not idempotency_key.isascii() or not idempotency_key.isprintable():
-        raise Invalid(f"Idempotency-Key must have 1 to {MAX_KEY} printable ASCII characters")
+        raise Invalid(f"Idempotency-Key must have 1 to {MAX_KEY_LENGTH} printable ASCII characters")
     return idempotency_key
 
 

@@ -74,7 +74,7 @@ def _read_quality(text: str) -> float:
     return quality if 0.0 <= quality <= 1.0 else 0.0
 
 
-MIN_COMPRESSED = 1_000
+MIN_COMPRESSED_BYTES = 1_000
 """Size in bytes from which a text is compressed."""
 _IN_A_THREAD = 1 << 18  # bytes that take more than a few milliseconds
 _LEVEL = 6
@@ -97,7 +97,7 @@ class CompressedResponse(Response):
         """Send it."""
         self.headers.add_vary_header("Accept-Encoding")
         accepted = ",".join(Headers(scope=scope).getlist("accept-encoding"))
-        if len(self.body) >= MIN_COMPRESSED and accepts_gzip(accepted):
+        if len(self.body) >= MIN_COMPRESSED_BYTES and accepts_gzip(accepted):
             work = partial(gzip.compress, self.body, _LEVEL, mtime=0)
             self.body = await run_in_threadpool(work) if len(self.body) > _IN_A_THREAD else work()
             self.headers["Content-Encoding"] = "gzip"

@@ -198,7 +198,7 @@ UPLOADS = re.compile(
     r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
     r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
 )
-LONGEST_ADDRESS = 60_000
+MAX_ADDRESS_BYTES = 60_000
 MAX_HEADERS, LONGEST_HEADERS = 100, 1 << 16
 SLOWEST_BODY = 1024  # bytes a second that a small body must keep
 SMALL_BODY = 1 << 16
@@ -354,8 +354,10 @@ def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the address must not hold NUL (%00)")
     length = len(scope["raw_path"]) + len(scope["query_string"])
-    if length > LONGEST_ADDRESS:
-        return AddressTooLong(f"the address may have at most {LONGEST_ADDRESS} bytes, got {length}")
+    if length > MAX_ADDRESS_BYTES:
+        return AddressTooLong(
+            f"the address may have at most {MAX_ADDRESS_BYTES} bytes, got {length}"
+        )
     try:
         take_off_prefix(scope, root)
     except Malformed as error:

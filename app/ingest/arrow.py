@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.ingest.errors import BadTable, Errors, brief, show
-from app.ingest.rows import MAX_NAME, Rows, Source, check_names
+from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, check_names
 from app.ingest.stream import DAMAGE, Upload, find_compression, too_long
 from app.ingest.value_columns import is_text
 
@@ -212,7 +212,7 @@ def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
 
 
 def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
-    rule = f"a column name must be at most {MAX_NAME} printable UTF-8 characters"
+    rule = f"a column name must be at most {MAX_NAME_LENGTH} printable UTF-8 characters"
     return BadTable(f"{rule}, got {show(error.object.decode('latin-1'))}")
 
 

@@ -18,18 +18,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.ingest.columns import (
-    MOSTLY,
+    TYPE_FRACTION,
     CategoryLimits,
     Converter,
     Evidence,
     check_type,
     holds_text,
 )
-from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
+from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
 from app.ingest.profile import Floats, Survey, TextProfile
 from app.ingest.readers import open_source
 from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
-from app.ingest.rows import MAX_NAME, Rows, Source
+from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, read_number
 from app.ingest.writer import CATEGORIES, TableWriter
@@ -41,7 +41,7 @@ LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
 _LISTED = 10  # names or values in a message
-_SLIPS = 0.01
+_MAX_MISTAKES = 0.01
 """Largest fraction of the rows whose label may be dropped as a mistake: a more frequent value is taken for a class."""
 _SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
     "encoding=latin-1": {"encoding": "latin-1"},
@@ -237,7 +237,7 @@ class Build:
                 if count > self._payload["limits"]["rows"]:
                     raise too_many_rows(self._payload["limits"]["rows"])
                 value_errors = converter.value_errors.total if self._strict else 0
-                if self._errors.total + value_errors >= ENOUGH:
+                if self._errors.total + value_errors >= MAX_COUNTED_ERRORS:
                     break
                 if writer is not None and (
                     self._errors.total or self._is_void(converter, types, kept)
@@ -363,7 +363,7 @@ class Build:
             if name is None or name in identifiers:
                 continue
             known = converter.evidence(name).known
-            most = known if name in self._roles.numeric else (1 - MOSTLY) * known
+            most = known if name in self._roles.numeric else (1 - TYPE_FRACTION) * known
             if self._strict or (name not in converter.text and count > most):
                 self._errors.add_many(name, count, converter.value_errors.of(name))
         if self._strict:
@@ -386,7 +386,9 @@ class Build:
                 ", …" if len(values) > _LISTED else ""
             )
             # A value in hardly any row is a slip, as a total or a second header is.
-            common = [value for value in values if values[value] > _SLIPS * sum(values.values())]
+            common = [
+                value for value in values if values[value] > _MAX_MISTAKES * sum(values.values())
+            ]
             if len(common) == 2:
                 suggestion = {"positive": order_pair(common, None)[1]}
             elif common:
@@ -435,9 +437,9 @@ class Build:
         return seen
 
     def _check_label_text(self, label: str, value: str) -> None:
-        if len(value) > MAX_NAME or "\0" in value:
+        if len(value) > MAX_NAME_LENGTH or "\0" in value:
             raise BadTable(
-                f"a label must be at most {MAX_NAME} characters without NUL, got {show(value)}",
+                f"a label must be at most {MAX_NAME_LENGTH} characters without NUL, got {show(value)}",
                 column=label,
             )
 
@@ -489,7 +491,9 @@ class Build:
         """Return the name of the negative class: its value, or "not" the positive one."""
         positive = converter.pairs[label][1]
         others = [value for value in converter.label_values[label] if value != positive]
-        return converter.pairs[label][0] if len(others) <= 1 else f"not {positive}"[:MAX_NAME]
+        return (
+            converter.pairs[label][0] if len(others) <= 1 else f"not {positive}"[:MAX_NAME_LENGTH]
+        )
 
     def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         """Return the warnings: how values that did not fit were handled, and which field changes that."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from app.ingest.errors import BadTable, Errors, RowError, brief, show
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
 from app.ingest.roles import Roles
-from app.ingest.rows import MAX_NAME, Rows, mix
+from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
     TRUTH,
     Mask,
@@ -47,7 +47,7 @@ from app.ingest.values import (
 )
 from core.base.target import WEIGHT_RULE, are_weights
 
-MOSTLY = 0.9
+TYPE_FRACTION = 0.9
 """Fraction of the known values above which a column is numeric, of dates, or (if they differ) an identifier."""
 MANY_WORDS = 20
 """Distinct words from which a column of mostly numbers is categorical: fewer may be mistakes."""
@@ -113,17 +113,21 @@ class Evidence:
     def type(self) -> str:
         """Return the type of the column; a column without values is numeric."""
         known = self.known
-        if self.dates > MOSTLY * known:
+        if self.dates > TYPE_FRACTION * known:
             return DATETIME
         if self.numbers == known:
             return NUMERIC
         if self.booleans == known:
             return BOOLEAN
-        return NUMERIC if self.numbers > MOSTLY * known and not self._has_codes() else CATEGORICAL
+        return (
+            NUMERIC
+            if self.numbers > TYPE_FRACTION * known and not self._has_codes()
+            else CATEGORICAL
+        )
 
     def text_type(self) -> str:
         """Return the type of a column that is text by its declared type, even if all values are digits."""
-        return DATETIME if self.dates > MOSTLY * self.known else CATEGORICAL
+        return DATETIME if self.dates > TYPE_FRACTION * self.known else CATEGORICAL
 
     def _has_codes(self) -> bool:
         others = self.known - self.numbers
@@ -252,7 +256,7 @@ class TextColumn:
         return (
             not self._declared
             and self._known >= MIN_IDENTIFIERS
-            and self.distinct > MOSTLY * self._known
+            and self.distinct > TYPE_FRACTION * self._known
         )
 
     def most_frequent(self) -> pa.Array | None:
@@ -398,7 +402,7 @@ _HINT = (
     "or the column in categorical"
 )
 _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
-_MAX_ODD = 1 << 14
+_MAX_DISTINCT_ERRORS = 1 << 14
 """Most distinct value errors of a column that are kept; beyond that only their number is known."""
 _MAX_LABELS = 1000
 
@@ -556,7 +560,7 @@ class Converter:
         for value, count in zip(
             found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
         ):
-            if value in odd or len(odd) < _MAX_ODD:
+            if value in odd or len(odd) < _MAX_DISTINCT_ERRORS:
                 odd[value] += count
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
@@ -627,8 +631,8 @@ class Converter:
         text = as_text(rows.batch.column(name), self._missing)
         bad = to_mask(pc.is_null(text))
         rows.report(self.errors, name, bad, lambda _row: f"the {role} must not be missing")
-        unfit = find_unfit(text, MAX_NAME)
-        rule = f"the {role} must have at most {MAX_NAME} characters without NUL"
+        unfit = find_unfit(text, MAX_NAME_LENGTH)
+        rule = f"the {role} must have at most {MAX_NAME_LENGTH} characters without NUL"
         rows.report(self.errors, name, unfit, lambda row: f"{rule}, got {show(text[row].as_py())}")
         return text
 

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show
+from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show
 from app.ingest.formats import DELIMITERS, Dialect
-from app.ingest.rows import MAX_RECORD, Numbers, Rows, Source, check_names
+from app.ingest.rows import MAX_LINE_LENGTH, Numbers, Rows, Source, check_names
 from app.ingest.stream import Stream, Upload
 from app.ingest.value_columns import MissingTokens, with_point
 
@@ -46,7 +46,7 @@ _FOREIGN = {
     b"%PDF": "PDF; save the table as CSV",
 }
 _LINE_END = re.compile(r"\r\n|\r|\n")
-csv.field_size_limit(MAX_RECORD)
+csv.field_size_limit(MAX_LINE_LENGTH)
 
 
 class _Lines:
@@ -66,13 +66,15 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        line = self._text.readline(MAX_RECORD)
+        line = self._text.readline(MAX_LINE_LENGTH)
         if not line:
             self.ended = True
             raise StopIteration
         self.number += 1
-        if len(line) >= MAX_RECORD:
-            raise BadTable(f"a line must be shorter than {MAX_RECORD} characters", line=self.number)
+        if len(line) >= MAX_LINE_LENGTH:
+            raise BadTable(
+                f"a line must be shorter than {MAX_LINE_LENGTH} characters", line=self.number
+            )
         return line
 
 
@@ -149,7 +151,7 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
 
 
 def _overlong(line: int) -> BadTable:
-    rule = f"a value in the row that begins here is over {MAX_RECORD} characters"
+    rule = f"a value in the row that begins here is over {MAX_LINE_LENGTH} characters"
     return BadTable(f"{rule}; is a quote unclosed?", line=line)
 
 
@@ -362,7 +364,7 @@ class CsvTable(Source):
             elif record:
                 values = "1 value" if len(record) == 1 else f"{len(record)} values"
                 errors.add(RowError(f"{values} where the header has {width}", line))
-                if errors.total >= ENOUGH:
+                if errors.total >= MAX_COUNTED_ERRORS:
                     return
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:

@@ -10,9 +10,9 @@ from typing import Any
 from app.platform.errors import Invalid
 
 MAX_ERRORS = 100
-PER_COLUMN = 20
+MAX_ERRORS_PER_COLUMN = 20
 """Most errors that are kept of one column, so that one bad column does not hide another."""
-ENOUGH = 10_000
+MAX_COUNTED_ERRORS = 10_000
 """Number of errors at which reading stops: nobody mends so many by hand."""
 _SHOWN = 40
 _BRIEF = 200
@@ -82,7 +82,7 @@ class Errors:
         """Count `count` errors of a column; `first` describes the first ones."""
         self.total += count
         self.counts[column] += count
-        room = MAX_ERRORS if column is None else PER_COLUMN
+        room = MAX_ERRORS if column is None else MAX_ERRORS_PER_COLUMN
         for error in first:
             if self._by_column[column] < room:
                 self._kept.append(error)
@@ -100,7 +100,7 @@ class Errors:
 
     def wanted(self, column: str | None) -> int:
         """Return how many more errors of this column would be kept."""
-        room = MAX_ERRORS if column is None else PER_COLUMN
+        room = MAX_ERRORS if column is None else MAX_ERRORS_PER_COLUMN
         return room - self._by_column[column]
 
     def summarise(self) -> BadTable:

@@ -25,7 +25,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 }
 """What a caller may say of a CSV, in these words."""
 
-LONGEST_CONTENT_TYPE = 1000
+MAX_CONTENT_TYPE_LENGTH = 1000
 _CHARSETS = {"us-ascii": "utf-8", "iso-8859-1": "latin-1", "cp1252": "windows-1252"}
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -58,9 +58,9 @@ class Dialect:
 
 def check_length(content_type: str) -> None:
     """Raise UnsupportedMedia for a Content-Type that is overlong: libraries take quadratic time for its parameters."""
-    if len(content_type) > LONGEST_CONTENT_TYPE:
+    if len(content_type) > MAX_CONTENT_TYPE_LENGTH:
         raise UnsupportedMedia(
-            f"Content-Type may have at most {LONGEST_CONTENT_TYPE} characters, got {len(content_type)}"
+            f"Content-Type may have at most {MAX_CONTENT_TYPE_LENGTH} characters, got {len(content_type)}"
         )
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from app.ingest.errors import ENOUGH, BadTable, Errors, RowError, show, too_many_rows
-from app.ingest.rows import MAX_RECORD, ColumnNames, Rows, Source
+from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
+from app.ingest.rows import MAX_LINE_LENGTH, ColumnNames, Rows, Source
 from app.ingest.stream import Stream, Upload
 from app.ingest.values import spell
 
@@ -76,7 +76,7 @@ class NdjsonTable(Source):
             elif self._kept is not None:
                 self._kept.append(line)
         self.names: list[str] = names.checked
-        if errors.total >= ENOUGH or not self.names:
+        if errors.total >= MAX_COUNTED_ERRORS or not self.names:
             raise errors.summarise() if errors.total else _nothing()
         if errors.total:  # which the second reading is to tell
             self._kept = None
@@ -124,7 +124,7 @@ class NdjsonTable(Source):
         with self._upload.open() as stream:
             self._stream = stream
             for number, text in enumerate(_lines(stream), start=1):
-                if errors.total >= ENOUGH:
+                if errors.total >= MAX_COUNTED_ERRORS:
                     return
                 if not text.strip():
                     continue
@@ -148,8 +148,8 @@ def _lines(stream: Stream) -> Iterator[bytes]:
         *whole, rest = (rest + chunk).split(b"\n")
         yield from whole
         count += len(whole)
-        if len(rest) > MAX_RECORD:
-            raise BadTable(f"a line must be shorter than {MAX_RECORD} bytes", line=count + 1)
+        if len(rest) > MAX_LINE_LENGTH:
+            raise BadTable(f"a line must be shorter than {MAX_LINE_LENGTH} bytes", line=count + 1)
     yield from rest.split(b"\n")
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from app.ingest.build import Callback
 from app.ingest.columns import check_type
-from app.ingest.errors import ENOUGH, BadTable, Errors, show
+from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, read_column
@@ -118,7 +118,7 @@ class _Build:
                         f"a list must have at most {self._limit} pairs; it has more",
                         code="too_many_rows",
                     )
-                if self._errors.total >= ENOUGH:
+                if self._errors.total >= MAX_COUNTED_ERRORS:
                     break
                 if not self._errors.total:
                     writer.write_table(pa.table(columns, names=[name for name, _ in fields]))

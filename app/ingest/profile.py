@@ -297,8 +297,8 @@ Callback = Callable[[], object]
 LEAK = 0.99
 """Columns whose AUC, or 1 − AUC, reaches this are reported as likely leaks."""
 
-MAX_ROWS = 1 << 17
-MAX_CELLS = 1 << 23
+MAX_SAMPLED_ROWS = 1 << 17
+MAX_KEPT_CELLS = 1 << 23
 """Most rows of a table whose columns are all kept in memory; of a longer table the sampled rows are read back."""
 MAX_HASHES = 1 << 19
 """Most hashes that are kept; beyond that the odd half is dropped. Equal rows have equal hashes, so they stay or go
@@ -322,8 +322,8 @@ class Survey:
         self._texts: dict[str, _Texts] = {}
         self._duplicates = _Duplicates()
         self._rows = 0
-        self._drawn = _draw(MAX_ROWS if rows is None else rows)
-        self._most_rows = MAX_ROWS if rows is None else rows
+        self._drawn = _draw(MAX_SAMPLED_ROWS if rows is None else rows)
+        self._most_rows = MAX_SAMPLED_ROWS if rows is None else rows
         self._n_held = 0
         self._held: dict[str, list[Floats]] | None = defaultdict(list)
 
@@ -332,7 +332,7 @@ class Survey:
         first, self._rows = self._rows, self._rows + n_rows
         held = _within(self._drawn, first, n_rows)
         self._n_held += len(held)
-        too_many = self._n_held * len(self._features) > MAX_CELLS
+        too_many = self._n_held * len(self._features) > MAX_KEPT_CELLS
         if too_many or self._rows > self._most_rows:
             self._held = None
         hashes = np.zeros(n_rows, dtype=np.uint64)
@@ -504,10 +504,10 @@ def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
 
 def _draw(rows: int) -> Rows:
     """Return the sampled rows, ascending: all rows, or a random sample of fixed size."""
-    if rows <= MAX_ROWS:
+    if rows <= MAX_SAMPLED_ROWS:
         return np.arange(rows)
     rng = np.random.Generator(np.random.Philox(_SEED))
-    return np.sort(rng.choice(rows, MAX_ROWS, replace=False, shuffle=False))
+    return np.sort(rng.choice(rows, MAX_SAMPLED_ROWS, replace=False, shuffle=False))
 
 
 def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratch: Floats) -> Json:

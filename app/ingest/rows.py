@@ -19,9 +19,9 @@ from app.ingest.errors import BadTable, Errors, RowError, show
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_NAME = 255
+MAX_NAME_LENGTH = 255
 """Longest name of a column, in characters."""
-MAX_RECORD = 1 << 24
+MAX_LINE_LENGTH = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 
 Numbers = npt.NDArray[np.int64]
@@ -128,9 +128,9 @@ class ColumnNames:
             name = raw.strip()
             if not name:
                 raise BadTable(f"column {number} has no name", line=line)
-            if not name.isprintable() or len(name) > MAX_NAME:
+            if not name.isprintable() or len(name) > MAX_NAME_LENGTH:
                 raise BadTable(
-                    f"the name of column {number} must be at most {MAX_NAME} printable UTF-8 characters, "
+                    f"the name of column {number} must be at most {MAX_NAME_LENGTH} printable UTF-8 characters, "
                     f"got {show(name)}",
                     line=line,
                 )

@@ -229,7 +229,7 @@ def as_doubles(column: pa.Array) -> pa.Array:
         raise BadTable(f"a column of {kind} cannot be read: {brief(error)}") from error
 
 
-MAX_DECODED = 1 << 28
+MAX_DECODED_BYTES = 1 << 28
 """Most bytes that the texts of a dictionary may take when written out row by row: a small file may repeat one long
 text.
 """
@@ -250,9 +250,9 @@ def as_text(column: pa.Array, missing: MissingTokens) -> pa.Array:
         return missing.tidy(to_text(column))
     coded = encode(column, missing)
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
-    if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED:
+    if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED_BYTES:
         raise BadTable(
-            f"texts of a label, item, group or date must take at most {MAX_DECODED} bytes a batch, got {size}"
+            f"texts of a label, item, group or date must take at most {MAX_DECODED_BYTES} bytes a batch, got {size}"
         )
     return coded.dictionary_decode()
 

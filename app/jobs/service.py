@@ -15,7 +15,7 @@ from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import MAX_LIMIT, Page, Session
+from app.platform.sql import MAX_PAGE_SIZE, Page, Session
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 TRAIN = "train"
@@ -174,8 +174,8 @@ def events(
     """The job's events numbered above `after`, in order and without gaps."""
     if not 0 <= after <= _MAX_SEQ:
         raise Invalid(f"after must be an event's number, from 0, got {after}")
-    if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
     job = find(session, owner, job_id)
     return rows.events_after(session, job.id, after, limit)
 

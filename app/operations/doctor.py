@@ -184,7 +184,7 @@ def check_disk(given: Settings) -> Iterator[Finding]:
             yield ok("disk", detail)
 
 
-MAX_SKEW = 5.0
+MAX_CLOCK_SKEW_SECONDS = 5.0
 
 
 def check_tables(settings: Settings) -> Finding:
@@ -258,7 +258,7 @@ def check_clock(db: Database) -> Finding:
     with db.read() as session:
         there = repository.now(session)
     skew = there - (before + time.time()) / 2
-    if abs(skew) > MAX_SKEW:
+    if abs(skew) > MAX_CLOCK_SKEW_SECONDS:
         where = "ahead of" if skew > 0 else "behind"
         detail = f"the database's is {abs(skew):.0f} s {where} this machine's"
         return warn("clock", detail, "have both machines follow a time server")

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 log = logging.getLogger(__name__)
 
-MAX_WAITING = 1000
+MAX_WAITING_TASKS = 1000
 
 
 class BackgroundTasks:
@@ -24,7 +24,7 @@ class BackgroundTasks:
     """
 
     def __init__(self, name: str) -> None:
-        self._works: queue.Queue[Callable[[], object] | None] = queue.Queue(MAX_WAITING)
+        self._works: queue.Queue[Callable[[], object] | None] = queue.Queue(MAX_WAITING_TASKS)
         # A daemon: a broker that hangs must not hold up the end of the process.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()

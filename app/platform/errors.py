@@ -13,7 +13,7 @@ MAX_ERRORS = 100
 refused.
 """
 _MAX_SHOWN = 100
-_LONGEST_MISSPELT = 60
+_MAX_MISSPELT_LENGTH = 60
 
 
 def shown(value: object) -> str:
@@ -201,7 +201,7 @@ def first_doubled(names: Iterable[str]) -> str | None:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return "did you mean …" with the most similar known name; empty if none is similar."""
-    near = get_close_matches(name, list(known), 1) if len(name) <= _LONGEST_MISSPELT else []
+    near = get_close_matches(name, list(known), 1) if len(name) <= _MAX_MISSPELT_LENGTH else []
     return f"did you mean {near[0]}?" if near else ""
 
 

@@ -118,7 +118,7 @@ def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
     return f"{MACHINE_CLOCK}()"
 
 
-MAX_LIMIT = 200
+MAX_PAGE_SIZE = 200
 
 T = TypeVar("T")
 
@@ -142,8 +142,8 @@ def fetch_page(
     after: str | None,
 ) -> Page[T]:
     """Run `statement` for one page. Raises Invalid for a limit outside 1..200, or a cursor that is not ours."""
-    if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid(f"limit must be between 1 and {MAX_LIMIT}, got {limit}")
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
     if after is not None:
         statement = statement.where(tuple_(created_at, id_) < tuple_(*decode_cursor(after)))
     statement = statement.order_by(created_at.desc(), id_.desc()).limit(limit + 1)

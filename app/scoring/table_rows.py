@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.datasets.description import LONGEST_LIST, Format, split_names
-from app.ingest.errors import ENOUGH, BadTable, Errors, show, too_many_rows
+from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
 from app.ingest.rows import Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
@@ -197,7 +197,7 @@ class RowReader:
             if count > self._most_rows:
                 raise too_many_rows(self._most_rows)
             values = {place[n]: self._read(rows, n, place[n], source, errors) for n in found}
-            if errors.total >= ENOUGH:
+            if errors.total >= MAX_COUNTED_ERRORS:
                 break
             if not errors.total:
                 kept = [rows.batch.column(name) for name in self._options.keep]

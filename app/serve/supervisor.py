@@ -34,7 +34,7 @@ GRACE_SECONDS = 10.0
 HURRIED_GRACE_SECONDS = 0.5
 DEATHS_AT_START = 5
 FIRST_BACKOFF = 0.1
-LONGEST_BACKOFF = 10.0
+MAX_BACKOFF_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 
 
@@ -374,7 +374,7 @@ class Service:
         if now - self._started_at > STEADY_SECONDS:
             self._backoff = FIRST_BACKOFF
         self._start_at = now + self._backoff
-        self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
+        self._backoff = min(2 * self._backoff, MAX_BACKOFF_SECONDS)
         return processes.describe_exit(code)
 
     def seconds_to_restart(self) -> float | None:

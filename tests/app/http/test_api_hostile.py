@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from app.http import server
 from app.http.schemas import Problem
 from app.http.server import (
-    LONGEST_ADDRESS,
     LONGEST_HEAD,
     LONGEST_HEADERS,
+    MAX_ADDRESS_BYTES,
     MAX_HEADERS,
     MAX_PIPELINED,
 )
@@ -153,7 +153,7 @@ ANSWERED: dict[int, dict[str, bytes]] = {
     },
     414: {
         "a long address": request(
-            b"GET /v1/jobs?after=" + b"a" * LONGEST_ADDRESS + b" HTTP/1.1", b"KEY"
+            b"GET /v1/jobs?after=" + b"a" * MAX_ADDRESS_BYTES + b" HTTP/1.1", b"KEY"
         )
     },
     415: {

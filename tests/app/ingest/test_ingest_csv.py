@@ -10,7 +10,7 @@ import pytest
 
 from app.ingest import csv as delimited
 from app.ingest import stream
-from app.ingest.errors import MAX_ERRORS, PER_COLUMN, BadTable
+from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from tests.app.uploads import Ready
 
 Read = Callable[..., Ready]
@@ -101,7 +101,7 @@ def test_many_errors_are_counted_and_the_first_are_told(
     assert len(error.errors) == MAX_ERRORS
     rule = "'1e999' is beyond the range of a double"
     assert error.errors[0] == {"line": 3, "column": "c0", "detail": rule}
-    assert sum(error["column"] == "c0" for error in error.errors) <= PER_COLUMN
+    assert sum(error["column"] == "c0" for error in error.errors) <= MAX_ERRORS_PER_COLUMN
     assert {error["column"] for error in error.errors} == set(names)
     assert error.detail == f"line 3, column 'c0': {rule} (and 1599 more)"
 
@@ -109,7 +109,7 @@ def test_many_errors_are_counted_and_the_first_are_told(
 def test_reading_ends_when_there_are_errors_enough(
     refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.ingest.build.ENOUGH", 1000)
+    monkeypatch.setattr("app.ingest.build.MAX_COUNTED_ERRORS", 1000)
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
     monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
     error = refused("a,y\n1,0\n" + "inf,1\n" * 5000)
@@ -136,7 +136,7 @@ def test_quotes_within_a_value_are_text(ready: Read) -> None:
 def test_unclosed_quote_does_not_swallow_the_memory(
     refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "MAX_RECORD", 1000)
+    monkeypatch.setattr(delimited, "MAX_LINE_LENGTH", 1000)
     before = csv.field_size_limit(1000)
     try:
         error = refused('a,g,y\n1,x,0\n2,"x\n' + "3,x,1\n" * 1000, label="y", group="g")
@@ -163,7 +163,7 @@ def test_unclosed_quote_in_the_header_does_not_swallow_the_memory(
 
 
 def test_endless_line(refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "MAX_RECORD", 1000)
+    monkeypatch.setattr(delimited, "MAX_LINE_LENGTH", 1000)
     error = refused("a,y\n1,0\n2,1\n" + "1," * 1000 + "\n")
     assert error.errors == [{"line": 4, "detail": "a line must be shorter than 1000 characters"}]
 

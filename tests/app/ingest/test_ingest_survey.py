@@ -120,7 +120,7 @@ def test_rows_that_come_twice(tmp_path: Path) -> None:
 
 def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large table a sample of rows is looked at, and duplicates are counted among a share of all hashes."""
-    monkeypatch.setattr(survey, "MAX_ROWS", 20_000)
+    monkeypatch.setattr(survey, "MAX_SAMPLED_ROWS", 20_000)
     monkeypatch.setattr(survey, "MAX_HASHES", 10_000)
     rng = np.random.Generator(np.random.Philox(9))
     x = np.repeat(rng.normal(size=40_000), 2)  # each value twice
@@ -137,7 +137,7 @@ def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found["duplicates"]["repeated"] == pytest.approx(40_000, rel=0.05)
 
 
-@pytest.mark.parametrize("most", ["MAX_ROWS", "MAX_CELLS"])
+@pytest.mark.parametrize("most", ["MAX_SAMPLED_ROWS", "MAX_KEPT_CELLS"])
 def test_what_is_not_held_is_read_back(
     tmp_path: Path, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, most: str
 ) -> None:

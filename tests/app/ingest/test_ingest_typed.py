@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.ingest import ndjson
-from app.ingest.errors import ENOUGH, BadTable
+from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable
 from tests.app.uploads import read
 
 PARQUET = "application/vnd.apache.parquet"
@@ -88,7 +88,7 @@ def test_ndjson(tmp_path: Path) -> None:
 
 
 def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ndjson, "MAX_RECORD", 1000)
+    monkeypatch.setattr(ndjson, "MAX_LINE_LENGTH", 1000)
     body = '{"a": 1, "y": 0}\n{"a": "' + "x" * (3 << 20)
     with pytest.raises(BadTable, match="a line must be shorter than 1000 bytes") as caught:
         read(tmp_path, body, NDJSON)
@@ -98,4 +98,4 @@ def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_ndjson_is_given_up_after_ten_thousand_errors(tmp_path: Path) -> None:
     with pytest.raises(BadTable) as refusal:
         read(tmp_path, "x\n" * 12_000 + '{"y": 1}\n', content_type=NDJSON)
-    assert refusal.value.total == ENOUGH
+    assert refusal.value.total == MAX_COUNTED_ERRORS

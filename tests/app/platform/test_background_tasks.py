@@ -30,7 +30,7 @@ def test_an_error_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_asking_never_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "MAX_WAITING", 2)
+    monkeypatch.setattr(background, "MAX_WAITING_TASKS", 2)
     tasks, hang, begun = BackgroundTasks("test"), threading.Event(), threading.Event()
     done: list[int] = []
 
