@@ -113,6 +113,13 @@ def split_rows(
     Groups with a positive row are put in random order and cut into folds of equal numbers of positive rows; groups
     without one into folds of equal numbers of rows. The draw depends on the rows' values and the seed, not on the order
     of the rows. O(n_rows · n_features + n_rows log n_rows).
+
+    Examples
+    --------
+    >>> X, positive = np.arange(12.0)[:, None], np.arange(12) % 3 == 0
+    >>> folds = split_rows(X, positive, np.ones(12), n_splits=2)
+    >>> [int(fold.sum()) for fold in folds], bool((folds[0] ^ folds[1]).all())
+    ([6, 6], True)
     """
     if n_splits < 1:
         raise InvalidParameter(f"n_splits must be at least 1, got {n_splits}")

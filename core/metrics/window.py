@@ -21,6 +21,9 @@ Window = tuple[float, float]
 # Below this every whole number is a double.
 MAX_WHOLE = 2.0**53
 
+# Increase of an area, in [0, 1], that is more than rounding: only then is one ranking better than another.
+MIN_RISE = 1e-9
+
 # Least width of a window of false positive rates: no sample resolves less, and the square of the width stays above 0.
 MIN_WIDTH = 1e-9
 

@@ -1,4 +1,4 @@
-"""`Auto`: boosted trees searched against the clock, the other families beside them, and the mean rank of the best."""
+"""`Auto`: a search within a time budget over boosted trees and all other families; the result is a mean rank."""
 
 import math
 import warnings
@@ -39,9 +39,9 @@ from .candidates import (
     seeded,
 )
 from .leaderboard import (
-    MAX_BEHIND,
-    MORE_ROUNDS,
-    NO_TREES,
+    MAX_MEMBER_GAP,
+    NO_TREES_NOTE,
+    ROUNDS_FACTOR,
     SLOW_RATE,
     CandidateResult,
     Evaluator,
@@ -64,134 +64,200 @@ from .planner import (
 )
 from .trial import HeldOut, Trial, TrialResult, draw_rows
 
-FEW_ROWS, FEW_RARE = 5_000, 400
-"""Fewer rows, or rows of the rarer class, and there are folds in place of one split."""
-FOLDS = 5
+# How the rows are split
+FOLDED_BELOW_ROWS = 5_000
+"""With fewer rows there are folds instead of a holdout: one holdout would be too noisy."""
+FOLDED_BELOW_RARE = 400
+"""With fewer rows of the rarer class there are folds, too, unless the table has more than `MAX_FOLDED_CELLS`."""
+MAX_FOLDED_CELLS = 5_000_000
+"""Table cells (rows × columns) up to which few rows of the rarer class alone lead to folds."""
+N_FOLDS = 5
+"""Folds, if the rows can be split so."""
 MIN_RARE = 5
-"""With fewer rows of the rarer class nothing is compared: chance alone would choose."""
+"""With fewer rows of the rarer class nothing is compared: the choice would be chance."""
 REPEATS = ((60, 4), (150, 3), (300, 2))
-"""(rows of the rarer class, repeats of the folds) up to so many."""
-MAX_FOLDED_CELLS, REPEATED_CELLS = 5_000_000, 300_000
-TIME_FOR_REPEAT = 8.0
-"""Seconds of the budget for each repeat, of so many cells; of more cells more."""
-FRACTION, MAX_HELD = 0.2, 50_000
-"""Of the rows, held out where one split is enough; and at most so many."""
+"""(rows of the rarer class, at most; number of repeats of the folds)."""
+SECONDS_PER_REPEAT = 8.0
+"""Seconds of budget that a repeat needs, for a table of up to `REPEATED_CELLS`; in proportion for larger ones."""
+REPEATED_CELLS = 300_000
+HOLDOUT_FRACTION = 0.2
+"""Fraction of the rows in a holdout, ..."""
+MAX_HELD_OUT_ROWS = 50_000
+"""... but at most this number: more rows hardly reduce the error of an area."""
 
-FIRST_ROWS, FIRST_RARE = 700, 50
+# Screening of the other families
+MIN_RUNG_ROWS = 700
+"""Rows on the first rung, ..."""
+MIN_RUNG_RARE = 50
+"""... and rows of the rarer class there, at least."""
 RUNG_FACTOR = 4.0
-OTHERS_SHARE, OTHERS_SHARE_FEW = 0.12, 0.3
-"""Of the time so far, what families other than boosted trees may have taken; and where rows are few."""
-OTHERS_AHEAD = 0.3
-"""Of the budget, the least that counts as the time so far."""
-LONGEST_SHARE = 0.03
-"""Of the budget, what a fit of the screening may take in any case."""
+"""Each rung has this multiple of the rows of the one before."""
+OTHERS_FRACTION = 0.12
+"""Fraction of the elapsed time that the other families may take; ..."""
+OTHERS_FRACTION_FEW_ROWS = 0.3
+"""... if there are few rows, for which they are often the best."""
+MIN_ELAPSED_FRACTION = 0.3
+"""Lower bound for the elapsed time in that rule, as a fraction of the budget."""
+SCREENING_FIT_FRACTION = 0.03
+"""Limit of one screening fit, as a fraction of the budget; three times its predicted time if that is more."""
 
-PROBE_ROUNDS, PROBE_CELLS, PROBE_SHARE = 10, 400_000, 0.2
-MANY_ROWS, VERY_MANY_ROWS = 8_000, 20_000
-"""From here on trees of 31 leaves are the first, below those of 8; and from there on, greater ones are the next."""
+# The first boosted trees
+PROBE_ROUNDS = 10
+"""Rounds of the fit that measures the time of a round."""
+PROBE_CELLS = 400_000
+"""Table cells of that fit: it takes well below a second."""
+PROBE_FRACTION = 0.2
+"""Limit of that fit, as a fraction of the time left."""
+FIRST_FRACTION = 0.12
+"""Limit of the first fits on all rows, as a fraction of the time left; ..."""
+FIRST_FRACTION_FOLDS = 0.2
+"""... with folds."""
+ROWS_FOR_31_LEAVES = 8_000
+"""The first trees have 8 leaves with fewer rows, 31 with more."""
+ROWS_FOR_LARGE_STEPS = 20_000
+"""From this number of rows on, the search also goes up four sizes of `LEAF_COUNTS` in one step."""
 MAX_LEAVES_PER_ROW = 0.1
-RATE, RATES = 0.1, (0.03, 0.4)
-LEARNING = 15.0
-"""Rounds times learning rate that trees are taken to need before anything is known."""
-MORE_LEARNING = 1.4
-"""So many times the learning that was best for one like it, a fit is given."""
-FURTHER, FURTHER_FOLDS = 4.0, 1.5
-"""A fit that its limit ended while it still gained is foreseen to want so many times as much; and with folds."""
-PATH_SHARES = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
-PATIENT_LEARNING, PATIENCE = 4.0, (20, 120)
-"""Learning, and least and most rounds, without a gain before a fit ends."""
-MIN_ROUNDS, MAX_UNTRIED, MAX_ROUNDS = 6, 400, 5_000
-ROUNDS_FORESEEN = 3
-"""A fit may have so many times the rounds that are foreseen to fit in; its limit ends it."""
-FIRST_SHARE, FIRST_SHARE_FOLDS = 0.12, 0.2
-"""Of the time left, what the first fits of boosted trees on all rows may take; and where there are folds."""
-EXPLORING_SHARE, MIN_SHARE = 0.08, 0.01
-"""Of the budget, fits that run at once while the number of leaves is searched; and the least that is worth a fit."""
-PROMOTED_SHARE = 0.35
-"""Of the time left, the best when they are tried again for longer."""
+"""Leaves of a tree per row: a leaf then has ten rows on average."""
+
+# Rounds and learning rate
+DEFAULT_RATE = 0.1
+"""Learning rate of the probe."""
+MIN_RATE, MAX_RATE = 0.03, 0.4
+"""Range of the learning rate of trials."""
+DEFAULT_LEARNING = 15.0
+"""Learning (rounds × learning rate) that trees are assumed to need before any were tried."""
+LEARNING_FACTOR = 1.4
+"""A trial has this multiple of the learning that was best for similar trees, to see whether more is better."""
+CUT_FACTOR = 4.0
+"""Predicted rounds, as a multiple of the limit, of a fit that was still improving when it hit the limit; ..."""
+CUT_FACTOR_FOLDS = 1.5
+"""... with folds."""
+PATH_FRACTIONS = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
+"""Fractions of the rounds after which all folds are evaluated together."""
+PATIENCE_LEARNING = 4.0
+"""Learning without an improvement after which a fit ends, ..."""
+MIN_PATIENCE, MAX_PATIENCE = 20, 120
+"""... which is at least and at most this number of rounds."""
+MIN_ROUNDS = 6
+"""A fit with fewer rounds is not worth a trial."""
+MAX_UNTRIED_ROUNDS = 400
+"""Largest number of rounds of a fit that no trial preceded."""
+MAX_ROUNDS = 5_000
+"""Rounds of a trial."""
+ROUNDS_LIMIT_FACTOR = 3
+"""A fit may have this multiple of the rounds that are predicted to fit into its limit, which ends it."""
+
+# Exploration
 MAX_TRIALS = 60
-SPENT = 0.93
-"""Of the budget, what is planned for: the rest is for what cannot be foreseen."""
-OF_FORESEEN, UNFORESEEN = 0.9, 1.5
-MIN_OF_WANTED = 0.35
-"""Of the rounds that were best, what there must be time for in a last fit on all rows."""
-MAX_SLOWER, SLOW_RESERVED = 4.0, 0.35
-"""So many times the seconds of its trial the last fit of the best is given for a lower learning rate, and at most so
-much of the budget."""
-ROUNDS_WANTED, MIN_COMPARED = 25, 20_000
-"""While the number of leaves is searched, a fit has so many rounds: where all rows take too long, on fewer of them; and
-rows of them at least."""
-RESERVED, RESERVED_CUT, MAX_RESERVED = 4, 2.0, 0.5
-"""Members whose last fits the search leaves time for; so many times that of one that still gained, but of the budget so
-much at most."""
+"""Boosted trees that are tried."""
+EXPLORING_FRACTION = 0.08
+"""Limit of the fits that run at the same time while the number of leaves is searched, as a fraction of the budget."""
+MIN_FIT_FRACTION = 0.01
+"""Least time that is worth a fit, as a fraction of the budget."""
+MIN_EXPLORING_ROUNDS = 25
+"""Rounds that such a fit must have: if all rows take too long, candidates are compared on fewer rows, ..."""
+MIN_EXPLORING_ROWS = 20_000
+"""... but at least on this number."""
+PROMOTED_FRACTION = 0.35
+"""Limit of longer trials of the best, as a fraction of the time left."""
+
+# The last fits
+PLANNED_FRACTION = 0.93
+"""Fraction of the budget that is planned; the rest is for what cannot be predicted."""
+SAFETY_FACTOR = 0.9
+"""Last fits are planned with this fraction of the time left."""
+SPARE_FACTOR = 1.5
+"""Last fits have this multiple of the rounds that are predicted to fit in, so that no time is wasted."""
+MIN_ROUNDS_FRACTION = 0.35
+"""Fraction of the best number of rounds for which all rows must leave time; else the last fits have fewer rows."""
+RESERVED_MEMBERS = 4
+"""Members whose last fits the search leaves time for."""
+CUT_RESERVE_FACTOR = 2.0
+"""Time reserved for the last fit of a candidate that was still improving, as a multiple of its prediction, ..."""
+MAX_RESERVED_FRACTION = 0.5
+"""... but at most this fraction of the budget."""
+MAX_SLOW_FACTOR = 4.0
+"""Time reserved for a last fit with a lower learning rate, as a multiple of its prediction, ..."""
+MAX_SLOW_FRACTION = 0.35
+"""... but at most this fraction of the budget."""
 
 
 class Auto:
-    """Find a ranker for a table within a time.
+    """Find a ranker for a table within a time budget.
 
     InvalidParameter: the budget is not above 0, n_rare is not from 1 to n_rows, or at_once is below 1.
 
     Parameters
     ----------
     n_rows : int
-        Training rows.
+        Number of training rows.
     n_rare : int
-        Those of the rarer class.
+        Number of training rows of the rarer class.
+    n_features : int, default=1
     most_categories : int, default=0
-        Of a feature; 0 where there are only numbers.
+        Largest number of categories of a feature; 0 if all are numbers.
     budget_seconds : float, default=60
-        By the clock, from the start of the search to the end of the fits on all training rows.
+        Seconds by the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
-        Least and greatest false positive rate: where partial areas are compared, and what the algorithms
-        that have a window are told.
+        Window of false positive rates in which candidates are compared; also given to the algorithms that have one.
     objective : callable (held, scores) -> float, optional
-        By which the mean rank is reported; None: the area over the window.
+        Metric by which the mean rank is reported; None: the area over the window.
     at_once : int, default=1
-        Trials that run at once, and members in the last fit: so many are asked for together.
+        Number of trials, and of last fits, that run at the same time.
     can_repeat : bool, default=True
         Whether the rows can be split into folds in more than one way.
     can_split : callable (n_splits, n_repeats, fraction) -> bool, optional
-        Whether the rows can be split so, with both classes on both sides each time; 1 split holds the fraction out.
-        There are fewer folds, or a part held out, where they cannot.
+        Whether the rows can be split in this way with both classes on both sides; one split holds out the fraction. If
+        not, fewer folds or a holdout are tried.
+    random_state : int, default=0
+        Seed of the candidates and of the randomised fits.
 
     Attributes
     ----------
     n_splits : int
-        1, which holds a part out, or 5 folds where rows or positives are few, fewer where no 5 can be made; 0 where
-        nothing can be held out.
+        1 for a holdout; 5 folds if there are few rows or positives, fewer if 5 cannot be made; 0 if no rows can be held
+        out.
     n_repeats : int
-        How often the rows are split anew into these folds.
+        Number of times that the rows are split into these folds.
     fraction : float
-        Of the rows, what one split holds out.
+        Fraction of the rows that a holdout sets apart.
 
     Notes
     -----
-    Where nothing can be held out, all rows are alike, or the rarer class has fewer than 5 rows, logistic regression is
-    chosen untried.
+    If no rows can be held out, all rows are equal, or the rarer class has fewer than 5 rows, logistic regression is
+    chosen without trials.
 
-    A few rounds on a sample tell what a round costs. Where the time is too short to try anything, boosted trees are
-    fitted on all rows, with as many rounds as fit in. Otherwise boosted trees by the logistic and by the ranking loss
-    come first, on all rows. Then the number of leaves is searched up and down by the better loss, each fit within a
-    small share of the budget; what the limit has ended while it still gained is tried for longer; then come random
-    changes of the best: leaves, least mass of a leaf, rows and features drawn, regularisation and loss. Rounds
-    follow from early stopping, the learning rate from the time.
+    A few rounds on a sample measure the time of a round. If the budget is too short for any trial, boosted trees are
+    fitted on all rows with as many rounds as there is time for. Otherwise boosted trees with the logistic and with the
+    ranking loss are tried first, on all rows. Then the number of leaves is searched upwards and downwards with the
+    better loss, each fit within a small fraction of the budget. Fits that were still improving at their limit are tried
+    for longer. Then follow random variants of the best: leaves, least weight of a leaf, fractions of rows and features,
+    regularisation and loss. Early stopping sets the rounds, the time sets the learning rate.
 
-    The families of the papers are screened beside it by successive halving on rows, within a share of the time; who is
-    clearly behind leaves.
+    Within a fraction of the time the other families are screened by successive halving on rows; those that are clearly
+    worse leave.
 
-    In the end whatever is not behind the best by more than two standard errors of the paired difference, in AUC
-    and in the window, is a *member*; the mean rank of the members is the result, unless the best alone is better
-    by more than one standard error. All are fitted anew on all rows, with a tenth more rounds than
-    were best on fewer rows; what still gained when it was ended has more, as far as there is time.
+    At the end, all candidates within two standard errors of the best, by the paired difference in AUC and in the
+    window, are *members*. The result is the mean rank of the members, unless the best alone is better by more than one
+    standard error. All are fitted again on all rows, with 10 % more rounds than were best on fewer rows; fits that were
+    still improving have more rounds, as far as there is time.
 
-    What is decided hangs on times only through which trials there are and how many rounds they have. Given the
-    trials that took place, everything follows bit for bit from rows and seed.
+    Times enter only through which trials are made and how many rounds they have. Given the trials, the result follows
+    bit for bit from rows and seed.
 
     References
     ----------
     K. Jamieson and A. Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
     AISTATS 2016. C. Wang, Q. Wu, M. Weimer and E. Zhu, "FLAML: a fast and lightweight AutoML library", MLSys 2021.
     R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries of models", ICML 2004.
+
+    Examples
+    --------
+    >>> planner = Auto(n_rows=2000, n_rare=300, n_features=10, budget_seconds=30)
+    >>> planner.n_splits  # few rows: folds instead of a holdout
+    5
+    >>> planner.next([], [], elapsed=0.0)[0].label  # the first trial measures the time of a round
+    'probe/logistic loss, 8'
     """
 
     def __init__(
@@ -218,15 +284,17 @@ class Auto:
         check_seed(random_state)
         self._budget = float(budget_seconds)
         cells = n_rows * n_features
-        few = n_rows < FEW_ROWS or (n_rare < FEW_RARE and cells <= MAX_FOLDED_CELLS)
-        self.n_splits = FOLDS if few else 1
+        few = n_rows < FOLDED_BELOW_ROWS or (
+            n_rare < FOLDED_BELOW_RARE and cells <= MAX_FOLDED_CELLS
+        )
+        self.n_splits = N_FOLDS if few else 1
         self.n_repeats = 1
-        in_time = int(self._budget / (TIME_FOR_REPEAT * max(cells / REPEATED_CELLS, 1.0)))
+        in_time = int(self._budget / (SECONDS_PER_REPEAT * max(cells / REPEATED_CELLS, 1.0)))
         if few and can_repeat and in_time > 1:
             self.n_repeats = min(
                 next((times for most, times in REPEATS if n_rare <= most), 1), in_time
             )
-        self.fraction = min(FRACTION, MAX_HELD / n_rows)
+        self.fraction = min(HOLDOUT_FRACTION, MAX_HELD_OUT_ROWS / n_rows)
         self._n_rare = n_rare
         if n_rare < MIN_RARE:
             self.n_splits = self.n_repeats = 0
@@ -252,18 +320,20 @@ class Auto:
         self._many_categories = most_categories > TARGET_ENCODING
         self._others = others(window)
         self.rungs = screening_shares(n_rows * learnt, n_rare * learnt)
-        self._others_share = OTHERS_SHARE_FEW if self.rungs == [1.0] else OTHERS_SHARE
+        self._others_share = OTHERS_FRACTION_FEW_ROWS if self.rungs == [1.0] else OTHERS_FRACTION
 
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
-        """See `Planner.next`. With `elapsed` beyond the budget the search ends with what it has time for; with
-        `CHOOSE_NOW` with the best of what it has.
+        """Return the next trials or the choice; see `Planner.next`.
+
+        With `elapsed` beyond the budget the search ends with what there is time for, with `CHOOSE_NOW` with the best
+        candidate tried.
         """
         if not self._splits:
             return self._plain()
         history = TrialHistory(tried, self._others)
-        left = SPENT * self._budget - elapsed
+        left = PLANNED_FRACTION * self._budget - elapsed
         if not tried and left > 0.0:
             return [self._probe(left)]
         trees, last_fits = self._rank(history, held)
@@ -278,36 +348,44 @@ class Auto:
     def _rank(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[list[CandidateResult], float]:
-        """Return the boosted trees that have figures on all rows, the best first, and the seconds of the last fits."""
+        """Return the boosted trees tried on all rows, best first, and the predicted seconds of the last fits."""
         if not history.finished(FULL):
             return [], 0.0
         results, evaluation = evaluate_stage(history, FULL, held, self._evaluator, self.n_repeats)
         order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
-        as_good = [k for k in order if evaluation.behind(k, order[0]) <= MAX_BEHIND]
-        seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED]]
-        if results[order[0]].may_gain and len(self._splits) == 1:
-            last_fits = RESERVED_CUT * max(seconds[: self._at_once])
-            last_fits = min(last_fits, MAX_RESERVED * self._budget)
+        as_good = [k for k in order if evaluation.gap_in_se(k, order[0]) <= MAX_MEMBER_GAP]
+        seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED_MEMBERS]]
+        if results[order[0]].may_improve and len(self._splits) == 1:
+            last_fits = CUT_RESERVE_FACTOR * max(seconds[: self._at_once])
+            last_fits = min(last_fits, MAX_RESERVED_FRACTION * self._budget)
         else:
             last_fits = max(seconds[0], sum(seconds) / self._at_once)
             slower = _rate(results[order[0]]) / SLOW_RATE
-            wanted = min(seconds[0] * min(slower, MAX_SLOWER), SLOW_RESERVED * self._budget)
+            wanted = min(
+                seconds[0] * min(slower, MAX_SLOW_FACTOR), MAX_SLOW_FRACTION * self._budget
+            )
             last_fits = max(last_fits, wanted)
         trees = [results[k] for k in order if results[k].candidate.kind == BOOSTED]
         return trees, last_fits
 
     def _probe(self, left: float) -> Trial:
-        """Ask for a few rounds on a sample, which tell what a round costs."""
-        share = min(PROBE_CELLS / (self._n_rows * self._n_features), 1.0)
-        limit = PROBE_SHARE * left
+        """Return a trial of a few rounds on a sample, which measures the time of a round."""
+        fraction = min(PROBE_CELLS / (self._n_rows * self._n_features), 1.0)
+        limit = PROBE_FRACTION * left
         return self._trial(
-            self._default(), PROBE, share, limit, 0, n_rounds=PROBE_ROUNDS, learning_rate=RATE
+            self._default(),
+            PROBE,
+            fraction,
+            limit,
+            0,
+            n_rounds=PROBE_ROUNDS,
+            learning_rate=DEFAULT_RATE,
         )
 
     def _first(self, history: TrialHistory, left: float) -> Sequence[Trial] | Chosen | None:
-        """Ask for two fits on all rows; or say that there is no time to try, and which fit there is time for.
+        """Return the first trials on all rows, or the choice if there is no time for any; None once they were made.
 
-        Two losses; where a feature has many categories, two ways with them, which differ by more.
+        They are of two losses, or, if a feature has many categories, of the two ways to code it, which differ by more.
         """
         ways = [(loss, True) for loss in LOSSES]
         if self._many_categories:
@@ -319,32 +397,32 @@ class Auto:
         todo = [c for c in first if not history.has(FULL, c.name)]
         if not todo:
             return self._first_of_few(history, left)
-        limit = (FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS) * left
+        limit = (FIRST_FRACTION if len(self._splits) == 1 else FIRST_FRACTION_FOLDS) * left
         if self._affordable(history, self._base_leaves, limit, len(todo)) < MIN_ROUNDS:
             return self._untried(history, left) if not history.finished(FULL) else None
         return self._ask(history, todo, limit)
 
     def _first_of_few(self, history: TrialHistory, left: float) -> list[Trial] | None:
-        """Ask for logistic regression on all splits where rows are few: on one of them chance would choose."""
+        """Return trials of logistic regression on all splits if there are few rows; None if it was tried."""
         linear = self._others[0]
         if self.rungs != [1.0] or history.has(FULL, linear.name):
             return None
-        share = FIRST_SHARE if len(self._splits) == 1 else FIRST_SHARE_FOLDS
-        limit = share * left * self._at_once / len(self._splits)
-        return [self._trial(linear, FULL, self._share(history), limit, k) for k in self._splits]
+        of_time = FIRST_FRACTION if len(self._splits) == 1 else FIRST_FRACTION_FOLDS
+        limit = of_time * left * self._at_once / len(self._splits)
+        return [self._trial(linear, FULL, self._fraction(history), limit, k) for k in self._splits]
 
     def _untried(self, history: TrialHistory, left: float) -> Chosen:
-        """Choose boosted trees untried, with as many rounds as there is time for."""
+        """Return the choice of boosted trees without a trial, with as many rounds as there is time for."""
         candidate = self._default()
         cost = history.fit_cost(self._base_leaves)
-        n_rounds = round(LEARNING / RATE)
+        n_rounds = round(DEFAULT_LEARNING / DEFAULT_RATE)
         if cost is not None:
-            in_time = OF_FORESEEN * (left / self._to_all - cost.setup) / cost.a_round
-            n_rounds = round(min(max(in_time, MIN_ROUNDS), MAX_UNTRIED))
+            in_time = SAFETY_FACTOR * (left / self._to_all - cost.setup) / cost.per_round
+            n_rounds = round(min(max(in_time, MIN_ROUNDS), MAX_UNTRIED_ROUNDS))
         parameters = {
             **seeded(candidate, self._seed),
             "n_rounds": n_rounds,
-            "learning_rate": min(max(LEARNING / n_rounds, RATES[0]), RATES[1]),
+            "learning_rate": min(max(DEFAULT_LEARNING / n_rounds, MIN_RATE), MAX_RATE),
         }
         row = LeaderboardRow(
             candidate.algorithm,
@@ -356,7 +434,7 @@ class Auto:
         return Chosen((Member(candidate.algorithm, parameters),), (row,), (note,))
 
     def _plain(self) -> Chosen:
-        """Choose the plainest ranker, where no rows can judge others."""
+        """Return the choice of the simplest ranker, for rows that cannot be split."""
         algorithm = self._others[0].algorithm
         if self._n_rare < MIN_RARE:
             rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
@@ -376,37 +454,39 @@ class Auto:
     def _screen(
         self, history: TrialHistory, held: Sequence[HeldOut], left: float, elapsed: float
     ) -> list[Trial] | None:
-        """Ask for the next of the families that are not boosted trees, while they have taken little of the time."""
-        alive, stage, share = self._screened(history, held)
+        """Return the next trials of the other families, as long as these have taken little of the time; else None."""
+        alive, stage, fraction = self._screened(history, held)
         todo = [c for c in alive if not history.has(stage, c.name)]
         splits = self._splits if stage == FULL else range(1)
         spent = sum(history.seconds(c.name) for c in self._others) / self._at_once
-        room = min(self._others_share * max(elapsed, OTHERS_AHEAD * self._budget) - spent, left)
-        asked: list[Trial] = []
+        room = min(
+            self._others_share * max(elapsed, MIN_ELAPSED_FRACTION * self._budget) - spent, left
+        )
+        trials: list[Trial] = []
         for candidate in todo:
             last = history.last(candidate.name)
-            one = max((each.seconds / each.trial.rows for each in last), default=0.0) * share
+            one = max((each.seconds / each.trial.rows for each in last), default=0.0) * fraction
             seconds = one * len(splits) / self._at_once
             if seconds > room or room <= 0.0:
                 continue
-            limit = max(LONGEST_SHARE * self._budget, 3.0 * one)
-            asked += [self._trial(candidate, stage, share, limit, split) for split in splits]
+            limit = max(SCREENING_FIT_FRACTION * self._budget, 3.0 * one)
+            trials += [self._trial(candidate, stage, fraction, limit, split) for split in splits]
             room -= seconds
-            if len(asked) >= self._at_once:
+            if len(trials) >= self._at_once:
                 break
-        return asked or None
+        return trials or None
 
     def _screened(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[Sequence[Candidate], str, float]:
-        """Return the families that are still in, the stage they are in, and its share of the rows."""
+        """Return the other families that have not left, their stage, and its fraction of the rows."""
         alive: Sequence[Candidate] = self._others
-        for number, share in enumerate(self.rungs):
+        for number, fraction in enumerate(self.rungs):
             stage = f"rung {number + 1}"
             if any(not history.has(stage, c.name) for c in alive):
-                return alive, stage, share
+                return alive, stage, fraction
             alive = advance(history, stage, held, self._evaluator)
-        return alive, FULL, self._share(history)
+        return alive, FULL, self._fraction(history)
 
     def _explore(
         self,
@@ -415,13 +495,13 @@ class Auto:
         left: float,
         search_left: float,
     ) -> list[Trial] | None:
-        """Ask for more boosted trees, if they and the last fit of the best are foreseen to end in time."""
+        """Return trials of more boosted trees; None if these and the last fits are not predicted to end in time."""
         if not trees or len(trees) >= MAX_TRIALS:
             return None
         best = trees[0]
-        still_gains = is_cut(best.tried)
-        limit = EXPLORING_SHARE * self._budget
-        if not still_gains:
+        still_improving = is_cut(best.tried)
+        limit = EXPLORING_FRACTION * self._budget
+        if not still_improving:
             limit = max(limit, 1.5 * self._seconds(best))
         limit = min(limit, search_left)
         beside = (
@@ -430,34 +510,34 @@ class Auto:
             if self._affordable(history, candidate.leaves, limit, self._at_once) >= MIN_ROUNDS
         )
         proposals = list(islice(beside, self._at_once))
-        if not proposals and still_gains:
-            # what is tried for longer needs a last fit as much longer
-            limit = min(PROMOTED_SHARE * left, left / (1.0 + MORE_ROUNDS * self._to_all))
+        if not proposals and still_improving:
+            # a longer trial needs a last fit that is longer by the same factor
+            limit = min(PROMOTED_FRACTION * left, left / (1.0 + ROUNDS_FACTOR * self._to_all))
             if limit < 2.0 * max(self._seconds(result) for result in trees[: self._at_once]):
                 return None
             proposals = [_again(result.candidate, history) for result in trees[: self._at_once]]
         elif not proposals:
             proposals = self._changes(trees, history)
-        wanted = min(self._seconds(best) * len(proposals), EXPLORING_SHARE * self._budget)
-        if limit < max(0.6 * wanted, MIN_SHARE * self._budget):
+        wanted = min(self._seconds(best) * len(proposals), EXPLORING_FRACTION * self._budget)
+        if limit < max(0.6 * wanted, MIN_FIT_FRACTION * self._budget):
             return None
         return self._ask(history, proposals, limit) or None
 
     def _beside(self, best: Candidate, history: TrialHistory) -> Iterator[Candidate]:
-        """Return what to try beside the best.
+        """Yield candidates near the best that were not tried.
 
-        The other way with many categories, trees of more and of fewer leaves, the other losses, one parameter changed.
+        The other coding of many categories, trees of more and of fewer leaves, the other losses, one changed parameter.
         """
-        place = LEAF_COUNTS.index(best.leaves)
-        steps = (2, 4, -2, 1, -1) if self._n_rows >= VERY_MANY_ROWS else (2, -2, 1, -1)
-        most = max(MAX_LEAVES_PER_ROW * self._n_rows, LEAF_COUNTS[1])
+        index = LEAF_COUNTS.index(best.leaves)
+        steps = (2, 4, -2, 1, -1) if self._n_rows >= ROWS_FOR_LARGE_STEPS else (2, -2, 1, -1)
+        max_leaves = max(MAX_LEAVES_PER_ROW * self._n_rows, LEAF_COUNTS[1])
         others = []
         if self._many_categories:
             loss = next(iter(LOSSES))
             others.append(boosted(loss, self._base_leaves, self._n_rows, encoded=False))
         for step in steps:
-            if 0 <= place + step < len(LEAF_COUNTS) and LEAF_COUNTS[place + step] <= most:
-                leaves = LEAF_COUNTS[place + step]
+            if 0 <= index + step < len(LEAF_COUNTS) and LEAF_COUNTS[index + step] <= max_leaves:
+                leaves = LEAF_COUNTS[index + step]
                 others.append(boosted(best.loss, leaves, self._n_rows, encoded=best.encoded))
         ways = [(loss, best.encoded) for loss in LOSSES]
         if self._many_categories:
@@ -470,108 +550,112 @@ class Auto:
                 yield candidate
 
     def _changes(self, trees: Sequence[CandidateResult], history: TrialHistory) -> list[Candidate]:
-        """Draw changes of the best three."""
+        """Return random variants of the best three that were not tried."""
         number = history.count_drawn()
         known = {_key(result.candidate) for result in trees}
-        found: list[Candidate] = []
+        variants: list[Candidate] = []
         for k in range(50):
             draw = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, 64 * number + k]))
-            of = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].candidate
-            candidate = mutate(of, draw, f"{DRAWN}{number + len(found) + 1}")
-            if _key(candidate) not in known:
-                known.add(_key(candidate))
-                found.append(candidate)
-            if len(found) == self._at_once:
+            parent = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].candidate
+            variant = mutate(parent, draw, f"{DRAWN}{number + len(variants) + 1}")
+            if _key(variant) not in known:
+                known.add(_key(variant))
+                variants.append(variant)
+            if len(variants) == self._at_once:
                 break
-        return found
+        return variants
 
     def _ask(
         self, history: TrialHistory, candidates: Sequence[Candidate], limit: float
     ) -> list[Trial]:
-        """Ask for trials of boosted trees on all rows and splits, that end together within so many seconds."""
-        found = []
-        share = self._share(history)
+        """Return trials of boosted trees on all rows and splits, which together end within `limit` seconds."""
+        trials = []
+        fraction = self._fraction(history)
         waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
         for candidate in candidates:
-            # what is tried for longer, or drawn, may cost more than there is time for: its limit ends it
+            # a longer trial or a random variant may need more time than there is: its limit ends it
             rounds = max(self._affordable(history, candidate.leaves, limit, len(candidates)), 1)
-            needed = MORE_LEARNING * history.learning(candidate.leaves, FURTHER, LEARNING)
-            run: dict[str, Any] = {"learning_rate": min(max(needed / rounds, RATES[0]), RATES[1])}
+            needed = LEARNING_FACTOR * history.learning(
+                candidate.leaves, CUT_FACTOR, DEFAULT_LEARNING
+            )
+            run: dict[str, Any] = {"learning_rate": min(max(needed / rounds, MIN_RATE), MAX_RATE)}
             rate, patience, along = run["learning_rate"], None, candidate
             if len(self._splits) == 1:
-                patience = round(min(max(PATIENT_LEARNING / rate, PATIENCE[0]), PATIENCE[1]))
-                run["n_rounds"] = min(ROUNDS_FORESEEN * rounds, MAX_ROUNDS)
+                patience = round(min(max(PATIENCE_LEARNING / rate, MIN_PATIENCE), MAX_PATIENCE))
+                run["n_rounds"] = min(ROUNDS_LIMIT_FACTOR * rounds, MAX_ROUNDS)
             else:
-                # all folds are evaluated after the same rounds: each by itself is too noisy to stop by
+                # all folds are evaluated after the same rounds: one fold alone is too noisy to stop by
                 last = min(rounds, math.ceil(needed / rate), MAX_ROUNDS)
-                path = sorted({max(round(share * last), 1) for share in PATH_SHARES})
+                path = sorted({max(round(part * last), 1) for part in PATH_FRACTIONS})
                 along = replace(candidate, path=tuple(path))
-            found += [
-                self._trial(along, FULL, share, limit / waves, split, patience, **run)
+            trials += [
+                self._trial(along, FULL, fraction, limit / waves, split, patience, **run)
                 for split in self._splits
             ]
-        return found
+        return trials
 
     def _affordable(
         self, history: TrialHistory, leaves: int, limit: float, n_candidates: int
     ) -> int:
-        """Say how many rounds a fit has within a limit in which all splits of all candidates are fitted."""
+        """Return the number of rounds of a fit, if all splits of all candidates are fitted within `limit` seconds."""
         if limit <= 0.0:
             return 0
         cost = history.fit_cost(leaves)
-        if cost is None:  # the probe has failed: for want of time, or for another reason
-            return 0 if history.ran_out(PROBE) else round(LEARNING / RATE)
+        if cost is None:  # the probe has failed, at its limit or for another reason
+            return 0 if history.ran_out(PROBE) else round(DEFAULT_LEARNING / DEFAULT_RATE)
         waves = math.ceil(n_candidates * len(self._splits) / self._at_once)
         seconds = limit / waves - cost.setup
-        return max(int(seconds / (cost.a_round * self._share(history))), 0)
+        return max(int(seconds / (cost.per_round * self._fraction(history))), 0)
 
-    def _share(self, history: TrialHistory) -> float:
-        """Say on which share of the rows rankers are compared: all, unless the time is too short for that."""
-        if (share := history.share) is not None:
-            return share
+    def _fraction(self, history: TrialHistory) -> float:
+        """Return the fraction of the rows that rankers are compared on: all, unless the time is too short for that."""
+        if (fraction := history.fraction) is not None:
+            return fraction
         cost = history.fit_cost(self._base_leaves)
         if cost is None or len(self._splits) > 1:
             return 1.0
-        rounds = EXPLORING_SHARE * self._budget / cost.a_round
-        return min(max(rounds / ROUNDS_WANTED, MIN_COMPARED / self._n_rows), 1.0)
+        rounds = EXPLORING_FRACTION * self._budget / cost.per_round
+        return min(max(rounds / MIN_EXPLORING_ROUNDS, MIN_EXPLORING_ROWS / self._n_rows), 1.0)
 
     @property
     def _base_leaves(self) -> int:
-        return 8 if self._n_rows < MANY_ROWS else 31
+        return 8 if self._n_rows < ROWS_FOR_31_LEAVES else 31
 
     def _default(self) -> Candidate:
         return boosted(next(iter(LOSSES)), self._base_leaves, self._n_rows)
 
     def _seconds(self, result: CandidateResult) -> float:
-        """Return the time that the trials of one have taken, run beside others."""
+        """Return the seconds of a candidate's trials, divided by the number of fits that run at the same time."""
         return sum(one.seconds for one in result.tried) / self._at_once
 
     def _final_seconds(self, result: CandidateResult) -> float:
-        """Foresee the seconds of a fit on all training rows, run beside others."""
+        """Return the predicted seconds of a fit on all training rows."""
         setup = max(one.setup for one in result.tried) / result.tried[0].trial.rows
         seconds = float(np.mean([one.seconds / one.trial.rows for one in result.tried])) - setup
         if result.candidate.kind == BOOSTED:
             fitted = float(np.mean([one.fitted for one in result.tried]))
-            seconds *= MORE_ROUNDS * best_rounds(result.tried) / max(fitted, 1.0)
+            seconds *= ROUNDS_FACTOR * best_rounds(result.tried) / max(fitted, 1.0)
         elif result.candidate.kind == LINEAR and result.candidate.path:
-            # each cost was a fit; the one that is left may be the longest
+            # each C was a fit of its own; the chosen one may be the longest
             return self._to_all * (setup + seconds) * min(2.0 / len(result.candidate.path), 1.0)
         return self._to_all * (setup + seconds)
 
     def _end(
         self, history: TrialHistory, held: Sequence[HeldOut], left: float, *, now: bool
     ) -> Chosen:
-        """Choose the members."""
+        """Return the choice that ends the search."""
         untried = not history.names(FULL) or history.ran_out(FULL)
         if untried and not history.finished(FULL):
             return self._untried(history, left)
         alive, _, _ = self._screened(history, held)
 
-        def foreseen(result: CandidateResult) -> float:
-            """Seconds of the last fit at least: boosted trees may have fewer rows, or rounds, than wanted."""
+        def predicted(result: CandidateResult) -> float:
+            """Return the least seconds of the last fit: improving boosted trees may have fewer rows or rounds."""
             seconds = self._final_seconds(result)
             return (
-                seconds * result.tried[0].trial.rows / self._to_all if result.may_gain else seconds
+                seconds * result.tried[0].trial.rows / self._to_all
+                if result.may_improve
+                else seconds
             )
 
         waiting = frozenset(c.name for c in alive if not history.has(FULL, c.name))
@@ -581,7 +665,7 @@ class Auto:
             left,
             self._at_once,
             self.n_repeats,
-            foreseen,
+            predicted,
             waiting,
             now,
         )
@@ -591,24 +675,26 @@ class Auto:
     def _go_further(
         self, chosen: Chosen, results: Sequence[CandidateResult], left: float
     ) -> Chosen:
-        """Fit the last fits to the time where rounds, or rows, were too few for what was tried."""
-        if len(chosen.members) > self._at_once or not all(e.may_gain for e in results):
+        """Return the choice with rounds, or rows, that fill the time left, if all members were still improving."""
+        if len(chosen.members) > self._at_once or not all(e.may_improve for e in results):
             return chosen
-        ratio = OF_FORESEEN * left / max(self._final_seconds(result) for result in results)
+        ratio = SAFETY_FACTOR * left / max(self._final_seconds(result) for result in results)
         rows = 1.0
-        if ratio < MIN_OF_WANTED:  # many rounds on a part of the rows are better than few on all
+        if ratio < MIN_ROUNDS_FRACTION:  # many rounds on some rows are better than few on all
             tried = results[0].tried[0].trial.rows
             rows = min(max(ratio, tried), 1.0)
-            ratio = min(max(ratio, MIN_OF_WANTED * tried) / rows, 1.0)
-        further = FURTHER if len(self._splits) == 1 else FURTHER_FOLDS
-        more = min(ratio, further)
+            ratio = min(max(ratio, MIN_ROUNDS_FRACTION * tried) / rows, 1.0)
+        cut_factor = CUT_FACTOR if len(self._splits) == 1 else CUT_FACTOR_FOLDS
+        more = min(ratio, cut_factor)
         members = []
         for member, result in zip(chosen.members, results, strict=True):
-            # if there is more time than foreseen it is used: what there is not is cut off
-            wanted = MORE_ROUNDS * min(more * UNFORESEEN, further) * best_rounds(result.tried)
+            # more rounds than predicted are planned, to use all the time: the limit ends them
+            wanted = (
+                ROUNDS_FACTOR * min(more * SPARE_FACTOR, cut_factor) * best_rounds(result.tried)
+            )
             n_rounds = max(round(wanted), MIN_ROUNDS)
-            rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[1])
-            if more > 1.0:  # one half of it goes into more learning, the other into smaller steps
+            rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), MAX_RATE)
+            if more > 1.0:  # one half goes into more learning, the other into smaller steps
                 slower = max(ratio / more, 1.0) * math.sqrt(more)
                 n_rounds = round(n_rounds * max(ratio / more, 1.0))
                 rate = max(rate / slower, min(rate, SLOW_RATE))
@@ -625,7 +711,7 @@ class Auto:
         self,
         candidate: Candidate,
         stage: str,
-        share: float,
+        fraction: float,
         limit: float,
         split: int,
         patience: int | None = None,
@@ -635,7 +721,7 @@ class Auto:
         label = f"{stage}/{candidate.name}"
         path = candidate.path
         return Trial(
-            candidate.algorithm, parameters, path, share, split, True, limit, label, patience
+            candidate.algorithm, parameters, path, fraction, split, True, limit, label, patience
         )
 
 
@@ -651,14 +737,23 @@ def auto_ranker(
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
-    """Find a ranker within a time; see `Auto`.
+    """Return the result of an automatic search within a time budget; see `Auto`.
 
     Parameters
     ----------
     X, y, sample_weight, group, fpr_min, fpr_max, random_state, callback
         As `search_ranker`.
     budget_seconds : float, default=60
-        By the clock, the fits on all rows included.
+        Seconds by the clock, including the fits on all rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():  # four rows per class are too few to compare rankers
+    ...     warnings.simplefilter("ignore")
+    ...     searched = auto_ranker([[1.0], [2.0], [3.0], [4.0]] * 2, [0, 0, 1, 1] * 2)
+    >>> searched.chosen.members[0].algorithm
+    'logistic'
     """
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
@@ -678,7 +773,7 @@ def auto_ranker(
     start = perf_counter()
     chosen, tried = run_search(rows, planner, window, random_state, callback)
     for note in chosen.notes:
-        if not planner.n_splits or note.startswith(NO_TREES):
+        if not planner.n_splits or note.startswith(NO_TREES_NOTE):
             warnings.warn(note, UserWarning, stacklevel=2)
     if chosen.rows < 1.0:
         _, positive = check_labels(y, len(y))
@@ -706,7 +801,7 @@ def _can_split(
 
 
 def _fewer(n_splits: int, n_repeats: int) -> list[tuple[int, int]]:
-    """Say what splits are tried if the wanted ones cannot be made, one after the other."""
+    """Return the (n_splits, n_repeats) to try in turn until the rows can be split."""
     fewer = [(n_splits, n_repeats), (n_splits, 1), (3, 1), (2, 1), (1, 1)]
     return [wanted for wanted in dict.fromkeys(fewer) if wanted[0] <= n_splits]
 
@@ -717,7 +812,7 @@ def _rate(result: CandidateResult) -> float:
 
 
 def _again(candidate: Candidate, history: TrialHistory) -> Candidate:
-    """Return the same under a name that was not tried."""
+    """Return the candidate under a name that was not tried."""
     number = 2
     while history.has(FULL, f"{candidate.name}, try {number}"):
         number += 1
@@ -729,14 +824,14 @@ def _key(candidate: Candidate) -> str:
 
 
 def screening_shares(n_rows: float, n_rare: float) -> list[float]:
-    """Plan the shares of rows that the screening has, given the inner training rows and those of the rarer class.
+    """Return the fractions of the inner training rows on the rungs of the screening, ascending; [1.0] for few rows.
 
-    From a few hundred rows with 50 of the rarer class on, times 4, up to less than half; 1 alone where there are no
-    more rows than that.
+    The first rung has at least `MIN_RUNG_ROWS` rows and `MIN_RUNG_RARE` of the rarer class, each next one `RUNG_FACTOR`
+    times as many, up to less than half of the rows.
     """
-    share = max(FIRST_ROWS / n_rows, FIRST_RARE / n_rare)
+    fraction = max(MIN_RUNG_ROWS / n_rows, MIN_RUNG_RARE / n_rare)
     rungs = []
-    while share < 0.5:
-        rungs.append(share)
-        share *= RUNG_FACTOR
+    while fraction < 0.5:
+        rungs.append(fraction)
+        fraction *= RUNG_FACTOR
     return rungs or [1.0]

@@ -1,4 +1,4 @@
-"""The candidates of `Auto`, boosted trees in many forms and every family of the papers, and what their trials gave."""
+"""The candidates of `Auto`: boosted trees in many forms, and one of every other family; and the history of trials."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,47 +13,49 @@ from core.trees.options import MAX_CATEGORIES
 from .trial import GIVEN_UP, TrialResult
 
 COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+"""Values of C on the path of a linear candidate."""
 STUMP_ROUNDS = (10, 25, 50, 100, 200)
+"""Numbers of rounds on the path of boosted stumps."""
 
 BOOSTED = "boosted trees"
 LINEAR, STUMPS = "linear", "boosted stumps"
 
 DRAWN = "draw "
-"""How the names of drawn changes begin."""
+"""Start of the name of a random variant (`mutate`)."""
 
 LEAF_COUNTS = (4, 8, 16, 31, 63, 127, 255, 511, 1023)
-"""Numbers of leaves that are tried."""
-
+"""Maximum numbers of leaves that are tried."""
 
 PROBE, FULL = "probe", "full"
-
+"""Stages: a few rounds that measure the time of a round, and trials on all rows. Between them are the rungs."""
 
 RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state")
-"""What a trial adds to the parameters of boosted trees."""
+"""Parameters that a trial adds to those of boosted trees."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm with parameters, under a name of its own."""
+    """An algorithm with parameters."""
 
     name: str
+    """Unique in a search."""
     algorithm: str
     """Name in `core.registry`."""
     parameters: Mapping[str, Any]
-    """Of boosted trees without n_rounds and learning_rate: these follow from the time there is."""
+    """For boosted trees without n_rounds and learning_rate, which follow from the time left."""
     path: tuple[Any, ...] = ()
     """Values of its path parameter."""
     kind: str = BOOSTED
-    """What it resembles: of one kind, few go on to more rows."""
+    """Family; few candidates of one kind go on to the next rung."""
 
     @property
     def leaves(self) -> int:
-        """Of boosted trees, the most leaves of a tree."""
+        """Maximum number of leaves of boosted trees."""
         return int(self.parameters["max_leaves"])
 
     @property
     def loss(self) -> str:
-        """Of boosted trees, the loss and how leaves are set."""
+        """Name in `LOSSES` of the loss of boosted trees."""
         return next(
             loss
             for loss, (algorithm, own) in LOSSES.items()
@@ -63,7 +65,7 @@ class Candidate:
 
     @property
     def encoded(self) -> bool:
-        """Of boosted trees, whether features of many categories are asked by numbers."""
+        """Whether boosted trees encode features of many categories as numbers (`target_encoding`)."""
         return "target_encoding" not in self.parameters
 
 
@@ -77,7 +79,7 @@ LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 _SAMPLED: dict[str, Any] = {"max_depth": 64, "subsample": 0.85, "max_features": 0.7}
 
-# The quick ones first: where time is short the last are not tried.
+# Quick ones first: if time is short the last are not tried. Each is (kind, algorithm, parameters, path).
 _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
     (LINEAR, "logistic", {}, COSTS),
     (LINEAR, "auc_svm", {}, COSTS),
@@ -99,17 +101,17 @@ _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
 
 
 class FitCost(NamedTuple):
-    """Seconds of a fit of boosted trees: before its second round, and for each round."""
+    """Seconds of a fit of boosted trees."""
 
     setup: float
-    a_round: float
+    """Before the second round."""
+    per_round: float
 
 
 class TrialHistory:
-    """The trials so far, by stage and candidate.
+    """The trials so far, by stage and candidate; their labels are "stage/candidate".
 
-    Their labels are "stage/candidate": the probe, the rungs, and all rows. `others` are the candidates that are not
-    boosted trees.
+    `others` are the candidates that are not boosted trees.
     """
 
     def __init__(self, tried: Sequence[TrialResult], others: Sequence[Candidate]) -> None:
@@ -128,13 +130,13 @@ class TrialHistory:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """All of them, tried or not, but for the probe's."""
+        """All candidates, tried or not, except that of the probe."""
         tried = {name for stage, names in self._stages.items() if stage != PROBE for name in names}
         return [c for c in self._candidates.values() if c.kind != BOOSTED or c.name in tried]
 
     @property
     def stages(self) -> list[str]:
-        """The stages so far whose candidates are evaluated, the one with the most rows last."""
+        """The stages so far, without the probe; the one with the most rows last."""
         rungs = [stage for stage in self._stages if stage not in {PROBE, FULL}]
         return [*rungs, *([FULL] if FULL in self._stages else [])]
 
@@ -143,30 +145,30 @@ class TrialHistory:
         return self._stages.get(stage, {}).get(name, [])
 
     def has(self, stage: str, name: str) -> bool:
-        """Whether the candidate was tried in the stage."""
+        """Return True if the candidate was tried in the stage."""
         return bool(self.of(stage, name))
 
     def names(self, stage: str) -> list[str]:
-        """Name those that were tried in a stage."""
+        """Return the names of the candidates tried in a stage."""
         return list(self._stages.get(stage, ()))
 
     @property
-    def share(self) -> float | None:
-        """The share of the rows that boosted trees were compared on; None before the first."""
-        shares = [
+    def fraction(self) -> float | None:
+        """The fraction of the rows that boosted trees are compared on; None before the first of them."""
+        fractions = [
             own[0].trial.rows
             for name, own in self._stages.get(FULL, {}).items()
             if self._candidates[name].kind == BOOSTED
         ]
-        return shares[0] if shares else None
+        return fractions[0] if fractions else None
 
     def ran_out(self, stage: str) -> bool:
-        """Whether fits of a stage had nothing to keep when their limit came."""
+        """Return True if a fit of the stage had nothing to keep at its limit."""
         tried = [one for own in self._stages.get(stage, {}).values() for one in own]
         return any((one.failed or "").startswith(GIVEN_UP) for one in tried)
 
     def trees_failed(self) -> str | None:
-        """Say why there are no boosted trees, where all that were tried failed, some not for want of time."""
+        """Return why there are no boosted trees, if all that were tried failed, at least one not at its limit."""
         tried = [
             one.failed
             for names in self._stages.values()
@@ -179,51 +181,51 @@ class TrialHistory:
         return next((why for why in tried if why and not why.startswith(GIVEN_UP)), None)
 
     def count_drawn(self) -> int:
-        """Say how many drawn changes were tried."""
+        """Return the number of random variants that were tried."""
         return sum(name.startswith(DRAWN) for name in self.names(FULL))
 
     def last_stage(self, name: str) -> str | None:
-        """Name the last stage that the candidate was in."""
+        """Return the name of the candidate's last stage; None if it was not tried."""
         return next((stage for stage in reversed(self.stages) if self.has(stage, name)), None)
 
     def last(self, name: str) -> list[TrialResult]:
-        """Return the trials of the last stage that the candidate was in."""
+        """Return the trials of the candidate's last stage."""
         stage = self.last_stage(name)
         return [] if stage is None else self.of(stage, name)
 
     def seconds(self, name: str) -> float:
-        """Add up the seconds of all its trials."""
+        """Return the seconds of all trials of a candidate together."""
         return sum(one.seconds for stage in self.stages for one in self.of(stage, name))
 
     def finished(self, stage: str) -> list[Candidate]:
-        """Return those that a stage has figures of."""
-        found = self._stages.get(stage, {})
+        """Return the candidates of a stage that did not fail."""
         return [
             self._candidates[name]
-            for name, tried in found.items()
+            for name, tried in self._stages.get(stage, {}).items()
             if not any(one.failed for one in tried)
         ]
 
     def fit_cost(self, leaves: int) -> FitCost | None:
-        """Return what trees of a size cost on all rows of a split; None where nothing is known.
+        """Return the predicted cost of trees of a size on all rows of a split; None if none were tried.
 
-        By the trees nearest in size; a tree of twice the leaves is taken to cost half as much again.
+        It is predicted from the trees nearest in size; twice the leaves are taken to cost about 1.5 times as much.
         """
         known = list(self._boosted())
         if not known:
             return None
         nearest = min(known, key=lambda one: abs(math.log(one[0] / leaves)))
         size, tried = nearest
-        a_round = (tried.seconds - tried.setup) / max(tried.fitted - 1, 1) / tried.trial.rows
+        per_round = (tried.seconds - tried.setup) / max(tried.fitted - 1, 1) / tried.trial.rows
         scale = ((leaves + 8.0) / (size + 8.0)) ** 0.6
-        # what comes first in a process takes time to load, which no other fit will take
+        # the first fit of a process loads code, which no other fit does
         setups = [one.setup for _, one in known if one.trial.label.startswith(FULL)]
-        return FitCost(min(setups, default=0.0), max(a_round * scale, 1e-7))
+        return FitCost(min(setups, default=0.0), max(per_round * scale, 1e-7))
 
-    def learning(self, leaves: int, further: float, unknown: float) -> float:
-        """Say how much learning, rounds times rate, trees of a size are foreseen to want.
+    def learning(self, leaves: int, cut_factor: float, unknown: float) -> float:
+        """Return the learning, rounds × learning rate, that trees of a size are predicted to need.
 
-        Where a fit was ended while it still gained, `further` times what it had; `unknown` where none were tried.
+        It is that of the trees nearest in size, times `cut_factor` if they were still improving at their limit;
+        `unknown` if none were tried.
         """
         known = [
             (abs(math.log(candidate.leaves / leaves)), candidate)
@@ -236,10 +238,10 @@ class TrialHistory:
         tried = self.of(FULL, nearest.name)
         steps = best_rounds(tried)
         rate: float = tried[0].trial.parameters["learning_rate"]
-        return steps * rate * (further if is_cut(tried) else 1.0)
+        return steps * rate * (cut_factor if is_cut(tried) else 1.0)
 
     def _boosted(self) -> Iterator[tuple[int, TrialResult]]:
-        """Return the trials of boosted trees that tell of a cost, those on all rows first."""
+        """Yield the leaves and the trial of boosted trees of two rounds or more, those on all rows first."""
         for stage in (FULL, PROBE):
             for name, tried in self._stages.get(stage, {}).items():
                 candidate = self._candidates[name]
@@ -251,44 +253,44 @@ class TrialHistory:
 
 
 def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> Candidate:
-    """Return boosted trees by a loss of `LOSSES`, of a number of leaves; where rows are few, a leaf has fewer.
+    """Return boosted trees with a loss of `LOSSES` and a number of leaves, which are smaller if there are few rows.
 
-    With `encoded` features of many categories are asked by numbers (`target_encoding`), not by sets.
+    If `encoded`, features of many categories are encoded as numbers (`target_encoding`), else split by sets.
     """
     algorithm, own = LOSSES[loss]
-    least = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
-    parameters = {**own, **_SAMPLED, "max_leaves": leaves, "min_samples_leaf": least}
+    min_leaf = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
+    parameters = {**own, **_SAMPLED, "max_leaves": leaves, "min_samples_leaf": min_leaf}
     if encoded:
         return Candidate(f"{loss}, {leaves}", algorithm, parameters)
     return Candidate(f"{loss}, {leaves}, sets", algorithm, {**parameters, "target_encoding": None})
 
 
-def neighbours(of: Candidate, *, most_categories: int) -> Iterator[Candidate]:
-    """Return boosted trees that differ in one parameter, the changes that tell most first.
+def neighbours(best: Candidate, *, most_categories: int) -> Iterator[Candidate]:
+    """Yield candidates that differ from `best` in one parameter, most influential parameter first.
 
-    A feature has `most_categories` at most; 0 where there are only numbers.
+    `best` are boosted trees. `most_categories` is the largest number of categories of a feature; 0 if all are numbers.
     """
-    least = of.parameters["min_samples_leaf"]
-    steps: list[tuple[str, float]] = []
-    if most_categories > MAX_CATEGORIES and not of.encoded:
-        steps.append(("max_categories", 5000))
-    steps.append(("min_samples_leaf", max(least / 4.0, 1.0)))
+    min_leaf = best.parameters["min_samples_leaf"]
+    changes: list[tuple[str, float]] = []
+    if most_categories > MAX_CATEGORIES and not best.encoded:
+        changes.append(("max_categories", 5000))
+    changes.append(("min_samples_leaf", max(min_leaf / 4.0, 1.0)))
     if most_categories:
-        steps.append(("category_penalty", 0.0))
-    steps += [("max_features", 0.4), ("min_samples_leaf", min(least * 4.0, 200.0))]
+        changes.append(("category_penalty", 0.0))
+    changes += [("max_features", 0.4), ("min_samples_leaf", min(min_leaf * 4.0, 200.0))]
     if most_categories:
-        steps.append(("category_penalty", 1.0))
-    steps.append(("max_features", 1.0))
-    for name, value in steps:
-        if of.parameters.get(name) != value:
-            title = f"{of.name}, {name} {value:g}"
-            yield Candidate(title, of.algorithm, {**of.parameters, name: value})
+        changes.append(("category_penalty", 1.0))
+    changes.append(("max_features", 1.0))
+    for name, value in changes:
+        if best.parameters.get(name) != value:
+            title = f"{best.name}, {name} {value:g}"
+            yield Candidate(title, best.algorithm, {**best.parameters, name: value})
 
 
-def mutate(of: Candidate, draw: np.random.Generator, name: str) -> Candidate:
-    """Draw a change of some of the parameters of boosted trees, under a new name."""
-    parameters = dict(of.parameters)
-    algorithm = of.algorithm
+def mutate(candidate: Candidate, draw: np.random.Generator, name: str) -> Candidate:
+    """Return boosted trees with random changes of some parameters, under a new name."""
+    parameters = dict(candidate.parameters)
+    algorithm = candidate.algorithm
     if draw.random() < 0.3:
         loss = list(LOSSES)[int(draw.integers(len(LOSSES)))]
         algorithm, own = LOSSES[loss]
@@ -296,11 +298,11 @@ def mutate(of: Candidate, draw: np.random.Generator, name: str) -> Candidate:
             parameters.pop(each, None)
         parameters |= own
     if draw.random() < 0.5:
-        place = LEAF_COUNTS.index(of.leaves) + int(draw.choice([-1, 1]))
-        parameters["max_leaves"] = LEAF_COUNTS[min(max(place, 0), len(LEAF_COUNTS) - 1)]
+        index = LEAF_COUNTS.index(candidate.leaves) + int(draw.choice([-1, 1]))
+        parameters["max_leaves"] = LEAF_COUNTS[min(max(index, 0), len(LEAF_COUNTS) - 1)]
     if draw.random() < 0.5:
-        least = parameters["min_samples_leaf"] * float(draw.choice([0.25, 0.5, 2.0, 4.0]))
-        parameters["min_samples_leaf"] = min(max(least, 1.0), 200.0)
+        min_leaf = parameters["min_samples_leaf"] * float(draw.choice([0.25, 0.5, 2.0, 4.0]))
+        parameters["min_samples_leaf"] = min(max(min_leaf, 1.0), 200.0)
     if draw.random() < 0.4:
         parameters["subsample"] = float(draw.choice([0.5, 0.7, 0.85, 1.0]))
     if draw.random() < 0.5:
@@ -314,41 +316,41 @@ def mutate(of: Candidate, draw: np.random.Generator, name: str) -> Candidate:
 
 
 def others(window: tuple[float, float]) -> list[Candidate]:
-    """Return the other families, with the window of false positive rates where an algorithm has one."""
-    found = []
+    """Return the candidates of the other families; algorithms that have a window are given this one."""
+    candidates = []
     for kind, algorithm, parameters, path in _OTHERS:
         own = ALGORITHMS[algorithm]().get_params(deep=False)
         limits = dict(zip(("fpr_min", "fpr_max"), window, strict=True)) if "fpr_max" in own else {}
-        found.append(Candidate(algorithm, algorithm, {**parameters, **limits}, path, kind))
-    return found
+        candidates.append(Candidate(algorithm, algorithm, {**parameters, **limits}, path, kind))
+    return candidates
 
 
 def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:
-    """Return the parameters, with the seed where the algorithm draws at random."""
+    """Return the parameters of a candidate, with the seed if the algorithm is randomised."""
     draws = "random_state" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
     return {**candidate.parameters, **({"random_state": seed} if draws else {})}
 
 
 def best_rounds(tried: Sequence[TrialResult]) -> float:
-    """Return the rounds of boosted trees that were best, the mean over the splits where each has its own."""
+    """Return the best number of rounds of boosted trees: the mean over the splits if each has its own."""
     if tried[0].trial.path:
-        return float(tried[0].trial.path[place_on_path(tried)])
+        return float(tried[0].trial.path[best_on_path(tried)])
     return float(np.mean([one.steps for one in tried]))
 
 
 def is_cut(tried: Sequence[TrialResult]) -> bool:
-    """Whether most fits of boosted trees ended while they still gained: not for want of patience."""
+    """Return True if most fits of boosted trees were still improving when they ended at their limit."""
     if path := tried[0].trial.path:
-        return place_on_path(tried) >= len(path) - 2
+        return best_on_path(tried) >= len(path) - 2
     cut = sum(one.fitted - one.steps < 0.7 * (one.trial.patience or 0) for one in tried)
     return 2 * cut > len(tried)
 
 
-def place_on_path(tried: Sequence[TrialResult]) -> int:
-    """Choose the value of the path: the first of the best by value and AUC together, smoothed over its neighbours.
+def best_on_path(tried: Sequence[TrialResult]) -> int:
+    """Return the index of the best value of a path, the first among equals.
 
-    Of trials one per split, none failed. Value and AUC are shares of the greatest of each on the path: the window alone
-    is too noisy to stop by.
+    `tried` has a trial per split, none of which failed. The criterion is the sum of the objective and the AUC, each
+    divided by its maximum on the path, and smoothed over neighbours: the objective over a window alone is too noisy.
     """
     merit = sum(
         np.array(one.values) / max(*one.values, 1e-12, 0.0)

@@ -1,6 +1,6 @@
-"""Candidates beside each other on the rows that were held out: which are as good as the best, and who is chosen.
+"""Comparison of candidates on the validation rows: which are as good as the best, and which are chosen.
 
-The mean rank of those that none beats stands beside the best alone.
+The choice is between the best candidate alone and the mean rank of all that are not significantly worse.
 """
 
 import math
@@ -17,74 +17,85 @@ from core.metrics.groups import check_rows
 from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
 from core.registry import ALGORITHMS
 
-from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_rounds, is_cut, place_on_path
+from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_on_path, best_rounds, is_cut
 from .planner import Chosen, LeaderboardRow, Member, NothingFitted
 from .trial import HeldOut, TrialResult, path_parameter
 
 WHOLE = (0.0, 1.0)
 Scores = Sequence[Floats]
-"""Of one candidate: the held-out rows' scores, split by split."""
+"""The validation rows' scores of one candidate, split by split."""
 
-MAX_KEPT, KEPT_OF_KIND = 6, 2
-"""Of a rung so many go on, and so many of a kind, at most."""
-FAR_BEHIND = 2.0
-"""Standard errors behind the best of a rung, beyond which none goes on."""
+MAX_ON_NEXT_RUNG = 6
+"""Candidates of a rung that go on to the next one."""
+MAX_OF_KIND = 2
+"""Candidates of one kind that go on to the next rung."""
+MAX_RUNG_GAP = 2.0
+"""Largest gap to the best of a rung, in standard errors, with which a candidate goes on."""
 
-MAX_BEHIND = 2.0
-"""Standard errors by which a member may be behind the best."""
-AHEAD = 1.0
-"""Standard errors by which the best alone must be ahead of the mean rank, to be taken in its place."""
+MAX_MEMBER_GAP = 2.0
+"""Largest gap to the best, in standard errors, of a member."""
+MIN_SINGLE_LEAD = 1.0
+"""Standard errors by which the best alone must be ahead of the mean rank to replace it."""
 MAX_MEMBERS = 20
+"""Members of a mean rank, copies included: each is fitted, stored and scored."""
 MAX_COPIES = 2
-NO_TREES = "all boosted trees failed, the choice is among the others"
-"""How the note begins that says so."""
+"""Copies of a member with other seeds: a third one hardly reduces the variance further."""
+NO_TREES_NOTE = "all boosted trees failed, the choice is among the others"
+"""Start of the note for a search whose boosted trees all failed."""
 
-_STEP = 1_000_003  # between the seeds of copies
-SLOW_RATE, OF_WORK = 0.04, 0.85
-"""Learning rate to which the last fits go down where there is time; and the share of the time that they may take."""
-MORE_ROUNDS = 1.1
-"""All rows are more than the inner training rows, and carry so many more rounds."""
-MIN_OF_FIT = 0.5
-"""Of the seconds of a last fit, what there must be for one that keeps what it has when it is stopped."""
+COPY_SEED_STEP = 1_000_003
+"""Difference between the seeds of two copies."""
+SLOW_RATE = 0.04
+"""Learning rate down to which the last fits slow down if there is time."""
+SLOW_TIME_FRACTION = 0.85
+"""Fraction of the remaining time that slower last fits may take."""
+ROUNDS_FACTOR = 1.1
+"""All rows are more than the inner training rows, and are given this multiple of the best number of rounds."""
+MIN_STOPPED_FRACTION = 0.5
+"""A last fit that can be stopped is started if there is at least this fraction of its predicted time."""
 ROUNDS = "n_rounds"
+"""The parameter that boosters have a path along."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Candidates evaluated on the same held-out rows, over the whole curve and over a window."""
+    """Candidates evaluated on the same validation rows, over the whole curve and over a window."""
 
     window: tuple[float, float]
     areas: Sequence[Areas]
-    """Of each candidate: over window 0, the whole curve, and window 1, the given one; means over the splits."""
+    """Of each candidate, mean over the splits: window 0 is the whole curve, window 1 the given one."""
 
     def relative_area(self) -> Floats:
-        """Return what candidates are ordered by: both areas, each as a share of the greatest, added up."""
+        """Return the sum of both areas, each divided by the greatest, shape (n_candidates,); candidates rank by it."""
         values = np.concatenate([each.values for each in self.areas])
-        shares: Floats = (values / np.maximum(values.max(axis=0), 1e-12)).sum(axis=1)
-        return shares
+        relative: Floats = (values / np.maximum(values.max(axis=0), 1e-12)).sum(axis=1)
+        return relative
 
     def interval(self, candidate: int) -> Interval:
         """Return the 95 % interval of a candidate's area over the window."""
         return area_interval(self.areas[candidate], 0, 1, self.window, 0.95)
 
-    def behind(self, candidate: int, other: int) -> float:
-        """Say by how many standard errors a candidate is behind another: in the area where it is more so."""
-        return max(self._behind(candidate, other, j) for j in (0, 1))
+    def gap_in_se(self, candidate: int, other: int) -> float:
+        """Return the gap from a candidate up to another, in standard errors of the difference.
+
+        Of the gaps in the two areas it is the larger one.
+        """
+        return max(self._gap_in_se(candidate, other, j) for j in (0, 1))
 
     def p_value(self, candidate: int, other: int) -> float:
         """Return the two-sided p-value of no difference over the window."""
-        return two_sided(self._behind(candidate, other, 1))
+        return two_sided(self._gap_in_se(candidate, other, 1))
 
-    def _behind(self, candidate: int, other: int, j: int) -> float:
+    def _gap_in_se(self, candidate: int, other: int, j: int) -> float:
         own, others = self.areas[candidate], self.areas[other]
         gap = float(others.values[0, j] - own.values[0, j])
         if own.influence is None or others.influence is None:
-            return gap  # a class of one unit: as if the error were 1, as much as it can be
+            return gap  # a class of one unit: the error is taken as 1, its maximum
         return gap / max(difference_error(others.influence[0, j], own.influence[0, j]), 1e-9)
 
 
 class Evaluator:
-    """Evaluates candidates beside each other over the whole curve and a window, each of them once."""
+    """Evaluates candidates over the whole curve and a window; remembers the areas of each."""
 
     def __init__(self, window: tuple[float, float]) -> None:
         self.window = window
@@ -96,84 +107,86 @@ class Evaluator:
         candidates: Sequence[tuple[Hashable, Scores]],
         n_repeats: int = 1,
     ) -> Evaluation:
-        """Evaluate candidates, given as (key, scores), on the same splits.
+        """Return the evaluation of candidates, given as (key, scores), on the same splits.
 
-        A key that was seen is not evaluated again; None is no key. `n_repeats` says how often each row is among those
-        held out: as many figures of the same rows are no surer than one.
+        The areas of a key that was seen before are reused; the key None is never reused. Each row is among the
+        validation rows `n_repeats` times, which does not reduce the variance.
 
-        Areas are means over the splits, each on its own rows, and their variance that of a mean of independent
-        figures: splits learn from rows in common, which it leaves out. O(n log n) for each new candidate.
+        Areas are means over the splits, and the variance is that of a mean of independent estimates: it ignores that
+        the training rows of the splits overlap. O(n log n) for each new candidate.
         """
-        found = []
+        evaluated = []
         for key, scores in candidates:
             areas = self._known.get(key)
             if areas is None:
                 areas = _estimate(held, scores, self.window, n_repeats)
                 if key is not None:
                     self._known[key] = areas
-            found.append(areas)
-        return Evaluation(self.window, found)
+            evaluated.append(areas)
+        return Evaluation(self.window, evaluated)
 
 
 class CandidateResult(NamedTuple):
-    """A candidate with what its last stage gave, at the best of its path."""
+    """A candidate with the results of its last stage."""
 
     candidate: Candidate
     tried: Sequence[TrialResult]
-    place: int
+    """One per split."""
+    path_index: int
+    """Index of the best value of its path; 0 without a path."""
 
     @property
     def scores(self) -> list[Floats]:
-        """The held-out rows' scores, split by split."""
-        return [one.scores[self.place] for one in self.tried]
+        """The validation rows' scores, split by split."""
+        return [one.scores[self.path_index] for one in self.tried]
 
     @property
-    def may_gain(self) -> bool:
-        """Whether boosted trees are foreseen to gain by more rounds than were tried, or by more rows."""
+    def may_improve(self) -> bool:
+        """Whether boosted trees are predicted to improve with more rounds, or with more rows."""
         if self.candidate.kind != BOOSTED:
             return False
         return is_cut(self.tried) or self.tried[0].trial.rows < 1.0
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """As the ranker is fitted on all rows."""
+        """Parameters of the fit on all rows."""
         trial = self.tried[0].trial
         if self.candidate.kind == BOOSTED:
-            n_rounds = max(round(MORE_ROUNDS * best_rounds(self.tried)), 1)
+            n_rounds = max(round(ROUNDS_FACTOR * best_rounds(self.tried)), 1)
             return {**trial.parameters, ROUNDS: n_rounds}
         along = path_parameter(ALGORITHMS[trial.algorithm])
         if not trial.path or along is None:
             return trial.parameters
-        value = trial.path[self.place]
+        value = trial.path[self.path_index]
         return {
             **trial.parameters,
-            along: round(MORE_ROUNDS * value) if along == ROUNDS else value,
+            along: round(ROUNDS_FACTOR * value) if along == ROUNDS else value,
         }
 
 
 @dataclass(frozen=True)
 class SelectionContext:
-    """What the choice needs to know beside the trials."""
+    """What the final choice depends on, apart from the trials."""
 
     evaluator: Evaluator
     objective: Callable[[HeldOut, Floats], float] | None
-    """None: the area over the evaluator's window."""
+    """Metric of the mean rank; None: the area over the evaluator's window."""
     left: float
-    """Seconds for the last fits."""
+    """Seconds left for the last fits."""
     at_once: int
-    """Fits that run at once."""
+    """Number of fits that run at the same time."""
     n_repeats: int
-    """How often the rows were split into folds."""
+    """Number of times that the rows were split into folds."""
     seconds: Callable[[CandidateResult], float]
-    """What the last fit of one is foreseen to take."""
+    """Predicts the seconds of a candidate's last fit."""
     waiting: frozenset[str]
-    """Candidates that were to go on to all rows."""
+    """Names of the candidates that were still to be tried on all rows."""
     now: bool = False
-    """The search was asked to end: the best alone is chosen, as it was tried, whatever time is left."""
+    """Whether the search was asked to end: the best alone is then chosen, as it was tried, whatever time is left."""
 
     @property
     def work(self) -> float:
-        """Seconds of fits that can be done in the time left."""
+        """Seconds of computation left, over all fits that run at the same time."""
         return self.left * self.at_once
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
@@ -190,9 +203,9 @@ class SelectionContext:
 def advance(
     history: TrialHistory, stage: str, held: Sequence[HeldOut], evaluator: Evaluator
 ) -> list[Candidate]:
-    """Return those of a rung that go on, the best first.
+    """Return the candidates of a rung that go on to the next, best first.
 
-    Six at most, two of a kind, and none that is behind the best by more than two standard errors.
+    At most `MAX_ON_NEXT_RUNG`, `MAX_OF_KIND` of one kind, each within `MAX_RUNG_GAP` of the best.
     """
     if not history.finished(stage):
         return []
@@ -202,8 +215,8 @@ def advance(
     for k in order:
         candidate = results[k].candidate
         alike = sum(c.kind == candidate.kind for c in kept)
-        is_near = evaluation.behind(k, order[0]) <= FAR_BEHIND
-        if is_near and alike < KEPT_OF_KIND and len(kept) < MAX_KEPT:
+        is_near = evaluation.gap_in_se(k, order[0]) <= MAX_RUNG_GAP
+        if is_near and alike < MAX_OF_KIND and len(kept) < MAX_ON_NEXT_RUNG:
             kept.append(candidate)
     return kept
 
@@ -211,9 +224,9 @@ def advance(
 def finish(
     history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
 ) -> tuple[Chosen, list[CandidateResult]]:
-    """End the search: give what is chosen, and the results of its members in their order, copies left out.
+    """Return the choice that ends the search, and the results of its members in their order, without copies.
 
-    NothingFitted, if no trial succeeded.
+    NothingFitted: no trial succeeded.
     """
     stage = next((s for s in reversed(history.stages) if history.finished(s)), None)
     if stage is None:
@@ -241,7 +254,7 @@ def finish(
         for k in members
     ]
     chosen = single
-    if not (context.now or all(results[k].may_gain for k in members)):
+    if not (context.now or all(results[k].may_improve for k in members)):
         kinds = [results[k].candidate.kind for k in members]
         slower, seconds = _slow_down(single, kinds, seconds, context)
         chosen = _reseed(slower, seconds, context.work)
@@ -252,9 +265,8 @@ def finish(
     board = (*average, *(row for _, row in ranked))
     notes = _note(stage, len(chosen), len(single))
     if (why := history.trees_failed()) is not None:
-        notes = (f"{NO_TREES}: {why}", *notes)
-    found = Chosen(tuple(chosen), board, notes)
-    return found, [results[k] for k in members]
+        notes = (f"{NO_TREES_NOTE}: {why}", *notes)
+    return Chosen(tuple(chosen), board, notes), [results[k] for k in members]
 
 
 def _note(stage: str, n_members: int, n_evaluated: int) -> tuple[str, ...]:
@@ -268,19 +280,19 @@ def _note(stage: str, n_members: int, n_evaluated: int) -> tuple[str, ...]:
 
 
 class Decision(NamedTuple):
-    """Who stays."""
+    """Which candidates are chosen; all are indices of results."""
 
     best: int
-    behind: list[float]
-    """Of each result, standard errors behind the best."""
+    gap_in_se: list[float]
+    """Gap of each result to the best, in standard errors."""
     as_good: list[int]
-    """Results that are not behind by more than two, the best first."""
+    """Results within `MAX_MEMBER_GAP` of the best, best first."""
     members: list[int]
-    """Those of them for whose last fits there is time, the best first."""
+    """Those of them that can be fitted on all rows in time, best first."""
 
     def weight(self, k: int) -> float:
-        """Return what a member counts for: less, the surer it is that the best is better."""
-        return math.exp(-0.25 * max(self.behind[k], 0.0) ** 2)
+        """Return the weight of a member in the mean rank: exp(-gap² / 4)."""
+        return math.exp(-0.25 * max(self.gap_in_se[k], 0.0) ** 2)
 
 
 def _decide(
@@ -288,29 +300,29 @@ def _decide(
 ) -> Decision:
     seconds = [context.seconds(result) for result in results]
     order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
-    # what keeps what it has when it is stopped may be short of time
+    # a fit that can be stopped may have less time than it needs
     needed = [
-        s * (MIN_OF_FIT if ALGORITHMS[e.candidate.algorithm].keeps_when_stopped else 1.0)
+        s * (MIN_STOPPED_FRACTION if ALGORITHMS[e.candidate.algorithm].keeps_when_stopped else 1.0)
         for e, s in zip(results, seconds, strict=True)
     ]
     in_time = [k for k in order if context.now or needed[k] <= context.left]
-    # boosted trees keep what they have when the time is up
+    # boosted trees can be stopped when the time is up
     trees = [k for k in order if results[k].candidate.kind == BOOSTED]
     best = in_time[0] if in_time else min(trees or order, key=lambda k: seconds[k])
-    behind = [evaluation.behind(k, best) for k in range(len(results))]
-    as_good = [best, *(k for k in order if k != best and behind[k] <= MAX_BEHIND)]
+    gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
+    as_good = [best, *(k for k in order if k != best and gaps[k] <= MAX_MEMBER_GAP)]
     members: list[int] = []
     left = context.work
-    # where the best still gained, the time is better spent on more rounds; with folds rows are few and
-    # several members are steadier
-    alone = results[best].may_gain and len(results[best].tried) == 1
-    most = context.at_once if alone else MAX_MEMBERS
+    # If the best was still improving, the time is better spent on more rounds. With folds there are few rows, and
+    # several members are more stable.
+    alone = results[best].may_improve and len(results[best].tried) == 1
+    max_members = context.at_once if alone else MAX_MEMBERS
     for k in as_good[:1] if context.now else as_good:
         fits = seconds[k] <= min(left, context.left)
-        if not members or (fits and len(members) < most):
+        if not members or (fits and len(members) < max_members):
             members.append(k)
             left -= seconds[k]
-    return Decision(best, behind, as_good, members)
+    return Decision(best, gaps, as_good, members)
 
 
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
@@ -318,9 +330,8 @@ def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> 
         return "the best alone"
     if k in decision.as_good and k not in decision.members:
         return "as good as others, but there is no time or room for it"
-    return (
-        f"{decision.behind[k]:.1f} standard errors behind {results[decision.best].candidate.name}"
-    )
+    best = results[decision.best].candidate.name
+    return f"{decision.gap_in_se[k]:.1f} standard errors behind {best}"
 
 
 def evaluate_stage(
@@ -330,14 +341,14 @@ def evaluate_stage(
     evaluator: Evaluator,
     n_repeats: int = 1,
 ) -> tuple[list[CandidateResult], Evaluation]:
-    """Return those with figures of a stage, at least one, and evaluate them beside each other, in the same order.
+    """Return the results of a stage's candidates that did not fail, at least one, and their evaluation.
 
-    `n_repeats` says how often the rows are split into folds, where the stage is that on all rows.
+    `n_repeats` is the number of times that the rows are split into folds in the stage on all rows.
     """
     results = []
     for candidate in history.finished(stage):
         tried = history.of(stage, candidate.name)
-        results.append(CandidateResult(candidate, tried, place_on_path(tried)))
+        results.append(CandidateResult(candidate, tried, best_on_path(tried)))
     splits = [held[one.trial.split] for one in results[0].tried]
     scores = [((stage, result.candidate.name), result.scores) for result in results]
     return results, evaluator.evaluate(splits, scores, n_repeats if stage == FULL else 1)
@@ -349,31 +360,32 @@ def _slow_down(
     seconds: Sequence[float],
     context: SelectionContext,
 ) -> tuple[list[Member], list[float]]:
-    """Return boosted trees that were tried at a high learning rate a lower one and as many times the rounds.
+    """Return the members and their seconds, boosted trees with a lower learning rate and more rounds if there is time.
 
-    What was compared had to be quick; the same learning in smaller steps ranks no worse, and mostly better (J.
-    Friedman, "Greedy function approximation", Annals of Statistics 29(5), 2001: §5).
+    Trials had to be quick. The same learning in smaller steps ranks no worse, and usually better (J. Friedman, "Greedy
+    function approximation", Annals of Statistics 29(5), 2001: §5).
     """
     work = sum(seconds)
-    times = OF_WORK * min(
+    times = SLOW_TIME_FRACTION * min(
         context.work / max(work, 1e-9), context.left / max(max(seconds, default=0.0), 1e-9)
     )
-    found, taken = [], []
+    slow_members, slow_seconds = [], []
     for member, kind, own in zip(members, kinds, seconds, strict=True):
         parameters, slower = dict(member.parameters), 1.0
         if kind == BOOSTED and times > 1.0:
             slower = max(min(times, parameters["learning_rate"] / SLOW_RATE), 1.0)
             parameters["learning_rate"] /= slower
             parameters[ROUNDS] = round(slower * parameters[ROUNDS])
-        found.append(replace(member, parameters=parameters))
-        taken.append(slower * own)
-    return found, taken
+        slow_members.append(replace(member, parameters=parameters))
+        slow_seconds.append(slower * own)
+    return slow_members, slow_seconds
 
 
 def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
-    """Add copies of the members that draw at random, with other seeds, as many as are foreseen to be fitted in time.
+    """Return the members and copies of the randomised ones with other seeds, as many as fit into the time left.
 
-    The mean over draws varies less than one draw, and no copy needs to be evaluated. Copies share a member's weight.
+    The mean over seeds has less variance than one seed, so that no copy needs to be evaluated. Copies share the weight
+    of their member.
     """
     left -= sum(seconds)
     seeds: list[list[int]] = [[member.parameters.get("random_state", 0)] for member in members]
@@ -384,7 +396,7 @@ def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) ->
                 and member.parameters.get("subsample", 1.0) < 1.0
             )
             if draws and cost <= left and sum(map(len, seeds)) < MAX_MEMBERS:
-                own.append((own[-1] + _STEP) % 2**32)
+                own.append((own[-1] + COPY_SEED_STEP) % 2**32)
                 left -= cost
     copies: list[Member] = []
     for member, own in zip(members, seeds, strict=True):
@@ -401,14 +413,14 @@ def _average(
     held: Sequence[HeldOut],
     context: SelectionContext,
 ) -> LeaderboardRow:
-    """Evaluate the mean rank of the members beside the best of them."""
+    """Return the leaderboard row of the members' mean rank, compared with the best member."""
     best, weights = results[decision.best], [decision.weight(k) for k in decision.members]
     splits = [held[one.trial.split] for one in best.tried]
     scores = mean_rank([results[k].scores for k in decision.members], weights)
     repeats = context.n_repeats if len(splits) > 1 else 1
     evaluation = context.evaluator.evaluate(splits, [(None, scores), (None, best.scores)], repeats)
     together, alone = evaluation.relative_area()
-    ahead = evaluation.behind(0, 1)
+    lead = evaluation.gap_in_se(0, 1)
     interval = evaluation.interval(0)
     names = [results[k].candidate.name for k in decision.members]
     return LeaderboardRow(
@@ -420,15 +432,15 @@ def _average(
         high=interval.high,
         p_value=evaluation.p_value(0, 1),
         rows=best.tried[0].trial.rows,
-        state="left" if alone > together and ahead > AHEAD else "chosen",
-        reason=f"{ahead:.1f} standard errors behind {best.candidate.name}",
+        state="left" if alone > together and lead > MIN_SINGLE_LEAD else "chosen",
+        reason=f"{lead:.1f} standard errors behind {best.candidate.name}",
     )
 
 
 def _fill_board(
     history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
 ) -> dict[str, LeaderboardRow]:
-    """Return every candidate's row, by what its last stage gave beside all that were in it."""
+    """Return the leaderboard row of every candidate, from its last stage, compared with the others of that stage."""
     rows: dict[str, LeaderboardRow] = {}
     for candidate in history.candidates:
         tried = history.last(candidate.name)
@@ -465,8 +477,8 @@ def _fill(
     return replace(
         row,
         parameters=result.parameters,
-        value=float(np.mean([one.values[result.place] for one in result.tried])),
-        auc=float(np.mean([one.aucs[result.place] for one in result.tried])),
+        value=float(np.mean([one.values[result.path_index] for one in result.tried])),
+        auc=float(np.mean([one.aucs[result.path_index] for one in result.tried])),
         rows=result.tried[0].trial.rows,
         low=interval.low,
         high=interval.high,
@@ -475,26 +487,26 @@ def _fill(
 
 
 def _why(stage: str, result: CandidateResult, waiting: bool) -> str:
-    share = result.tried[0].trial.rows
+    fraction = result.tried[0].trial.rows
     if waiting:
-        return f"there was no time to try it beyond {stage}, with {share:.3g} of the rows"
+        return f"there was no time to try it beyond {stage}, with {fraction:.3g} of the rows"
     if result.candidate.kind == BOOSTED:
         return "others were better"
     return (
-        f"left after {stage}, with {share:.3g} of the rows: others, or two of its kind, were better"
+        f"left after {stage}, with {fraction:.3g} of the rows: "
+        "others, or two of its kind, were better"
     )
 
 
 def _estimate(
     held: Sequence[HeldOut], scores: Scores, window: tuple[float, float], n_repeats: int
 ) -> Areas:
-    """Evaluate one candidate on all splits."""
+    """Return the mean areas of one candidate over all splits."""
     parts = [
         estimate_areas(
-            check_rows(split.y, {"scores": scores[place]}, split.weight, split.group),
-            (WHOLE, window),
+            check_rows(split.y, {"scores": own}, split.weight, split.group), (WHOLE, window)
         )
-        for place, split in enumerate(held)
+        for split, own in zip(held, scores, strict=False)
     ]
     influence = None
     pieces = [part.influence for part in parts if part.influence is not None]
@@ -506,7 +518,7 @@ def _estimate(
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:
-    """Return the weighted mean rank of several candidates' scores, as a share of the rows, split by split."""
+    """Return the weighted mean of several candidates' ranks, divided by the number of rows, split by split."""
     from scipy.stats import rankdata
 
     means = []

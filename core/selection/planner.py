@@ -1,8 +1,8 @@
-"""Planners: which fits a search asks for, round by round, and what it chooses in the end; and how one is carried out.
+"""Planners: they decide which trials a search makes, and what it chooses in the end.
 
-A `Planner` decides and never fits. It is asked for its next trials with all that were tried before, so that
-whoever runs them may do so in one process or in many, and ask again after a crash. `run_plan` runs them in this
-process, `search_ranker` does all there is to do, from rows to a ranker.
+A `Planner` never fits. It is asked for the next trials, given all results so far, so that trials may run in one process
+or in many, and a search can go on after a crash. `run_plan` runs a plan in this process; `search_ranker` goes from rows
+to a fitted ranker.
 """
 
 import math
@@ -30,25 +30,26 @@ from core.registry import ALGORITHMS
 from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
 
 CHOOSE_NOW = 1e12
-"""More seconds than any budget has."""
+"""Seconds elapsed that tell a planner to choose at once: more than any budget."""
 
-_SALT = 1_000_003  # between the seeds of repeats
+# Difference between the seeds of two repeats; a prime, so that seeds of users are unlikely to meet it.
+REPEAT_SEED_STEP = 1_000_003
 
 
 class NothingFitted(CoreError):
-    """Not one candidate of a search could be fitted and evaluated."""
+    """No candidate of a search could be fitted and evaluated."""
 
     code = "no_candidate"
 
 
 @dataclass(frozen=True)
 class Member:
-    """A ranker that was chosen, to be fitted on all training rows."""
+    """A chosen ranker, to be fitted on all training rows."""
 
     algorithm: str
     parameters: Mapping[str, Any]
     weight: float = 1.0
-    """What it counts for in a `RankAverage`."""
+    """Weight in a `RankAverage`."""
 
 
 @dataclass(frozen=True)
@@ -59,34 +60,34 @@ class LeaderboardRow:
     parameters: Mapping[str, Any]
     value: float | None = None
     auc: float | None = None
-    """Mean over the splits, of the last trial; None where it failed or was not tried."""
+    """Mean over the splits of its last trial; None if it failed or was not tried."""
     rows: float = 0.0
-    """Share of the inner training rows that it learnt from last; 0 where it was not tried."""
+    """Fraction of the inner training rows of its last trial; 0 if it was not tried."""
     seconds: float = 0.0
-    """All its trials together."""
+    """Of all its trials together."""
     state: str = "left"
-    """One of "chosen", "left" (others were better), "failed", or "untried"."""
+    """"chosen", "left" (others were better), "failed", or "untried"."""
     reason: str = ""
-    """Why it is where it is, in words."""
+    """Reason for the state, in words."""
     low: float | None = None
     high: float | None = None
-    """Confidence interval of the value, where held-out scores were kept."""
+    """Confidence interval of the value, if validation scores were kept."""
     p_value: float | None = None
-    """Two-sided, of no difference from the best single candidate on the same held-out rows."""
+    """Two-sided, of H₀: no difference from the best single candidate on the same validation rows."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a search ended."""
+    """The end of a search."""
 
     members: tuple[Member, ...]
-    """One ranker, or those of a `RankAverage`; to be fitted on all training rows."""
+    """One ranker, or the members of a `RankAverage`; to be fitted on all training rows."""
     candidates: tuple[LeaderboardRow, ...]
-    """The leaderboard; a search along one algorithm lists its candidates in the order in which they were given."""
+    """The leaderboard; a search over one algorithm lists its candidates in their own order."""
     notes: tuple[str, ...] = ()
-    """What else a reader should know."""
+    """Remarks for the user."""
     rows: float = 1.0
-    """Share of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
+    """Fraction of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class CheckedRows:
         return CodedTable(self.matrix, self.names, self.categories)
 
     def take(self, rows: npt.NDArray[Any]) -> "CheckedRows":
-        """Return some rows, by number or by a mask."""
+        """Return the rows with these indices, or of a mask."""
         return CheckedRows(
             self.matrix[rows],
             self.names,
@@ -120,16 +121,23 @@ class CheckedRows:
 
 
 class Planner(Protocol):
-    """Decides which fits a search makes.
+    """Decides which trials a search makes.
 
     Attributes
     ----------
     n_splits : int
-        Inner splits that it wants: 1 is a holdout, k are k folds; 0: none, it asks for no trial.
+        Number of inner splits: 1 is a holdout, k > 1 are k folds; 0 if it asks for no trial.
     n_repeats : int
-        How often the rows are split anew into these folds. Splits are numbered repeat by repeat.
+        Number of times that the rows are split into these folds. Splits are numbered repeat by repeat.
     fraction : float
-        Of the rows, what a holdout keeps back.
+        Fraction of the rows that a holdout sets apart.
+
+    Examples
+    --------
+    >>> from core.selection import GridSearch
+    >>> planner: Planner = GridSearch("logistic", {"C": [0.1, 1.0]})
+    >>> planner.next([], [], elapsed=0.0)[0].path  # one fit for all values of C
+    (0.1, 1.0)
     """
 
     @property
@@ -144,19 +152,19 @@ class Planner(Protocol):
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
-        """Ask for more trials, at least one, or end the search.
+        """Return the next trials, at least one, or the choice that ends the search.
 
-        NothingFitted: all candidates failed. Returns sequence of Trial, or Chosen: the same for the same arguments.
+        The result is the same for the same arguments. NothingFitted: all candidates failed.
 
         Parameters
         ----------
         tried : sequence of TrialResult
-            All that were asked for so far, in the order in which they were.
+            The results of all trials returned so far, in their order.
         held : sequence of HeldOut
-            One per split.
+            The validation rows of each split.
         elapsed : float
-            Seconds since the search began. Nothing else comes from a clock. `CHOOSE_NOW`: the search ends, with one of
-            those that were tried; at least one was, and did not fail.
+            Seconds since the search began, the only time that enters the decision. `CHOOSE_NOW` ends the search with
+            one of the candidates tried, at least one of which did not fail.
         """
 
 
@@ -169,18 +177,19 @@ def run_plan(
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Chosen, list[TrialResult]]:
-    """Carry out a plan in this process.
+    """Run a plan in this process; return the choice and the results of all trials.
 
     Parameters
     ----------
+    planner : Planner
     held : sequence of HeldOut
-        One per split.
+        The validation rows of each split.
     fit : callable (trial, callback) -> TrialResult
-        Such as one that calls `run_trial`.
+        Usually a call of `run_trial`.
     at_once : int, default=1
-        Of the trials that are asked for together so many run at once, each in a thread.
+        Number of trials that run at the same time, each in a thread.
     callback : callable (step, of, info) -> None, optional
-        Told of the steps of each fit. What it raises ends the search.
+        Called after each step of each fit. Its exceptions end the search.
     clock : callable () -> float
         Seconds.
 
@@ -188,6 +197,16 @@ def run_plan(
     -------
     chosen : Chosen
     tried : list of TrialResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.selection import GridSearch
+    >>> def fit(trial, callback):  # every C has its own value
+    ...     return TrialResult(trial, values=(0.7, 0.9), aucs=(0.7, 0.9), seconds=1.0)
+    >>> chosen, tried = run_plan(GridSearch("logistic", {"C": [0.1, 1.0]}), [HeldOut(np.array([0, 1]))], fit)
+    >>> chosen.members[0].parameters, len(tried)
+    ({'C': 1.0}, 1)
     """
     start = clock()
     tried: list[TrialResult] = []
@@ -199,9 +218,7 @@ def run_plan(
         return lambda progress: fit(trial, progress)
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # of the fit that is served its owner will hear
+        warnings.simplefilter("ignore", UserWarning)  # the fit on all rows will warn again
         while True:
             step = planner.next(tried, held, clock() - start)
             if isinstance(step, Chosen):
@@ -211,13 +228,14 @@ def run_plan(
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search gave."""
+    """The result of a search."""
 
     ranker: Ranker
     """Fitted on all rows."""
     chosen: Chosen
-    """With the leaderboard. Its figures chose: for those of the ranker take other rows."""
+    """The choice and the leaderboard. Its metrics are biased upwards: evaluate the ranker on other rows."""
     tried: list[TrialResult]
+    """The results of all trials."""
 
 
 def search_ranker(
@@ -232,28 +250,38 @@ def search_ranker(
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
-    """Search as a planner says, and fit what it chooses on all rows.
+    """Run a search, and fit its choice on all rows.
 
     InvalidData: X, y, sample_weight or group break a rule, or a class has too few rows to be split. InvalidParameter:
-    random_state is no seed. NothingFitted: all candidates failed.
+    random_state is not a seed. NothingFitted: all candidates failed.
 
     Parameters
     ----------
     X : array or table of shape (n_samples, n_features)
-        As rankers take it.
+        Features, as rankers take them.
     y : array-like of shape (n_samples,)
         Two distinct values; the greater one is positive.
     planner : Planner
         `GridSearch`, `RandomSearch`, `SuccessiveHalving` or `Auto`.
     sample_weight : array-like of shape (n_samples,), optional
     group : array-like of shape (n_samples,), optional
-        CheckedRows of a group stay together in every split; without groups equal rows do.
+        Rows with equal values stay together in every split; without groups, equal rows do.
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
-        The objective: the partial AUC on this window.
+        Window of the objective, the partial AUC.
     random_state : int, default=0
-        Of the splits and of the rows that a share has.
+        Seed of the splits and of the fractions of rows.
     callback : callable (step, of, info) -> None, optional
-        Told of the steps of each fit, one after the other; what it raises ends the search.
+        Called after each step of each fit. Its exceptions end the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.selection import GridSearch
+    >>> X = np.random.default_rng(0).normal(size=(120, 2))
+    >>> y = X[:, 0] + 0.5 * X[:, 1] > 0
+    >>> searched = search_ranker(X, y, GridSearch("rankboost", {"n_rounds": [1, 20]}, n_splits=3))
+    >>> searched.chosen.members[0].parameters
+    {'n_rounds': 20}
     """
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
@@ -270,35 +298,39 @@ def run_search(
     random_state: int,
     callback: Callback,
 ) -> tuple[Chosen, list[TrialResult]]:
-    """Carry out a plan on inner splits of these rows, by the partial AUC on a window."""
+    """Run a plan on inner splits of these rows, with the partial AUC on a window as objective."""
     splits = split_inner(rows, planner.n_splits, planner.n_repeats, planner.fraction, random_state)
     at_once = count_at_once(*rows.matrix.shape)
 
-    # What is taken of the table is as large as the table: no more of it at a time than is fitted.
+    # A part is about as large as the table: keep only as many as are fitted at the same time.
     @lru_cache(at_once)
-    def learnt_of(split: int, share: float) -> CheckedRows:
-        learnt = np.flatnonzero(~splits[split])
-        return rows.take(learnt[draw_rows(rows.positive[learnt], share, random_state)])
+    def training_part(split: int, fraction: float) -> CheckedRows:
+        training = np.flatnonzero(~splits[split])
+        return rows.take(training[draw_rows(rows.positive[training], fraction, random_state)])
 
     @lru_cache(at_once)
-    def held_of(split: int) -> CheckedRows:
+    def validation_part(split: int) -> CheckedRows:
         return rows.take(splits[split])
 
     def fit(trial: Trial, progress: Callback) -> TrialResult:
-        learnt, held = learnt_of(trial.split, trial.rows), held_of(trial.split)
+        training, validation = training_part(trial.split, trial.rows), validation_part(trial.split)
 
         def metric(scores: Floats) -> Metrics:
             return Metrics(
-                partial_auc(held.positive, scores, *window, sample_weight=held.weight),
-                auc(held.positive, scores, held.weight),
+                partial_auc(validation.positive, scores, *window, sample_weight=validation.weight),
+                auc(validation.positive, scores, validation.weight),
             )
 
         return run_trial(
             trial,
             lambda ranker, step: ranker.fit(
-                learnt.table, learnt.positive, learnt.weight, groups=learnt.group, callback=step
+                training.table,
+                training.positive,
+                training.weight,
+                groups=training.group,
+                callback=step,
             ),
-            held.table,
+            validation.table,
             metric,
             progress,
         )
@@ -317,7 +349,7 @@ def run_search(
 def split_inner(
     rows: CheckedRows, n_splits: int, n_repeats: int, fraction: float, random_state: int
 ) -> list[npt.NDArray[np.bool_]]:
-    """Split the rows for choosing among rankers, repeat by repeat; InvalidData as `split_rows`."""
+    """Return the validation masks of all splits, repeat by repeat; InvalidData as `split_rows`."""
     return [
         split
         for repeat in range(n_repeats)
@@ -328,7 +360,7 @@ def split_inner(
             n_splits,
             fraction=fraction,
             group=rows.group,
-            seed=random_state + _SALT * repeat,
+            seed=random_state + REPEAT_SEED_STEP * repeat,
         )
     ]
 
@@ -340,20 +372,30 @@ def fit_chosen(
     until: float = math.inf,
     clock: Callable[[], float] = perf_counter,
 ) -> Ranker:
-    """Fit what was chosen on all rows: until a time, where a fit keeps what it has when it is stopped.
+    """Return the chosen ranker, fitted on all rows, within a time limit if it can be stopped.
 
-    What keeps nothing takes the time that it needs; so does a mean rank, fitted once more with a UserWarning, not one
-    of whose members was fitted in time.
+    A ranker that cannot be stopped takes the time that it needs. So does a `RankAverage` without a member that was
+    fitted in time: it is fitted again, with a UserWarning.
 
     Parameters
     ----------
+    chosen : Chosen
     fit : callable (ranker, callback) -> object
+        Fits the ranker on all rows.
     callback : callable (step, of, info) -> None, optional
-        Told of the steps. What it raises reaches the caller, `StopFit` where nothing is kept.
+        Called after each step. Its exceptions reach the caller, `StopFit` if nothing can be kept.
     until : float, optional
-        In seconds, as the clock tells them.
+        Time of the clock, in seconds, at which fits are stopped.
     clock : callable () -> float
         Seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
+    >>> chosen = Chosen((Member("rankboost", {"n_rounds": 2}),), ())
+    >>> fit_chosen(chosen, lambda ranker, callback: ranker.fit(X, y, callback=callback)).n_rounds
+    2
     """
     is_late = False
 
@@ -381,7 +423,14 @@ def fit_chosen(
 
 
 def make_ranker(chosen: Chosen) -> Ranker:
-    """Make the ranker that was chosen, not yet fitted: of the one member, or a `RankAverage` of several."""
+    """Return the chosen ranker, not yet fitted: the only member, or a `RankAverage` of several.
+
+    Examples
+    --------
+    >>> chosen = Chosen((Member("logistic", {}), Member("auc_svm", {}, weight=0.5)), ())
+    >>> make_ranker(chosen).weights
+    [1.0, 0.5]
+    """
     rankers = [ALGORITHMS[member.algorithm](**member.parameters) for member in chosen.members]
     if len(rankers) == 1:
         return rankers[0]
@@ -389,7 +438,7 @@ def make_ranker(chosen: Chosen) -> Ranker:
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> CheckedRows:
-    """Check the rows as a fit does, and leave out those of weight 0."""
+    """Return the rows of weight above 0, checked as a fit does."""
     import narwhals.stable.v2 as nw
 
     names: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""Search over one algorithm's parameters: all of a grid, candidates drawn at random, or successive halving."""
+"""Search over one algorithm's parameters: a grid, random candidates, or successive halving."""
 
 import math
 import sys
@@ -11,31 +11,33 @@ import numpy as np
 
 from core.base.parameters import check_seed, check_values
 from core.errors import InvalidParameter
+from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
 
 from .planner import CHOOSE_NOW, Chosen, LeaderboardRow, Member, NothingFitted
-from .trial import MIN_RISE, HeldOut, Trial, TrialResult, choose, path_parameter
+from .trial import HeldOut, Trial, TrialResult, choose, path_parameter
 
 MAX_VALUES = 100
-"""Of one parameter."""
+"""Values of one parameter in a search space."""
 
 MAX_CANDIDATES = 1000
-"""Of one search."""
+"""Candidates of one search."""
 
 MAX_SPLITS = 20
+"""Inner splits of one search."""
 
-DRAWS_FOR_ONE = 20
-"""So many draws for each candidate that is wanted; then those not drawn yet are taken as they come."""
+MAX_DRAWS_PER_CANDIDATE = 20
+"""Random draws for each candidate wanted; if these repeat too often, the missing candidates are taken in order."""
 
-PATH_POINTS = 10
-"""So many values of a range are tried where it is that of a path parameter."""
+RANGE_PATH_LENGTH = 10
+"""Values tried of a path parameter that is given as a range."""
 
-FRACTION = 0.25
-"""Of the rows, held out where one split is enough."""
+HOLDOUT_FRACTION = 0.25
+"""Fraction of the rows held out if there is one split."""
 
 ROUNDS = "n_rounds"
-USUAL_ROUNDS = 100
-"""The whole of the rounds where an algorithm chooses them itself."""
+DEFAULT_ROUNDS = 100
+"""The full number of rounds of an algorithm whose default is to choose it."""
 
 _RANGE_KEYS = ("low", "high", "log", "integer")
 
@@ -60,31 +62,37 @@ class Range:
 
     low: float
     high: float
-    """low < high."""
+    """Greater than low."""
     log: bool = False
-    """Whether the logarithm is uniform instead of the number; low is above 0 then."""
+    """Whether the logarithm is uniform instead of the number; low is then above 0."""
     integer: bool = False
 
-    def at(self, share: float) -> float | int:
-        """Return the number so far along the range."""
+    def at(self, fraction: float) -> float | int:
+        """Return the number at a fraction, in [0, 1], of the range.
+
+        Examples
+        --------
+        >>> round(Range(1, 100, log=True).at(0.5), 9), Range(1, 4, integer=True).at(0.5)
+        (10.0, 3)
+        """
         if self.integer:  # each whole number has an equal part of [low, high + 1)
             low, high = (float(self.low), float(self.high) + 1.0)
-            return min(math.floor(self._between(low, high, share)), int(self.high))
-        return min(max(self._between(self.low, self.high, share), self.low), self.high)
+            return min(math.floor(self._between(low, high, fraction)), int(self.high))
+        return min(max(self._between(self.low, self.high, fraction), self.low), self.high)
 
-    def _between(self, low: float, high: float, share: float) -> float:
+    def _between(self, low: float, high: float, fraction: float) -> float:
         if self.log:
-            return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
-        return low + share * (high - low)
+            return math.exp(math.log(low) + fraction * (math.log(high) - math.log(low)))
+        return low + fraction * (high - low)
 
     def whole(self) -> Sequence[float | int]:
-        """Return its whole numbers, of which there may be many; of other ranges, which have no end, none."""
+        """Return all whole numbers of an integer range; () for any other."""
         return range(int(self.low), int(self.high) + 1) if self.integer else ()
 
     def points(self) -> tuple[float | int, ...]:
-        """Return evenly spaced numbers, from low to high."""
-        between = np.linspace(0.0, 1.0, PATH_POINTS)[1:-1].tolist()
-        return tuple(sorted({self.low, self.high, *(self.at(share) for share in between)}))
+        """Return `RANGE_PATH_LENGTH` evenly spaced numbers, from low to high."""
+        between = np.linspace(0.0, 1.0, RANGE_PATH_LENGTH)[1:-1].tolist()
+        return tuple(sorted({self.low, self.high, *(self.at(fraction) for fraction in between)}))
 
 
 Dimension = tuple[Any, ...] | Range
@@ -92,22 +100,22 @@ Dimension = tuple[Any, ...] | Range
 
 @dataclass(frozen=True)
 class Space:
-    """What is tried of one algorithm."""
+    """A checked search space of one algorithm."""
 
     algorithm: str
     parameters: Mapping[str, Any]
-    """The same in all candidates."""
+    """Fixed parameters."""
     dimensions: Mapping[str, Dimension]
-    """What is searched, less the path, by name ascending."""
+    """Values of each searched parameter but that of the path, by name ascending."""
     path: tuple[Any, ...]
-    """Values of the path parameter, ascending; empty where it is not searched."""
+    """Values of the path parameter, ascending; empty if it is not searched."""
 
     def n_combinations(self) -> int:
-        """Count the combinations of the lists."""
+        """Return the number of combinations of the lists."""
         return math.prod(len(d) for d in self.dimensions.values() if not isinstance(d, Range))
 
     def grid(self) -> list[dict[str, Any]]:
-        """Return every combination, the last name varying fastest; only lists have one."""
+        """Return the parameters of every combination of the lists, the last name varying fastest."""
         lists = [values for values in self.dimensions.values() if not isinstance(values, Range)]
         return [
             {**self.parameters, **dict(zip(self.dimensions, values, strict=True))}
@@ -115,9 +123,9 @@ class Space:
         ]
 
     def draw(self, n_candidates: int, seed: int) -> list[dict[str, Any]]:
-        """Draw candidates at random, each combination once; fewer where there are no more.
+        """Return the parameters of random candidates, no combination twice; fewer if there are no more.
 
-        Of lists alone they come in the grid's order.
+        If there are only lists, the candidates are in the order of the grid.
         """
         rng = np.random.Generator(np.random.Philox(check_seed(seed)))
         whole = self.n_combinations()
@@ -125,30 +133,30 @@ class Space:
         if not has_range and whole <= MAX_CANDIDATES:
             grid = self.grid()
             taken = rng.permutation(whole)[:n_candidates] if whole > n_candidates else range(whole)
-            return [grid[place] for place in sorted(int(place) for place in taken)]
-        found: dict[str, dict[str, Any]] = {}
-        for _ in range(DRAWS_FOR_ONE * n_candidates):
+            return [grid[index] for index in sorted(int(index) for index in taken)]
+        candidates: dict[str, dict[str, Any]] = {}
+        for _ in range(MAX_DRAWS_PER_CANDIDATE * n_candidates):
             drawn = {name: _draw(d, rng) for name, d in self.dimensions.items()}
-            found.setdefault(repr(drawn), {**self.parameters, **drawn})
-            if len(found) == n_candidates:
-                return list(found.values())
-        # what is drawn seldom, or everything there is
+            candidates.setdefault(repr(drawn), {**self.parameters, **drawn})
+            if len(candidates) == n_candidates:
+                return list(candidates.values())
+        # add combinations in order, until there are enough or no more
         values = [d.whole() if isinstance(d, Range) else d for d in self.dimensions.values()]
         for each in product(*values):
-            left = dict(zip(self.dimensions, each, strict=True))
-            found.setdefault(repr(left), {**self.parameters, **left})
-            if len(found) == n_candidates:
+            combination = dict(zip(self.dimensions, each, strict=True))
+            candidates.setdefault(repr(combination), {**self.parameters, **combination})
+            if len(candidates) == n_candidates:
                 break
-        return list(found.values())
+        return list(candidates.values())
 
 
 class CandidateSearch:
-    """Try each of some candidates on every split, and choose the one of the greatest mean value.
+    """Try each of some candidates on every split, and choose the one with the greatest mean value.
 
     Attributes
     ----------
     candidates : list of dict
-        The parameters of each fit, but for the one along the path.
+        The parameters of each fit, without the path parameter.
     """
 
     def __init__(self, space: Space, candidates: list[dict[str, Any]], n_splits: int) -> None:
@@ -158,12 +166,12 @@ class CandidateSearch:
         self.candidates = candidates
         self.n_splits = n_splits
         self.n_repeats = 1
-        self.fraction = FRACTION
+        self.fraction = HOLDOUT_FRACTION
 
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
-        """See `Planner.next`: all trials at once, then the choice."""
+        """Return all trials, then the choice; see `Planner.next`."""
         if not tried:
             return self.trials(range(len(self.candidates)), self.space.path)
         last = in_splits(tried, self.n_splits)
@@ -171,12 +179,12 @@ class CandidateSearch:
         return conclude(self.space, last, seconds)
 
     def trials(
-        self, places: Sequence[int], path: tuple[Any, ...], rows: float = 1.0, **changed: Any
+        self, chosen: Sequence[int], path: tuple[Any, ...], rows: float = 1.0, **changed: Any
     ) -> list[Trial]:
-        """Return the trials of some candidates, one per split."""
+        """Return the trials of the candidates with these indices, one per split."""
         return [
             Trial(self.space.algorithm, {**self.candidates[k], **changed}, path, rows, split)
-            for k in places
+            for k in chosen
             for split in range(self.n_splits)
         ]
 
@@ -184,17 +192,27 @@ class CandidateSearch:
 class GridSearch(CandidateSearch):
     """Try every combination of lists of values.
 
-    InvalidSpace: see `read_space`; or there are more than 1000 combinations. The values of a path parameter, n_rounds
-    or C, share one fit. Of equal values the first in the order of the lists is chosen, and of a path the least.
+    All values of a path parameter, n_rounds or C, share one fit. Among candidates of equal value the first in the order
+    of the lists is chosen, and the least value of a path.
+
+    InvalidSpace: see `read_space`. InvalidParameter: there are more than 1000 combinations.
 
     Parameters
     ----------
     algorithm : str
         Name in `core.registry`.
     space : mapping of str to list
-        The values of each parameter that is searched.
+        The values of each searched parameter.
     parameters : mapping of str to Any, optional
-        The same in all candidates.
+        Fixed parameters.
+    n_splits : int, default=1
+        1 holds a part of the rows out; k > 1 are k folds.
+
+    Examples
+    --------
+    >>> planner = GridSearch("logistic", {"C": [0.1, 1.0], "standardize": [True, False]})
+    >>> planner.candidates, planner.space.path
+    ([{'standardize': True}, {'standardize': False}], (0.1, 1.0))
     """
 
     def __init__(
@@ -215,23 +233,33 @@ class GridSearch(CandidateSearch):
 
 
 class RandomSearch(CandidateSearch):
-    """Try candidates drawn at random.
+    """Try random candidates.
 
-    Of a path parameter, n_rounds or C, every candidate's fit is evaluated at all values of its list, or at ten of its
-    range: they cost one fit. No combination comes twice; where there are fewer than candidates, all of them come.
+    For a path parameter, n_rounds or C, each fit is evaluated at all values of its list, or at ten values of its range:
+    they cost one fit. No combination comes twice; if there are fewer than `n_candidates`, all of them are tried.
 
     InvalidSpace: see `read_space`. InvalidParameter: n_candidates is not from 1 to 1000.
 
     Parameters
     ----------
-    algorithm, parameters
+    algorithm, parameters, n_splits
         As `GridSearch`.
     space : mapping of str to list or mapping
-        By parameter a list of values, or a range; see `read_space`.
+        A list of values, or a range, for each searched parameter; see `read_space`.
+    n_candidates : int, default=20
+    random_state : int, default=0
+        Seed of the draw.
 
     References
     ----------
     J. Bergstra and Y. Bengio, "Random search for hyper-parameter optimization", JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> space = {"max_bins": {"low": 8, "high": 64, "integer": True}, "n_rounds": [10, 20]}
+    >>> planner = RandomSearch("rankboost", space, n_candidates=3)
+    >>> len(planner.candidates), planner.space.path
+    (3, (10, 20))
     """
 
     def __init__(
@@ -250,46 +278,59 @@ class RandomSearch(CandidateSearch):
 
 
 class Rung(NamedTuple):
-    """A share of the resource, and how many candidates get it."""
+    """One rung of successive halving."""
 
-    share: float
+    fraction: float
+    """Fraction of the resource that each candidate has. In (0, 1]."""
     n_candidates: int
 
 
 class SuccessiveHalving(CandidateSearch):
-    """Spend on candidates in rungs: the best 1/eta of each rung get eta times as much on the next.
+    """Try random candidates in rungs: the best 1/eta of each rung get eta times the resource on the next.
 
-    InvalidSpace: see `read_space`. InvalidParameter: another parameter breaks its rule, or the algorithm has no rounds
-    to give a share of.
+    InvalidSpace: see `read_space`. InvalidParameter: another parameter is out of range, or the resource is "rounds" and
+    the algorithm has no path of rounds.
 
     Parameters
     ----------
     algorithm : str
         Name in `core.registry`.
     space : mapping of str to list or mapping
-        By parameter a list of values, or a range; see `read_space`.
+        A list of values, or a range, for each searched parameter; see `read_space`.
     parameters : mapping of str to Any, optional
-        The same in all candidates.
+        Fixed parameters.
     n_candidates : int, default=27
-        Drawn at random, on the first rung.
+        Random candidates on the first rung.
     resource : {"rows", "rounds"}, default="rows"
-        What a rung has a share of: the rows that are learnt from, or n_rounds.
+        What a rung limits: the rows to learn from, or n_rounds.
+    eta : int, default=3
+        From 2 to 10.
     least_share : float, default=1/27
-        Of the resource, on the first rung at least.
+        Least fraction of the resource on the first rung. In (0, 1].
+    n_splits : int, default=1
+        As `GridSearch`.
+    random_state : int, default=0
+        Seed of the draw.
 
     Notes
     -----
-    There are as many rungs as leave a candidate for the last, on which the resource is whole; so all of them
-    cost n_rungs times as much as one candidate does in full, or a little more. Equals stay in the
-    order of the draw, less the first where it was worse. With rounds, n_rounds searched as a path
-    is so on the last rung; on the others a candidate counts for what its rounds so far give. What is chosen has
-    the rounds that it was evaluated with, also where an algorithm would choose them.
+    The number of rungs is the largest that leaves a candidate for the last one, which has the whole resource. All rungs
+    together cost about n_rungs times as much as one candidate with the whole resource. Candidates of equal value keep
+    the order of the draw. If n_rounds is searched as a path, it is one on the last rung only; on the other rungs a
+    candidate is evaluated with the rung's rounds. The chosen ranker has the rounds that it was evaluated with, even if
+    the algorithm could choose them.
 
     References
     ----------
     K. Jamieson and A. Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
     AISTATS 2016: Algorithm 1. L. Li, K. Jamieson, G. DeSalvo, A. Rostamizadeh and A. Talwalkar,
     "Hyperband: a novel bandit-based approach to hyperparameter optimization", JMLR 18, 2018: eta = 3.
+
+    Examples
+    --------
+    >>> planner = SuccessiveHalving("pauc_svm", {"fpr_max": {"low": 0.05, "high": 0.5}}, n_candidates=9)
+    >>> [(round(rung.fraction, 3), rung.n_candidates) for rung in planner.rungs]
+    [(0.111, 9), (0.333, 3), (1.0, 1)]
     """
 
     def __init__(
@@ -316,7 +357,7 @@ class SuccessiveHalving(CandidateSearch):
         self._rounds = None
         if resource == "rounds":
             self._rounds = _most_rounds(algorithm, read.path, read.parameters)
-            if not read.path:  # what the last rung is evaluated with is what is chosen
+            if not read.path:  # the chosen ranker has the rounds of the last rung
                 read = replace(read, parameters={**read.parameters, ROUNDS: self._rounds})
         if resource == "rounds" and not read.dimensions:
             raise InvalidSpace(
@@ -328,56 +369,64 @@ class SuccessiveHalving(CandidateSearch):
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
-        """See `Planner.next`: a rung at a time, then the choice; if it is to end now, each by the last rung that it
-        was evaluated on.
+        """Return the trials of one rung after the other, then the choice; see `Planner.next`.
+
+        If the search is to end now, each candidate is judged by the last rung that it was evaluated on.
         """
-        places: list[int] = list(range(len(self.candidates)))
+        remaining: list[int] = list(range(len(self.candidates)))
         latest: dict[int, Sequence[TrialResult]] = {}
         seconds = [0.0] * len(self.candidates)
         left: dict[int, str] = {}
         for number, rung in enumerate(self.rungs):
             if number:
-                places, worse = _best(places, latest, rung.n_candidates)
+                remaining, worse = _best(remaining, latest, rung.n_candidates)
                 left |= dict.fromkeys(worse, _reason(number, self.rungs))
-            n_fits = len(places) * self.n_splits
-            if not places or (not tried and elapsed >= CHOOSE_NOW):
+            n_fits = len(remaining) * self.n_splits
+            if not remaining or (not tried and elapsed >= CHOOSE_NOW):
                 break
             if not tried:
-                return self._rung_trials(places, rung, last=number == len(self.rungs) - 1)
-            for place, splits in zip(places, in_splits(tried[:n_fits], self.n_splits), strict=True):
-                if place not in latest or not any(one.skipped for one in splits):
-                    latest[place] = splits
-                seconds[place] += sum(one.seconds for one in splits)
+                return self._rung_trials(remaining, rung, last=number == len(self.rungs) - 1)
+            for k, splits in zip(remaining, in_splits(tried[:n_fits], self.n_splits), strict=True):
+                if k not in latest or not any(one.skipped for one in splits):
+                    latest[k] = splits
+                seconds[k] += sum(one.seconds for one in splits)
             tried = tried[n_fits:]
-        everything = [latest[place] for place in range(len(self.candidates))]
+        everything = [latest[k] for k in range(len(self.candidates))]
         return conclude(self.space, everything, seconds, left)
 
-    def _rung_trials(self, places: Sequence[int], rung: Rung, *, last: bool) -> list[Trial]:
+    def _rung_trials(self, chosen: Sequence[int], rung: Rung, *, last: bool) -> list[Trial]:
         if self._rounds is None:
-            return self.trials(places, self.space.path, rung.share)
+            return self.trials(chosen, self.space.path, rung.fraction)
         if last and self.space.path:
-            return self.trials(places, self.space.path)
-        n_rounds = max(round(self._rounds * rung.share), 1)
-        return self.trials(places, (), **{ROUNDS: n_rounds})
+            return self.trials(chosen, self.space.path)
+        n_rounds = max(round(self._rounds * rung.fraction), 1)
+        return self.trials(chosen, (), **{ROUNDS: n_rounds})
 
 
 def read_space(
     algorithm: str, parameters: Mapping[str, Any], space: Mapping[str, Any], *, ranges: bool = True
 ) -> Space:
-    """Check what a caller wants searched, against the signature of the estimator.
+    """Return the search space, checked against the parameters of the estimator.
 
-    InvalidSpace: an entry breaks a rule; its pointer says which. InvalidParameter: so does one of `parameters`.
+    InvalidSpace: an entry of `space` breaks a rule; its pointer says which. InvalidParameter: one of `parameters` does.
 
     Parameters
     ----------
     algorithm : str
         Name in `core.registry`.
     parameters : mapping of str to Any
-        The same in all candidates.
+        Fixed parameters.
     space : mapping of str to list or mapping
-        By parameter: a list of values, or a range as {"low": 0.01, "high": 1, "log": true, "integer": false}.
+        For each searched parameter a list of values, or a range such as
+        {"low": 0.01, "high": 1, "log": True, "integer": False}.
     ranges : bool, default=True
         Whether ranges are allowed.
+
+    Examples
+    --------
+    >>> space = read_space("logistic", {}, {"C": [10.0, 1.0], "standardize": [True, False]})
+    >>> space.path, space.n_combinations()
+    ((1.0, 10.0), 2)
     """
     if algorithm not in ALGORITHMS:
         raise InvalidParameter(
@@ -407,7 +456,7 @@ def read_space(
 
 
 def plan_rungs(n_candidates: int, eta: int, least_share: float) -> list[Rung]:
-    """Plan as many rungs as leave one candidate, or more where the first would have too little; shares rise to 1."""
+    """Return the rungs, with fractions rising to 1: as many as leave one candidate, or fewer due to `least_share`."""
     most = math.floor(math.log(n_candidates, eta) + 1e-9)
     steps = min(most, math.floor(math.log(1.0 / least_share, eta) + 1e-9))
     return [
@@ -421,23 +470,30 @@ def conclude(
     seconds: Sequence[float],
     left: Mapping[int, str] | None = None,
 ) -> Chosen:
-    """Choose the best candidate by its last trials, one per split, and list all.
-
-    `seconds` are those of all trials of each candidate; `left` says which candidates left before the end, and why.
+    """Return the choice of the best candidate by its last trials, and the leaderboard of all.
 
     NothingFitted: all candidates failed.
+
+    Parameters
+    ----------
+    last : sequence of sequence of TrialResult
+        The last trials of each candidate, one per split.
+    seconds : sequence of float
+        Of all trials of each candidate.
+    left : mapping of int to str, optional
+        Why a candidate left the search before its end.
     """
     left = left or {}
     along = path_parameter(ALGORITHMS[space.algorithm]) or ""
     rows: list[LeaderboardRow] = []
-    open_places: list[int] = []
-    for place, tried in enumerate(last):
+    open_rows: list[int] = []
+    for k, tried in enumerate(last):
         failure = next((one for one in tried if one.failed), None)
         own = tried[0].trial.parameters  # with the rounds of its rung
         for step, value in enumerate(tried[0].trial.path or (None,)):
             full = dict(own) if value is None else {**own, along: value}
             row = LeaderboardRow(
-                space.algorithm, full, rows=tried[0].trial.rows, seconds=seconds[place]
+                space.algorithm, full, rows=tried[0].trial.rows, seconds=seconds[k]
             )
             if failure:
                 state = "untried" if failure.skipped else "failed"
@@ -447,17 +503,17 @@ def conclude(
                     row,
                     value=float(np.mean([one.values[step] for one in tried])),
                     auc=float(np.mean([one.aucs[step] for one in tried])),
-                    reason=left.get(place, "another is better"),
+                    reason=left.get(k, "another is better"),
                 )
-                if place not in left:
-                    open_places.append(len(rows))
+                if k not in left:
+                    open_rows.append(len(rows))
             rows.append(row)
-    if not open_places:
+    if not open_rows:
         raise NothingFitted(
             f"none of the {len(last)} candidates could be fitted and evaluated; "
             f"the first: {rows[0].reason}"
         )
-    winner = open_places[choose([rows[k].value or 0.0 for k in open_places])]
+    winner = open_rows[choose([rows[k].value or 0.0 for k in open_rows])]
     rows[winner] = replace(
         rows[winner], state="chosen", reason="the greatest value, the simplest of its equals"
     )
@@ -465,12 +521,12 @@ def conclude(
 
 
 def in_splits(tried: Sequence[TrialResult], n_splits: int) -> list[Sequence[TrialResult]]:
-    """Part trials into those of each candidate, one per split."""
+    """Return the trials of each candidate, one per split."""
     return [tried[k : k + n_splits] for k in range(0, len(tried), n_splits)]
 
 
 def check_n_candidates(n_candidates: int) -> None:
-    """Refuse a number of candidates that no search has with InvalidParameter."""
+    """Raise InvalidParameter if the number of candidates is out of range."""
     if not 1 <= n_candidates <= MAX_CANDIDATES:
         raise InvalidParameter(
             f"n_candidates must be from 1 to {MAX_CANDIDATES}, got {n_candidates}"
@@ -483,27 +539,27 @@ def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, A
         raise InvalidParameter(
             f"resource must be 'rows' for {algorithm}, which has no path of {ROUNDS}, got 'rounds'"
         )
-    default = estimator().get_params(deep=False)[ROUNDS] or USUAL_ROUNDS
+    default = estimator().get_params(deep=False)[ROUNDS] or DEFAULT_ROUNDS
     return int(max(path, default=parameters.get(ROUNDS) or default))
 
 
 def _best(
-    places: Sequence[int], latest: Mapping[int, Sequence[TrialResult]], n_best: int
+    candidates: Sequence[int], latest: Mapping[int, Sequence[TrialResult]], n_best: int
 ) -> tuple[list[int], list[int]]:
-    """Part the candidates of a rung that did not fail into the best, in their order, and the others."""
+    """Return the `n_best` best candidates of a rung, and the others that did not fail; each ascending."""
     value = {
-        place: float(np.mean([one.values for one in latest[place]], axis=0).max())
-        for place in places
-        if not any(one.failed for one in latest[place])
+        k: float(np.mean([one.values for one in latest[k]], axis=0).max())
+        for k in candidates
+        if not any(one.failed for one in latest[k])
     }
-    ranked = sorted(value, key=lambda place: -round(value[place] / MIN_RISE))
+    ranked = sorted(value, key=lambda k: -round(value[k] / MIN_RISE))
     return sorted(ranked[:n_best]), sorted(ranked[n_best:])
 
 
 def _reason(number: int, rungs: Sequence[Rung]) -> str:
     before, after = rungs[number - 1 : number + 1]
     return (
-        f"left after rung {number} of {len(rungs)}, with {before.share:.3g} of the whole: "
+        f"left after rung {number} of {len(rungs)}, with {before.fraction:.3g} of the whole: "
         f"{after.n_candidates} of {before.n_candidates} went on"
     )
 
@@ -516,11 +572,11 @@ def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
         raise InvalidSpace(pointer, f"{name} must be a list of values or a range, got {entry!r}")
     if not 1 <= len(entry) <= MAX_VALUES:
         raise InvalidSpace(pointer, f"{name} must hold 1 to {MAX_VALUES} values, got {len(entry)}")
-    for place, value in enumerate(entry):
-        _check(algorithm, name, value, f"{pointer}/{place}")
-        if any(type(value) is type(other) and value == other for other in entry[:place]):
+    for index, value in enumerate(entry):
+        _check(algorithm, name, value, f"{pointer}/{index}")
+        if any(type(value) is type(other) and value == other for other in entry[:index]):
             raise InvalidSpace(
-                f"{pointer}/{place}", f"{name} must hold each value once, {value!r} comes again"
+                f"{pointer}/{index}", f"{name} must hold each value once, {value!r} comes again"
             )
     return tuple(entry)
 
@@ -548,17 +604,17 @@ def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: st
     low, high = entry["low"], entry["high"]
     if not low < high:
         raise InvalidSpace(pointer, f"high must be greater than low ({low}), got {high}")
-    found = Range(low, high, entry.get("log", False), entry.get("integer", False))
-    if found.log and low <= 0:
+    dimension = Range(low, high, entry.get("log", False), entry.get("integer", False))
+    if dimension.log and low <= 0:
         raise InvalidSpace(
             f"{pointer}/low", f"low must be greater than 0 where log is true, got {low}"
         )
-    if found.integer and not all(isinstance(value, int) for value in (low, high)):
+    if dimension.integer and not all(isinstance(value, int) for value in (low, high)):
         raise InvalidSpace(
             pointer, f"low and high must be integers where integer is true, got {low} and {high}"
         )
-    _check(algorithm, name, found.at(1 / math.pi), pointer)
-    return found
+    _check(algorithm, name, dimension.at(1 / math.pi), pointer)
+    return dimension
 
 
 def _check(algorithm: str, name: str, value: Any, pointer: str) -> None:
@@ -572,10 +628,10 @@ def _check_path(
     algorithm: str, along: str, parameters: Mapping[str, Any], path: Sequence[Any]
 ) -> None:
     pointer = f"/space/{along}"
-    for place, value in enumerate(path):
+    for index, value in enumerate(path):
         if isinstance(value, bool) or not isinstance(value, int | float):  # "auto"
             raise InvalidSpace(
-                f"{pointer}/{place}", f"{along} must be a number in a search, got {value!r}"
+                f"{pointer}/{index}", f"{along} must be a number in a search, got {value!r}"
             )
     ranker: Any = ALGORITHMS[algorithm](**parameters)
     try:

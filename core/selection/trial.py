@@ -1,8 +1,8 @@
-"""A trial: one fit on one inner split, evaluated on the rows held out, along a path where the algorithm has one.
+"""A trial: one fit on one inner split, evaluated on the validation rows.
 
-On a path one fit makes the rankers of all values of a parameter. Of a number of steps, the fit of the greatest holds
-all lesser ones. Of a weight, as C, one solver after the other makes them, each knowing what the one before has found
-out about the rows.
+Along a path one fit gives the rankers of all values of a parameter. If the parameter is a number of steps, the fit with
+the most steps contains all shorter ones. If it is a weight such as C, the programs are solved in order, each one from
+the solution and the cutting planes of the one before.
 """
 
 import math
@@ -19,93 +19,107 @@ import numpy.typing as npt
 from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
 from core.errors import CoreError
+from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
 
 GIVEN_UP = "given up"
-"""How the reason begins of a trial that had nothing to keep when its limit came."""
+"""Start of the reason of a trial that had nothing to keep at its limit."""
 
-ROWS_A_ROUND = 4_000
-"""A figure of more rows is found less often: it needs a sort."""
+ROWS_PER_EVALUATION = 4_000
+"""With n validation rows boosted trees are evaluated every ⌈n / this⌉ rounds, since a metric needs a sort."""
 
 MIN_METRIC = 0.05
-"""Below so much, a figure of the first round is too small to measure others by."""
-
-MIN_RISE = 1e-9
-"""A candidate is better than one before it only if it is so by more than rounding."""
+"""Metrics are divided by that of the first round, but at least by this."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit on one inner split, and what is evaluated of it."""
+    """One fit on one inner split, and how to evaluate it."""
 
     algorithm: str
     """Name in `core.registry`."""
     parameters: Mapping[str, Any]
-    """All that differ from the defaults, less the one along a path."""
+    """All parameters that differ from the defaults, without the one along the path."""
     path: tuple[Any, ...] = ()
-    """Values of the algorithm's path parameter, ascending, that this one fit is evaluated at; empty without a path."""
+    """Values of the algorithm's path parameter at which this one fit is evaluated, ascending; empty without a path."""
     rows: float = 1.0
-    """Share of the inner training rows that it learns from; see `draw_rows`. In (0, 1]."""
+    """Fraction of the inner training rows that it learns from; see `draw_rows`. In (0, 1]."""
     split: int = 0
     """Number of the inner split."""
     keep_scores: bool = False
-    """Whether the scores of the held-out rows are wanted."""
+    """Whether the result holds the scores of the validation rows."""
     limit: float | None = None
-    """Seconds after which the fit ends with what it has, or is given up where it has nothing yet."""
+    """Seconds after which the fit ends with what it has, or is given up if it has nothing yet. None: no limit."""
     label: str = ""
-    """What the planner knows it by; of no meaning to others, who hand it back as it is."""
+    """The planner's name for the trial; returned unchanged."""
     patience: int | None = None
-    """Boosted trees are evaluated as they grow, and end after so many rounds without a gain. None: they take all."""
+    """Boosted trees are evaluated as they grow, and end after this number of rounds without an improvement. None: all
+    rounds are fitted."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What a trial gave."""
+    """The result of a trial."""
 
     trial: Trial
     values: tuple[float, ...]
-    """By the objective on the held-out rows, higher is better: one per value of the path, or one; empty if failed."""
+    """The objective on the validation rows, higher is better: one per value of the path, or one; empty if failed."""
     aucs: tuple[float, ...]
-    """The areas under the whole curves, likewise."""
+    """The AUC on the validation rows, likewise."""
     seconds: float
     """From the start of the fit to the end of the evaluation."""
     scores: tuple[Floats, ...] = ()
-    """Likewise, if they were to be kept. Shape (n_held_out,), float64."""
+    """Scores of the validation rows, likewise, if they were to be kept. Shape (n_held_out,), float64."""
     failed: str | None = None
-    """Why there is nothing to evaluate: such a candidate is out, the search goes on."""
+    """Why there is nothing to evaluate; the candidate then leaves the search. None if it did not fail."""
     setup: float = 0.0
-    """Of the seconds those before the fit's first step and after its last: what does not grow with the steps."""
+    """Seconds before the fit's first step and after its last one, which do not grow with the number of steps."""
     steps: int = 0
-    """Rounds with the best value, where they were evaluated as they were added; 0 elsewhere."""
+    """The best number of rounds, if rounds were evaluated as they were added; else 0."""
     fitted: int = 0
-    """Steps that the fit has taken; 0: not known."""
+    """Number of steps of the fit; 0 if not known."""
     skipped: bool = False
-    """Not made, or broken off, since the search was to end early; `failed` says so in words."""
+    """Whether the trial was not made, or was interrupted, since the search was to end early; `failed` says so."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The held-out rows of an inner split, in the order in which they are scored."""
+    """The validation rows of an inner split, in the order in which they are scored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> HeldOut(np.array([1, 0, 1])).weight is None
+    True
+    """
 
     y: npt.NDArray[Any]
     """1 for positive, 0 for negative. Shape (n_held_out,)."""
     weight: Floats | None = None
     """Shape (n_held_out,), float64."""
     group: npt.NDArray[Any] | None = None
-    """Rows with the same value belong together. Shape (n_held_out,)."""
+    """Rows with equal values were drawn together. Shape (n_held_out,)."""
 
 
 class Metrics(NamedTuple):
-    """What a metric gives for scores of the held-out rows: the objective, and the AUC."""
+    """The metrics of some scores of the validation rows."""
 
     value: float
+    """The objective; higher is better."""
     auc: float
 
 
 def path_parameter(algorithm: type) -> str | None:
-    """Name the parameter along which one fit of this class holds all rankers, such as n_rounds or C; None without one.
+    """Return the name of the class's path parameter, such as n_rounds or C; None without one.
 
-    The class then has `check_path_parameters`, which refuses parameters under which a fit holds no path.
+    One fit holds the rankers of all values of it. The class's `check_path_parameters` refuses parameters with which a
+    fit holds no path.
+
+    Examples
+    --------
+    >>> from core import Logistic, RankBoost
+    >>> path_parameter(RankBoost), path_parameter(Logistic)
+    ('n_rounds', 'C')
     """
     name: str | None = getattr(algorithm, "path_parameter", None)
     return name
@@ -119,25 +133,39 @@ def run_trial(
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> TrialResult:
-    """Carry out one trial.
+    """Fit and evaluate one trial.
 
     Parameters
     ----------
     fit : callable (ranker, callback) -> object
-        Fits the ranker on the inner training rows of the trial's split, on the share of them that it asks for.
+        Fits the ranker on the inner training rows of the trial's split, on the fraction of them that it asks for.
     held_out : array or table of shape (n_held_out, n_features)
+        Features of the validation rows.
     metric : callable (scores) -> Metrics
-        Of scores of those rows.
+        Returns the metrics of scores of those rows.
     callback : callable (step, of, info) -> None, optional
-        Told of the fit's steps. What it raises reaches the caller.
+        Called after each step of the fit. Its exceptions reach the caller.
     clock : callable () -> float
         Seconds.
 
     Returns
     -------
     TrialResult
-        With `failed` set where the ranker refuses the rows or its parameters, where the numbers fail it, or
-        where the limit comes before there is anything to keep. A limit is looked at after each of the fit's steps.
+        With `failed` set if the ranker refuses the rows or its parameters, if the computation fails numerically, or if
+        the limit is reached before there is anything to keep. The limit is checked after each step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
+    >>> result = run_trial(
+    ...     Trial("rankboost", {}, path=(1, 2)),
+    ...     lambda ranker, callback: ranker.fit(X, y, callback=callback),
+    ...     X,
+    ...     lambda scores: Metrics(1.0, float(np.mean(scores[10:] > scores[:10]))),
+    ... )
+    >>> result.aucs
+    (1.0, 1.0)
     """
     start = clock()
     first = latest = start
@@ -173,7 +201,7 @@ def run_trial(
     except (CoreError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         return _failure(trial, clock() - start, str(error) or type(error).__name__)
     n_values = len(trial.path) or 1
-    # where the fit ended early, the last counts for all that follow
+    # if the fit ended early, its last ranker counts for all greater values
     values += values[-1:] * (n_values - len(values))
     aucs += aucs[-1:] * (n_values - len(aucs))
     kept += kept[-1:] * (n_values - len(kept))
@@ -189,12 +217,7 @@ def walk_path(
     values: Sequence[Any],
     metric: Callable[[Floats], float],
 ) -> list[float]:
-    """Evaluate the rankers that lie on the path of a fitted one.
-
-    One pass over the steps: O(n_steps · n_samples) for stumps.
-
-    Returns list of float: in ascending order of the values. Where the fit has ended before one of them, a fit of so
-    many steps would have ended there too, and the last step counts.
+    """Return the metric of each ranker on the path of a fitted one; O(n_steps · n_samples) for stumps.
 
     Parameters
     ----------
@@ -202,11 +225,27 @@ def walk_path(
         Fitted with the greatest of the values; a `PathEstimator` by `fit_path` with all of them. Any other has a
         `staged_decision_function`, whose scores after k steps are those of a ranker of k steps.
     X : array or table of shape (n_samples, n_features)
-        Rows that it has not learnt from.
+        Validation rows.
     values : sequence of int or float
         Distinct; numbers of steps are at least 1.
     metric : callable (scores) -> float
-        Called with the scores of those rows, once for each ranker; higher is better.
+        Called with the scores of X, once for each ranker; higher is better.
+
+    Returns
+    -------
+    list of float
+        In ascending order of the values. If the fit ended before a value, its last step counts: a fit of that many
+        steps would have ended there, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import RankBoost
+    >>> from core.metrics import auc
+    >>> X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 0, 1, 1, 0, 1])
+    >>> ranker = RankBoost(n_rounds=3).fit(X, y)
+    >>> [round(area, 3) for area in walk_path(ranker, X, [1, 3], lambda scores: auc(y, scores))]
+    [0.75, 0.906]
     """
     wanted = sorted(values)
     if isinstance(ranker, PathEstimator):
@@ -215,46 +254,66 @@ def walk_path(
             metric(one.decision_function(X))
             for _, one in zip(wanted, ranker.path_rankers(), strict=False)
         ]
-    found: list[float] = []
+    metrics: list[float] = []
     for step, scores in enumerate(ranker.staged_decision_function(X), start=1):
-        if step == wanted[len(found)]:
-            found.append(metric(scores))
-            if len(found) == len(wanted):
-                return found
+        if step == wanted[len(metrics)]:
+            metrics.append(metric(scores))
+            if len(metrics) == len(wanted):
+                return metrics
     last = metric(ranker.decision_function(X))
-    return found + [last] * (len(wanted) - len(found))
+    return metrics + [last] * (len(wanted) - len(metrics))
 
 
 def choose(values: Sequence[float]) -> int:
-    """Choose the place of the greatest value, the first among equals; the simpler candidates come before the others.
+    """Return the index of the greatest value, the first among equals: simpler candidates come first.
 
-    The greatest of several values is too good to be true: report the figures of other rows.
+    The greatest of several values is biased upwards: report the metric on other rows.
+
+    Examples
+    --------
+    >>> choose([0.7, 0.9, 0.9])
+    1
     """
     best = 0
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value > values[best] + MIN_RISE:
-            best = place
+            best = index
     return best
 
 
 def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:
-    """Draw a share of the rows of each stratum; a greater share holds all rows of a lesser one.
+    """Return the indices of a random fraction of the rows of each stratum; a greater fraction contains a smaller one.
 
-    O(n_rows log n_rows). Returns ndarray of shape (n_drawn,), intp, ascending.
+    O(n_rows log n_rows).
 
     Parameters
     ----------
     strata : ndarray of shape (n_rows,)
-        What each row counts as, such as its label.
+        The stratum of each row, such as its label.
     share : float in (0, 1]
-        Of each stratum as much is drawn, rounded up; two rows at least where it has so many.
+        Fraction of each stratum to draw, rounded up; at least two rows if it has two.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (n_drawn,), intp
+        Ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.array([0, 0, 0, 0, 1, 1])
+    >>> rows = draw_rows(labels, 0.5, seed=0)
+    >>> np.bincount(labels[rows])
+    array([2, 2])
     """
     if share >= 1.0:
         return np.arange(len(strata))
     drawn = []
-    for place, value in enumerate(np.unique(strata)):
+    for stratum, value in enumerate(np.unique(strata)):
         rows = np.flatnonzero(strata == value)
-        order = np.random.Generator(np.random.Philox(key=[seed % 2**64, place])).permutation(rows)
+        generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, stratum]))
+        order = generator.permutation(rows)
         drawn.append(order[: max(int(np.ceil(share * len(rows))), 2)])
     return np.sort(np.concatenate(drawn))
 
@@ -286,17 +345,17 @@ def _fit_watched(
     metric: Callable[[Floats], Metrics],
     callback: Callback,
 ) -> tuple[int, Floats]:
-    """Fit boosted trees, evaluated as they grow; give the best number of rounds, and the held-out rows' scores then.
+    """Fit boosted trees with early stopping; return the best number of rounds, and the validation rows' scores then.
 
-    Rounds are evaluated by the objective and by the AUC, each as a share of what the first round had: a window alone is
-    too noisy to stop by.
+    Rounds are evaluated by the sum of the objective and the AUC, each divided by that of the first round: the objective
+    over a window alone is too noisy to stop by.
     """
     first: list[Metrics] = []
 
     def relative(scores: Floats) -> float:
-        found = metric(scores)
-        first.append(found)
-        return sum(now / max(then, MIN_METRIC) for now, then in zip(found, first[0], strict=True))
+        metrics = metric(scores)
+        first.append(metrics)
+        return sum(now / max(then, MIN_METRIC) for now, then in zip(metrics, first[0], strict=True))
 
     ranker: Any = ALGORITHMS[trial.algorithm](**trial.parameters)
     n_held = len(held_out.matrix if isinstance(held_out, CodedTable) else held_out)
@@ -305,7 +364,7 @@ def _fit_watched(
         X_valid=held_out,
         metric=relative,
         patience=trial.patience,
-        every=math.ceil(n_held / ROWS_A_ROUND),
+        every=math.ceil(n_held / ROWS_PER_EVALUATION),
     )
     fit(SimpleNamespace(fit=fit_watched), callback)
     return len(ranker.rounds_), ranker.decision_function(held_out)

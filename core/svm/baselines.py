@@ -31,10 +31,10 @@ from core.linear.newton import (
     squared_hinge_loss,
 )
 from core.linear.ranker import LinearRanker, NonNegative
-from core.metrics.window import FprMax, FprMin, check_window
+from core.metrics.window import MIN_RISE, FprMax, FprMin, check_window
 
 from .estimators import Cost, HeldFraction, RandomState, Standardize
-from .selection import DEFAULT_COST, MIN_RISE
+from .selection import DEFAULT_COST
 
 LogisticCost = Annotated[
     float, Gt(0), Le(1e6), Doc("Weight of the sum of losses beside ½‖w‖², as in scikit-learn.")

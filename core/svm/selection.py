@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from core.base.ranker import Floats
 from core.linear.design import Sample
+from core.metrics.window import MIN_RISE
 
 from .cutting_planes import Solution
 from .solvers import WHOLE, Solver
@@ -25,8 +26,6 @@ DEFAULT_COST = 1.0
 # Values of C to choose from.
 PATH = tuple(10.0**power for power in range(-5, 5))
 
-# Increase of a partial AUC, in [0, 1], that is more than rounding.
-MIN_RISE = 1e-9
 
 # Once this number of values of C in a row did worse than the best, no greater ones are tried.
 PATIENCE = 3

@@ -15,7 +15,7 @@ import pytest
 import core
 
 # Packages whose every public function and class has an example.
-PACKAGES = ("core.metrics", "core.treerank")
+PACKAGES = ("core.metrics", "core.selection", "core.treerank")
 
 EXAMPLES = doctest.DocTestFinder(exclude_empty=True)
 MODULES = sorted(
