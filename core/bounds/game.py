@@ -1,4 +1,4 @@
-"""ρ: the best margin that any combination of the weak rankers has, by linear programming.
+"""ρ, the best margin of any combination of the weak rankers, by linear programming.
 
 Two players: one mixes weak rankers (λ), the other mixes pairs (d). Rows of M are pairs, columns weak
 rankers, and M_pj = h_j(x_i) - h_j(x_k):
@@ -10,7 +10,7 @@ needs no trust in the solver. For two classes the pairs need no list: the least 
 score of a positive less the greatest of a negative, one inequality per row, and its dual weighs
 rows, u on positives and v on negatives, with d_ik = u_i v_k.
 
-`makes_progress` says in which rounds smooth margin ranking is sure to come nearer to ρ.
+`makes_progress` returns the rounds in which smooth margin ranking is proven to come closer to ρ.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from core.metrics.margins import max_tied_mass
 Floats = npt.NDArray[np.float64]
 
 MAX_CELLS = 1_000_000
-"""Rows × weak rankers of the greatest linear program that is tried: seconds, not minutes."""
+"""Rows × weak rankers of the largest linear program that is solved: it takes seconds."""
 
 
 class Unsolved(ArithmeticError):
-    """The solver gave up, for numerical reasons."""
+    """The linear program was not solved, for numerical reasons."""
 
 
 @dataclass(frozen=True, eq=False)
 class BestMargin:
-    """ρ between two numbers that anybody can recompute."""
+    """ρ, with a lower and an upper bound that can be recomputed from the weights."""
 
     weights: Floats
     """λ, not negative, summing to 1. Shape (n_weak_rankers,)."""
@@ -50,43 +50,54 @@ class BestMargin:
 
     @property
     def rho(self) -> float:
-        """The middle of both."""
+        """The mean of both bounds."""
         return (self.margin + self.edge) / 2
 
     @property
     def gap(self) -> float:
-        """How far apart they are: rounding, when the solver did its work."""
+        """The upper bound minus the lower bound: rounding error, if the solver converged."""
         return self.edge - self.margin
 
 
 def best_margin(M: npt.ArrayLike) -> BestMargin:
-    """Find ρ for an explicit matrix of pairs.
+    """Return ρ for a matrix of pairs.
 
-    InvalidData, if M is not a finite matrix, or holds more than `MAX_CELLS` numbers. Unsolved, if the solver gives up.
+    InvalidData: M is not a finite matrix, or has more than `MAX_CELLS` numbers. Unsolved: the solver gives up.
 
     Parameters
     ----------
     M : array_like of float, shape (n_pairs, n_weak_rankers)
         h_j(better) - h_j(worse).
+
+    Examples
+    --------
+    >>> round(best_margin([[1.0, -1.0], [0.0, 1.0]]).rho, 3)
+    0.333
     """
     matrix = _checked("M", M)
     _check_size(matrix.size)
-    # A row of M less one of zeros is itself: pairs are positives beside a single negative of no score.
+    # A row of M minus a row of zeros is itself: the pairs are positives, the zeros are a single negative.
     best = _solve(matrix, np.zeros((1, matrix.shape[1])))
     return BestMargin(best.weights, best.pair_weights[:1], best.margin, best.edge)
 
 
 def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
-    """Find ρ over all pairs of a positive and a negative, without listing them.
+    """Return ρ over all pairs of a positive and a negative, without listing them.
 
-    InvalidData, if the two are not finite matrices of one width, or hold more than `MAX_CELLS` numbers. Unsolved, if
-    the solver gives up.
+    InvalidData: the two are not finite matrices of the same width, or have more than `MAX_CELLS` numbers. Unsolved: the
+    solver gives up.
 
     Parameters
     ----------
-    positives : array_like, shape (n_positives, n_weak_rankers)
+    positives : array_like of float, shape (n_positives, n_weak_rankers)
         h_j(x_i).
-    negatives : array_like, shape (n_negatives, n_weak_rankers)
+    negatives : array_like of float, shape (n_negatives, n_weak_rankers)
+        h_j(x_k).
+
+    Examples
+    --------
+    >>> round(best_bipartite_margin([[1, 0], [1, 1]], [[0, 1], [0, 0]]).rho, 3)
+    1.0
     """
     H_p, H_n = _checked("positives", positives), _checked("negatives", negatives)
     if H_p.shape[1] != H_n.shape[1]:
@@ -105,10 +116,9 @@ def stump_outputs(
     most_cells: int = MAX_CELLS,
     n_categories: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.bool_] | None:
-    """Tabulate every stump that a booster can choose from, once per distinct column of outputs.
+    """Return the outputs of every stump that a booster can choose from, without equal columns; None if too many.
 
-    Returns ndarray of shape (n_rows, n_stumps), bool, or None: None where there are too many. A categorical feature
-    gives a stump per set of its bins, the missing being one: any set may come to be the best.
+    A categorical feature has a stump per set of its bins, the missing one included: any set may be the best.
 
     Parameters
     ----------
@@ -116,10 +126,22 @@ def stump_outputs(
         Finite or NaN.
     weight : ndarray of shape (n_rows,), float64
         Above 0; bins are weighted quantiles.
+    max_bins : int
+        Maximum number of bins of a feature.
     most_cells : int
-        Give up beyond that many outputs.
+        Return None if there are more outputs than this.
     n_categories : ndarray of shape (n_features,), int64, or None
-        0 for a numeric feature; None: all are.
+        0 for a numeric feature; None: all are numeric.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_stumps), bool, or None
+
+    Examples
+    --------
+    >>> stump_outputs(np.array([[1.0], [2.0]]), np.ones(2), max_bins=8)
+    array([[False,  True],
+           [ True, False]])
     """
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     n_edges = np.where(bins.is_categorical, 0, bins.n_bins - 1)
@@ -149,13 +171,22 @@ def stump_outputs(
 
 
 def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
-    """Tabulate columns of 0 and 1 and their reverses; a missing value is 0.
-
-    Returns ndarray of shape (n_rows, 2 * n_features), bool, or None: None where some column holds another value.
+    """Return columns of 0 and 1 and their reverses as outputs of weak rankers; None if a column has another value.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
+        NaN, a missing value, counts as 0.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 2 · n_features), bool, or None
+
+    Examples
+    --------
+    >>> column_outputs(np.array([[0.0], [1.0]]))
+    array([[False,  True],
+           [ True, False]])
     """
     values = np.where(np.isnan(X), 0.0, X)
     if not np.isin(values, (0.0, 1.0)).all():
@@ -165,23 +196,31 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
 
 
 def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Say for each round whether Theorem 7's condition on d0 holds.
+    """Return for each round whether Theorem 7's condition on d0 holds.
 
-    Where it holds, and 0 <= g < r < 1, a step of smooth margin ranking lifts the smooth margin by at
-    least ½ α(r - g)/s, with g the smooth margin before and s = ‖λ‖₁ after it. Where it fails the
-    theorem is silent: the smooth margin still never falls (Lemma 22). Stumps tie most pairs, so it
-    fails in most rounds.
+    If it holds, and 0 <= g < r < 1, a step of smooth margin ranking increases the smooth margin by at least
+    ½ α(r - g)/s, with g the smooth margin before and s = ‖λ‖₁ after it. If not, the theorem does not apply; the smooth
+    margin still never decreases (Lemma 22). Stumps tie most pairs, so that the condition fails in most rounds.
 
-    InvalidData, if the shapes differ. Returns ndarray of shape (n_rounds,), bool.
+    InvalidData: the shapes differ.
 
     Parameters
     ----------
     d_plus, d_minus : array_like of float, shape (n_rounds,), in [0, 1]
-        Masses of the pairs that the round's weak ranker orders rightly and wrongly.
+        Weight of the pairs that the round's weak ranker orders correctly, and of the discordant ones.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,), bool
 
     References
     ----------
     Rudin & Schapire (2009), Theorem 7.
+
+    Examples
+    --------
+    >>> makes_progress([0.9, 0.1], [0.1, 0.0])
+    array([ True, False])
     """
     right, wrong = np.asarray(d_plus, dtype=np.float64), np.asarray(d_minus, dtype=np.float64)
     if right.shape != wrong.shape:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 MIN_THETA = 1e-6
-"""Margins below it are near the rounding of scores, and no number of rows there is would do."""
+"""Smallest margin θ: smaller ones are close to the rounding error of scores, and would need far too many rows."""
 
 MAX_COUNTED = 2**62
-"""Weak rankers; a feature of 61 categories has as many sets, and an int64 no room for twice that."""
+"""Largest number of weak rankers that is counted, which fits an int64: the sets of 61 categories."""
 
-_GREATEST_EPSILON = 1e6  # far beyond 1, where a bound says nothing any more
+MAX_EPSILON = 1e6  # far above 1, where a bound says nothing
 _WEIGHTED = "the theorem counts rows, and these have unequal weights"
 _LISTED = (
     "the theorem takes every crucial pair among rows drawn independently: these pairs were listed"
@@ -94,16 +94,21 @@ class Bound:
 
 
 def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sample:
-    """Describe rows whose crucial pairs are all of a positive and a negative.
+    """Return the sample of rows of two classes: its crucial pairs are all pairs of a positive and a negative.
 
-    Returns Sample: with E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
+    E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
 
     Parameters
     ----------
     positives, negatives : int
-        Rows of each class, at least one.
+        Number of rows of each class, at least one.
     weighted : bool
-        Whether rows of one class weigh unequally.
+        Whether rows of one class have unequal weights.
+
+    Examples
+    --------
+    >>> round(two_classes(30, 70).crucial_share, 3)
+    0.212
     """
     rows = positives + negatives
     share = positives * negatives / (rows * (rows - 1))
@@ -111,9 +116,9 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
 
 
 def listed_pairs(items: int, pairs: int) -> Sample:
-    """Describe items whose crucial pairs were listed.
+    """Return the sample of items whose crucial pairs were listed; no theorem applies to it.
 
-    Returns Sample: to which no theorem applies: its crucial pairs are not all there are among rows drawn at random.
+    The theorems need all crucial pairs among rows drawn at random.
 
     Parameters
     ----------
@@ -121,6 +126,11 @@ def listed_pairs(items: int, pairs: int) -> Sample:
         At least 2.
     pairs : int
         At least 1.
+
+    Examples
+    --------
+    >>> len(listed_pairs(items=10, pairs=20).reasons)
+    1
     """
     share = min(0.5, pairs / (items * (items - 1)))
     return Sample(items, share, (_LISTED,))
@@ -133,27 +143,32 @@ def stump_rankers(
     boolean: bool = False,
     n_categories: Sequence[int] = (),
 ) -> WeakRankers:
-    """Count stumps, at most: both directions of every threshold, every set, the missing on either side.
+    """Return the set of all stumps: both directions of every threshold, and every set of categories.
 
-    Returns WeakRankers: of size 2^62 at most, beyond which sizes are not told apart.
+    Missing values may be on either side. The size of the set is an upper bound, at most 2^62.
 
     Parameters
     ----------
     n_thresholds : int
-        Most thresholds per numeric feature.
+        Maximum number of thresholds per numeric feature.
     n_features : int
-        Numeric features.
+        Number of numeric features.
     boolean : bool
-        Whether each of them takes 0, 1 and missing only. Then all stumps there can be are known
-        beforehand; else thresholds are bin edges, chosen from the rows.
+        Whether each of them has the values 0, 1 and missing only. All possible stumps are then known beforehand; else
+        thresholds are bin edges, chosen from the rows.
     n_categories : sequence of int
-        How many categories each categorical feature has.
+        Number of categories of each categorical feature.
 
     Notes
     -----
-    Which set a stump takes may be chosen from the rows, as long as all sets count: of K categories
-    and the missing 2^(K + 1), less the two that leave nothing on one side. But which categories there
-    are is read off the rows, too, and so no bound that wants H beforehand applies.
+    The set of a stump may be chosen from the rows if all sets are counted: 2^(K + 1) for K categories and the missing
+    one, minus the two that leave nothing on one side. But the categories are those of the training rows, so that no
+    bound applies that needs H beforehand.
+
+    Examples
+    --------
+    >>> stump_rankers(n_thresholds=1, n_features=3, boolean=True).size
+    18
     """
     size = sum(2 ** min(k + 1, 62) - 2 for k in n_categories)
     reasons = ["the categories are those of the training rows"] if n_categories else []
@@ -167,9 +182,12 @@ def stump_rankers(
 
 
 def column_rankers(n_features: int) -> WeakRankers:
-    """Count the weak rankers where columns of 0 and 1 are taken as they are, or reversed.
+    """Return the weak rankers that are columns of 0 and 1, or their reverses: the setting of §4.
 
-    It is the setting of §4: they were there before the rows were ranked.
+    Examples
+    --------
+    >>> column_rankers(5).size
+    10
     """
     return WeakRankers(2 * n_features)
 
@@ -182,11 +200,13 @@ def bound_misranking(
     theta: float,
     delta: float,
 ) -> tuple[Bound, ...]:
-    """Compute all bounds of §3 for a convex combination of {0, 1} weak rankers.
+    """Return all bounds of §3 for a convex combination of {0, 1} weak rankers.
 
-    InvalidParameter, if theta or delta is out of range. That rows were drawn independently cannot be checked, and is
-    assumed. Where a bound does not apply its number is given all the same: it shows what the theorem would say, no
-    more. Returns tuple of Bound: theorem_2 (with the smaller of the two covers), corollary_4, equation_2, corollary_5.
+    They are theorem_2 (with the smaller of the two covers), corollary_4, equation_2 and corollary_5. It is assumed that
+    rows were drawn independently, which cannot be checked. A bound that does not apply has a value all the same, which
+    only shows what the theorem would say.
+
+    InvalidParameter: theta or delta is out of range.
 
     Parameters
     ----------
@@ -195,8 +215,18 @@ def bound_misranking(
     sample : Sample
         The training rows.
     theta : float in [1e-6, 1]
-        Chosen before the margins are looked at: who tries k of them must give each δ/k.
+        Chosen before the margins are known; to try k values, use δ/k for each.
     delta : float in (0, 1)
+        Probability with which a bound may fail.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> from core.metrics.margins import margin_distribution
+    >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0)
+    >>> bounds = bound_misranking(margins, two_classes(2, 2), WeakRankers(10), theta=0.1, delta=0.05)
+    >>> [bound.vacuous for bound in bounds]  # four rows prove nothing
+    [True, True, True, True]
     """
     if not MIN_THETA <= theta <= 1:
         raise InvalidParameter(f"theta must be from {MIN_THETA:g} to 1, got {theta}")
@@ -241,18 +271,24 @@ def bound_misranking(
 
 
 def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> Bound:
-    """Bound the misranking by what rows say that had no part in the fit.
+    """Return the bound of the discordant fraction from validation rows, which had no part in the fit.
 
-    InvalidParameter, if misrank_fraction or delta is out of range. To these rows the ranker is fixed beforehand,
-    whatever it is: F holds one function, which covers itself at every θ > 0, and θ goes to 0.
+    For these rows the ranker is fixed beforehand: F has one function, which covers itself at every θ > 0, and θ tends
+    to 0. InvalidParameter: misrank_fraction or delta is out of range.
 
     Parameters
     ----------
     misrank_fraction : float in [0, 1]
-        Share of the held-out pairs out of order, ties counted whole.
+        Fraction of discordant validation pairs, ties included.
     sample : Sample
-        The held-out rows.
+        The validation rows.
     delta : float in (0, 1)
+        Probability with which the bound may fail.
+
+    Examples
+    --------
+    >>> round(bound_held_out(0.1, two_classes(3000, 7000), delta=0.05).value, 3)
+    0.359
     """
     if not 0 <= misrank_fraction <= 1:
         raise InvalidParameter(f"misrank_fraction must lie in [0, 1], got {misrank_fraction}")
@@ -268,9 +304,14 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
 
 
 def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
-    """Bound ln N(F, θ, ε), the sloppy covering number of convex combinations of H, by Lemma 3: ln|H| ln(2/ε)/(2θ²).
+    """Return Lemma 3's bound of ln N(F, θ, ε), the sloppy covering number: ln|H| ln(2/ε)/(2θ²); 0 if ε >= 2.
 
-    0 where ε >= 2, since a cover has at least one member.
+    F are the convex combinations of H.
+
+    Examples
+    --------
+    >>> round(log_sloppy_cover(10, theta=0.1, epsilon=0.01), 1)
+    610.0
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
@@ -280,9 +321,14 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
 
 
 def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
-    """Bound ln N∞(F, θ), the covering number in L∞ of convex combinations of H, by open balls of radius θ.
+    """Return a bound of ln N∞(F, θ), the covering number in L∞ of convex combinations of H by open balls of radius θ.
 
     It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1.
+
+    Examples
+    --------
+    >>> round(log_uniform_cover(10, theta=0.1), 1)
+    18.1
 
     Notes
     -----
@@ -307,9 +353,14 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
 def corollary_4_failure(
     n_weak_rankers: int, theta: float, epsilon: float, rows: int, crucial_share: float
 ) -> float:
-    """Probability with which the bound may fail, by Theorem 2 with Lemma 3's cover.
+    """Return the probability with which Corollary 4 may fail: 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8).
 
-    It is 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8), which may exceed 1.
+    It follows from Theorem 2 with Lemma 3's cover, and may exceed 1.
+
+    Examples
+    --------
+    >>> corollary_4_failure(10, theta=0.5, epsilon=0.5, rows=1_000_000, crucial_share=0.2) < 1e-9
+    True
     """
     log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
     return _exp(_log_failure(log_cover, epsilon, rows, crucial_share))
@@ -318,9 +369,14 @@ def corollary_4_failure(
 def corollary_4_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """Least ε at which Corollary 4 holds with probability 1 - δ: the root of `corollary_4_failure` = δ.
+    """Return the least ε at which Corollary 4 holds with probability 1 - δ: the root of `corollary_4_failure` = δ.
 
-    Eq. 2 is a closed form that lies above it.
+    Eq. 2 is a closed form that is never below it.
+
+    Examples
+    --------
+    >>> round(corollary_4_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
+    0.249
     """
     from scipy.optimize import brentq
 
@@ -330,23 +386,28 @@ def corollary_4_epsilon(
         log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
         return _log_failure(log_cover, epsilon, rows, crucial_share) - math.log(delta)
 
-    if excess(_GREATEST_EPSILON) > 0:
+    if excess(MAX_EPSILON) > 0:
         return math.inf
     # Below this ε the bound fails even for a cover of one.
     low = corollary_5_epsilon(0.0, delta, rows, crucial_share)
     if excess(low) <= 0:
         return low
-    root = float(brentq(excess, low, _GREATEST_EPSILON, xtol=1e-12, rtol=1e-12))
+    root = float(brentq(excess, low, MAX_EPSILON, xtol=1e-12, rtol=1e-12))
     return root * (1 + 1e-9)  # on the side where the bound holds
 
 
 def equation_2_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """ε in closed form (eq. 2): an upper estimate of `corollary_4_epsilon`.
+    """Return ε in closed form (eq. 2), an upper bound of `corollary_4_epsilon`.
 
-    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). Only where m is at least `equation_2_least_rows` is it
-    more than a number; far below, the logarithm is negative and it is NaN.
+    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). It is only valid if m is at least
+    `equation_2_least_rows`; far below, the logarithm is negative and ε is NaN.
+
+    Examples
+    --------
+    >>> round(equation_2_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
+    0.27
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
@@ -364,22 +425,39 @@ def equation_2_epsilon(
 
 
 def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: float) -> float:
-    """Least m for which eq. 2 holds: 64 ln|H|/(E²θ²)."""
+    """Return the least m for which eq. 2 holds: 64 ln|H|/(E²θ²).
+
+    Examples
+    --------
+    >>> round(equation_2_least_rows(10, theta=0.5, crucial_share=0.2))
+    14737
+    """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
     return _ratio(64 * math.log(n_weak_rankers), (crucial_share * theta) ** 2)
 
 
 def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
-    """Probability with which the bound may fail for a covering number N: 2 N exp(-m(εE)²/8), which may exceed 1.
+    """Return the probability with which Corollary 5 may fail: 2 N exp(-m(εE)²/8), which may exceed 1.
 
-    `log_cover` is ln N∞(F, θ/4), or ln|F| for a finite F: 0 for one ranker that was fixed before the rows.
+    `log_cover` is ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker fixed before the rows.
+
+    Examples
+    --------
+    >>> corollary_5_failure(0.0, epsilon=0.1, rows=1_000_000, crucial_share=0.2) < 1e-20
+    True
     """
     return _exp(_log_failure(log_cover, epsilon, rows, crucial_share))
 
 
 def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share: float) -> float:
-    """ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)), N as in its failure."""
+    """Return ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)), ln N = `log_cover`.
+
+    Examples
+    --------
+    >>> round(corollary_5_epsilon(0.0, delta=0.05, rows=1_000_000, crucial_share=0.2), 4)
+    0.0272
+    """
     _check_delta(delta)
     _check_sample(rows, crucial_share)
     return math.sqrt(8 / (rows * crucial_share**2) * (log_cover + math.log(2) - math.log(delta)))
@@ -396,7 +474,7 @@ def _exp(exponent: float) -> float:
 
 
 def _ratio(numerator: float, denominator: float) -> float:
-    """Divide, to infinity where the denominator is too small for a number."""
+    """Return the quotient; inf if it is too large for a double."""
     if numerator == 0:
         return 0.0
     return numerator / denominator if denominator > numerator / sys.float_info.max else math.inf

@@ -1,16 +1,16 @@
-"""Theorem 9 of paper 4 with explicit constants: the partial AUC of rows to come, from that of the training rows.
+"""Theorem 9 of paper 4 with explicit constants: a bound of the partial AUC of future rows, from the training rows.
 
-The paper leaves its constant C open. What follows is shorter than its proof, takes any window and ties, and has the
-same shape. Let P(t) and N(t) be the shares of positives and negatives that score above t, in truth and (with hats)
-in the sample, and let |P - P̂| <= ε₊ and |N - N̂| <= ε₋ for every t and every f of the class. A cut with N̂ <= u - ε₋
+The paper leaves its constant C open. The following proof is shorter, allows any window and ties, and has the same form.
+Let P(t) and N(t) be the fractions of positives and negatives that score above t, in the population and (with hats) in
+the sample, and let |P - P̂| <= ε₊ and |N - N̂| <= ε₋ for every t and every f of the class. A threshold with N̂ <= u - ε₋
 has N <= u, and its P is at least P̂ - ε₊. So ROC(u) >= ROĈ(u - ε₋) - ε₊, the curves taken as steps. The mean over u in
 [α, β] moves the window to the left by ε₋, which adds at most ε₋ / (β - α) to the risk:
 
     1 - pAUC <= 1 - pAÛC + ε₊ + ε₋ / (β - α)
 
-For all f at once, ε follows from the VC dimension d of the cuts {f > t}: k rows break it with probability at most
+For all f at once, ε follows from the VC dimension d of the sets {f > t}: k rows exceed it with probability at most
 4 (2ek/d)^d exp(-kε²/8) (Anthony & Bartlett, Theorems 4.3 and 3.7). For one f that was fixed before the rows were seen,
-from the Dvoretzky-Kiefer-Wolfowitz inequality, 2 exp(-2kε²). Either class gets half of δ.
+from the Dvoretzky-Kiefer-Wolfowitz inequality, 2 exp(-2kε²). Each class has half of δ.
 
 References
 ----------
@@ -29,13 +29,13 @@ from core.metrics.window import check_window
 
 
 class PartialAucBound(NamedTuple):
-    """An upper bound of 1 - pAUC on rows to come."""
+    """An upper bound of 1 - pAUC on future rows."""
 
     value: float
     """The measured risk plus epsilon."""
     epsilon: float
     vacuous: bool
-    """Whether value is 1 or more: no risk is greater anyway."""
+    """Whether the value is 1 or more, which every risk satisfies."""
 
 
 def bound_partial_auc(
@@ -48,15 +48,15 @@ def bound_partial_auc(
     delta: float = 0.05,
     vc_dimension: int | None = None,
 ) -> PartialAucBound:
-    """Bound 1 - pAUC on rows to come by that of a sample.
+    """Return an upper bound of 1 - pAUC on future rows, given that of a sample.
 
-    InvalidParameter, if a value breaks its rule.
+    InvalidParameter: a value is out of range.
 
     Parameters
     ----------
     risk : float in [0, 1]
-        1 - pAUC of the sample, its curve taken as steps: 1 - `partial_auc(..., definition="empirical")` where the
-        window ends at whole negatives.
+        1 - pAUC of the sample's step curve (`step_risk`): 1 - `partial_auc(..., definition="empirical")` if the window
+        ends at whole negatives.
     n_positive, n_negative : int
         Rows of the sample, drawn independently; at least 1.
     fpr_min, fpr_max : float
@@ -64,13 +64,17 @@ def bound_partial_auc(
     delta : float in (0, 1)
         Probability with which the bound may fail.
     vc_dimension : int, optional
-        Of the cuts of the class that the ranker was chosen from by these rows: k + 1 for linear scores of k
-        coordinates.
-        None: the ranker was fixed before these rows were seen, as it was before the validation rows.
+        Of the sets {f > t} over the class of rankers from which these rows chose one: k + 1 for linear scores of k
+        coordinates. None: the ranker was fixed before these rows were seen, as for validation rows.
 
     References
     ----------
-    Narasimhan & Agarwal, Theorem 9; the constants are derived at the head of this module.
+    Narasimhan & Agarwal, Theorem 9; the constants are derived in the docstring of this module.
+
+    Examples
+    --------
+    >>> round(bound_partial_auc(0.05, 5000, 5000, 0.0, 0.2).value, 3)
+    0.176
     """
     low, high = check_window(fpr_min, fpr_max)
     if not 0.0 <= risk <= 1.0:
@@ -91,15 +95,22 @@ def bound_partial_auc(
 
 
 def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
-    """Return the ε within which all cuts of a class are at their true shares, but with probability δ.
+    """Return ε such that, with probability 1 - δ, all sets of a class have their true probability to within ε.
 
-    Returns float: √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n where there are not so
-    many rows.
+    It is √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n if 2n is at most d.
 
     Parameters
     ----------
+    n_rows : int
+        n, at least 1.
     vc_dimension : int
-        At least 1.
+        d, at least 1.
+    delta : float in (0, 1)
+
+    Examples
+    --------
+    >>> round(vc_deviation(100_000, 5, 0.05), 3)
+    0.071
     """
     if vc_dimension < 1:
         raise InvalidParameter(f"vc_dimension must be at least 1, got {vc_dimension}")
@@ -110,15 +121,26 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
 
 
 def dkw_deviation(n_rows: int, delta: float) -> float:
-    """Return the same for the cuts of one ranker that was fixed beforehand: √(ln(2/δ) / (2n))."""
+    """Return the same ε for the sets {f > t} of one ranker that was fixed beforehand: √(ln(2/δ) / (2n)).
+
+    Examples
+    --------
+    >>> round(dkw_deviation(5000, 0.05), 4)
+    0.0192
+    """
     return math.sqrt((math.log(2.0) - math.log(delta)) / (2.0 * n_rows))
 
 
 def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
-    """Return 1 - pAUC of a sample whose curve is taken as steps, as the bounds take it.
+    """Return 1 - pAUC, in [0, 1], of a sample's step curve, which the bounds use.
 
-    InvalidParameter: the window is empty or leaves [0, 1]. Returns float in [0, 1]: between two points the curve is at
-    the height of the left one. Where points on a slant were left out it is below the sample's own steps, and the risk
-    not too small.
+    Between two points the step curve has the height of the left one. If the curve was thinned it is below the sample's
+    own steps, so that the risk is not too small. InvalidParameter: the window is empty or leaves [0, 1].
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> step_risk(roc_curve([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]), 0.0, 0.5)
+    0.5
     """
     return 1.0 - strict_area(curve.fpr, curve.tpr, *check_window(fpr_min, fpr_max))

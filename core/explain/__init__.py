@@ -1,8 +1,7 @@
-"""What a ranker has learnt, whatever its algorithm: how scores depend on features, and which features matter.
+"""Interpretation of any ranker: how its scores depend on features, and which features matter.
 
-Everything here looks at a ranker from outside, through `score_rows` alone, so that one definition serves all of them.
-What an algorithm can say of itself, such as the gains of a ranking tree's splits, is in its own folder; `conditions`
-has the words for it.
+These functions use `score_rows` alone, so that they work for every ranker. What is specific to an algorithm, such as
+the gains of a ranking tree's splits, is in its own package; `conditions` writes conditions in words for all of them.
 """
 
 from typing import TYPE_CHECKING

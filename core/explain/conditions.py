@@ -1,21 +1,24 @@
-"""Conditions on one feature in words: the one writer for stumps, trees, ranking trees and programs.
+"""Conditions on one feature in words, for stumps, trees, ranking trees and branching programs.
 
-What a model lets through of a feature is an `Interval` or a `CategorySet`. A cut divides it into the part above and the
-part below; the parts of a path's cuts are divided on. `in_words` says what is left::
+A condition is an `Interval` of numbers or a `CategorySet`. A split divides it into the part above and the part below.
+`in_words` describes what is left after the splits of a path:
 
-    above, below = ANY_NUMBER.divide(3.0, missing_above=True)
-    in_words("age", above, None, mentions_missing=True)     # "age > 3 or missing"
-    in_words("age", below, None, mentions_missing=True)     # "age <= 3"
+>>> above, below = ANY_NUMBER.divide(3.0, missing_above=True)
+>>> in_words("age", above, None, mentions_missing=True)
+'age > 3 or missing'
+>>> in_words("age", below, None, mentions_missing=True)
+'age <= 3'
+>>> above, below = any_category(3).divide(np.array([True, False, True]), missing_above=False)
+>>> in_words("colour", above, ("blue", "green", "red"), mentions_missing=False)
+'colour in {blue, red}'
 
-    held, others = any_category(3).divide(np.array([True, False, True]), missing_above=False)
-    in_words("colour", held, ("blue", "green", "red"), mentions_missing=False)     # "colour in {blue, red}"
+Conditions of several features are joined by " and ". Missing values are mentioned only if the feature had some at fit.
 
-Conditions are joined by " and ". A reader hears of the missing only where the feature had some at fit.
+To a ranker a date is a number. A caller may set how the numbers of a feature are written:
 
-To a ranker a date is a number. Who knows better says how the numbers of a feature are written::
-
-    with spelling_numbers({"since": lambda seconds: date.fromtimestamp(seconds).isoformat()}):
-        ranker.structure()     # "since > 2026-01-31"
+>>> with spelling_numbers({"since": lambda days: f"day {days:.0f}"}):
+...     in_words("since", ANY_NUMBER.divide(31.0, missing_above=False)[0], None, mentions_missing=False)
+'since > day 31'
 """
 
 import math
@@ -28,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-MAX_NAMED = 10  # categories in a sentence
+# Categories that a sentence names; the others are counted.
+MAX_NAMED = 10
 
 Spelling = Callable[[float], str]
 _NO_SPELLINGS: Mapping[str, Spelling] = MappingProxyType({})
@@ -37,7 +41,7 @@ _SPELLINGS: ContextVar[Mapping[str, Spelling]] = ContextVar("spellings", default
 
 @contextmanager
 def spelling_numbers(spellings: Mapping[str, Spelling]) -> Iterator[None]:
-    """Within the block write the numbers of these features, by their names, in a way of their own."""
+    """Within the block, write the numbers of some features, by name, with functions of their own."""
     token = _SPELLINGS.set(spellings)
     try:
         yield
@@ -46,22 +50,21 @@ def spelling_numbers(spellings: Mapping[str, Spelling]) -> Iterator[None]:
 
 
 def spell_number(name: str, value: float, digits: int = 10) -> str:
-    """Write a number of the feature of this name: to so many digits, or as `spelling_numbers` has it."""
+    """Return a number of a feature as text, with `digits` significant digits or as `spelling_numbers` sets."""
     spelling = _SPELLINGS.get().get(name)
     return f"{value:.{digits}g}" if spelling is None else spelling(value)
 
 
 class Interval(NamedTuple):
-    """What is let through of a numeric feature."""
+    """The values low < x <= high of a numeric feature; none if low is inf."""
 
     low: float
     high: float
-    """low < x <= high; no number at all where low is infinite."""
     missing: bool
-    """Whether a missing x is let through."""
+    """Whether a missing value satisfies the condition."""
 
     def divide(self, threshold: float, *, missing_above: bool) -> tuple["Interval", "Interval"]:
-        """Return the part above a threshold and the part below; -inf sets the missing apart from all values."""
+        """Return the part above a threshold and the part below; -inf separates missing values from all others."""
         if threshold == -math.inf:
             return self._replace(missing=False), Interval(math.inf, math.inf, self.missing)
         return (
@@ -71,20 +74,20 @@ class Interval(NamedTuple):
 
 
 class CategorySet(NamedTuple):
-    """What is let through of a categorical feature."""
+    """A set of categories of a categorical feature."""
 
-    held: npt.NDArray[np.bool_]
-    """Shape (n_categories,), bool."""
+    category_mask: npt.NDArray[np.bool_]
+    """Which categories are in the set. Shape (n_categories,), bool."""
     missing: bool
-    """Whether a missing or unknown category is let through."""
+    """Whether a missing or unknown category satisfies the condition."""
 
     def divide(
         self, above: npt.NDArray[np.bool_], *, missing_above: bool
     ) -> tuple["CategorySet", "CategorySet"]:
-        """Return the part in a set, which counts as above the cut, and the part outside of it."""
+        """Return the part in `above`, a mask of shape (n_categories,), and the part outside of it."""
         return (
-            CategorySet(self.held & above, self.missing and missing_above),
-            CategorySet(self.held & ~above, self.missing and not missing_above),
+            CategorySet(self.category_mask & above, self.missing and missing_above),
+            CategorySet(self.category_mask & ~above, self.missing and not missing_above),
         )
 
 
@@ -94,27 +97,27 @@ ANY_NUMBER = Interval(-math.inf, math.inf, True)
 
 
 def any_category(n_categories: int) -> CategorySet:
-    """Let everything through."""
+    """Return the condition that all categories satisfy, the missing one included."""
     return CategorySet(np.ones(n_categories, dtype=np.bool_), True)
 
 
 def in_words(
     name: str, condition: Condition, categories: Sequence[str] | None, *, mentions_missing: bool
 ) -> str:
-    """Say which values of a feature a condition lets through.
+    """Return a condition on a feature as text.
 
     Parameters
     ----------
     name : str
-        The feature's.
+        Name of the feature.
     categories : sequence of str, or None
-        The categories' names; None for a numeric feature.
+        Names of the categories; None for a numeric feature.
     mentions_missing : bool
-        Whether to add "or missing" where missing values are let through beside others.
+        Whether to add "or missing" if missing values satisfy the condition beside others.
     """
     if isinstance(condition, CategorySet):
-        words = f"{name} {name_set(condition.held, categories or ())}"
-        nothing_else = not condition.held.any()
+        words = f"{name} {name_set(condition.category_mask, categories or ())}"
+        nothing_else = not condition.category_mask.any()
     else:
         words, nothing_else = _interval(name, condition), condition.low == math.inf
     return words + " or missing" * (condition.missing and mentions_missing and not nothing_else)
@@ -133,14 +136,17 @@ def _interval(name: str, interval: Interval) -> str:
     return f"{name} is known"
 
 
-def name_set(held: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
-    """Name the categories of a set, or those that are not in it where these are far fewer."""
-    if held.all():
+def name_set(category_mask: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
+    """Return a set of categories as text: those in it, or those not in it if these are far fewer."""
+    if category_mask.all():
         return "is known"
-    if not held.any():
+    if not category_mask.any():
         return "is missing"
-    few = held if held.sum() <= len(names) / 2 or held.sum() <= MAX_NAMED else ~held
+    n_inside = category_mask.sum()
+    few = category_mask
+    if n_inside > len(names) / 2 and n_inside > MAX_NAMED:
+        few = ~category_mask
     listed = [names[k] for k in np.flatnonzero(few)[:MAX_NAMED]]
     more = int(few.sum()) - len(listed)
     inside = ", ".join(listed) + (f" and {more} more" if more else "")
-    return f"{'in' if few is held else 'not in'} {{{inside}}}"
+    return f"{'in' if few is category_mask else 'not in'} {{{inside}}}"

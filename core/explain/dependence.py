@@ -1,7 +1,7 @@
-"""How scores depend on features, and which features matter.
+"""Dependence of scores on features, and importance of features.
 
-Partial dependence is the mean score as one or two features are set by hand and the others stay as they are. Variable
-dependence is how much of the variance of the scores one feature, or two together, account for.
+Partial dependence is the mean score if one or two features are set to given values, and the others stay as they are.
+Variable dependence is the fraction of the scores' variance that one feature, or two together, account for.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,19 +18,26 @@ from core.metrics import auc
 from core.metrics.groups import check_weights
 
 MAX_FEATURES = 2
+"""Features of one partial dependence: the grid grows with their number as an exponent."""
 
 BLOCK_ROWS = 1 << 15
-"""Rows that are scored in one call: enough to be fast, few enough to stay small."""
+"""Rows that are scored in one call: enough to be fast, few enough to need little memory."""
 
 MIN_VARIANCE = 1e-12
-"""A joint effect whose variance is less, as a share of the score's, is rounding."""
+"""A joint effect with less than this fraction of the scores' variance is rounding."""
 
 
 class Axis(NamedTuple):
-    """The values that one feature is set to."""
+    """The values that one feature is set to.
+
+    Examples
+    --------
+    >>> Axis(0, np.array([1.0, 2.0])).feature
+    0
+    """
 
     feature: int
-    """Its column."""
+    """Index of its column."""
     values: Floats
     """Increasing, without repeats; NaN, the missing, comes last. Shape (n_points,), float64."""
 
@@ -41,21 +48,21 @@ class PartialDependence(NamedTuple):
     axes: tuple[Axis, ...]
     """One or two."""
     scores: Floats
-    """With a last axis of n_labels for a ranker that has a score per label. Shape (n_points,) or (n_points, n_points of
-    the second)."""
+    """Shape (n_points,), or (n_points of the first axis, n_points of the second); with a last dimension n_labels for a
+    ranker that has a score per label. float64."""
 
 
 class VariableDependence(NamedTuple):
-    """How scores depend on features."""
+    """Fractions of the scores' variance that features account for, alone and in pairs."""
 
     features: tuple[int, ...]
-    """Columns, in the order asked for."""
+    """Indices of the columns, in the order asked for."""
     main: Floats
-    """Variance of the feature's partial dependence, as a share of the variance of the scores: 0 where the score does
-    not change with it on average, 1 where nothing else matters. Shape (n_features,), float64."""
+    """Variance of each feature's partial dependence, divided by the variance of the scores: 0 if the mean score does
+    not change with the feature, 1 if nothing else matters. Shape (n_features,), float64."""
     joint: Floats
-    """H² of each two features: the share of the variance of their partial dependence that is in neither's own. 0 where
-    their effects only add up, 1 where neither has one alone. Symmetric, with a diagonal of 0. Shape (n_features,
+    """H² of each pair of features: the fraction of the variance of their partial dependence that is in neither's own. 0
+    if their effects are additive, 1 if neither has an effect alone. Symmetric, with a diagonal of 0. Shape (n_features,
     n_features), float64."""
 
 
@@ -67,9 +74,9 @@ def partial_dependence(
     sample_weight: Any = None,
     n_points: int = 32,
 ) -> PartialDependence:
-    """Average the scores of rows that are alike but for one or two features, set to values on a grid.
+    """Return the mean score over the rows of X, with one or two features set to each point of a grid.
 
-    InvalidData: X or sample_weight break a rule above. InvalidParameter: there are three features, one comes twice or
+    InvalidData: X or sample_weight break a rule below. InvalidParameter: there are three features, one comes twice or
     is unknown, or n_points is below 2.
 
     Parameters
@@ -77,25 +84,32 @@ def partial_dependence(
     X : array or table of shape (n_samples, n_features)
         The background: rows over which the other features vary.
     features : sequence of one or two int or str
-        Columns, by number or name.
+        Columns, by index or name.
     sample_weight : array-like of shape (n_samples,), optional
-        Finite, not negative, not all 0. Zero where a row counts as absent.
+        Finite, not negative, not all 0.
     n_points : int, default=32
-        Most points per numeric feature, the missing apart; at least 2. A feature with so many distinct
-        values or fewer is set to each of them, any other to weighted quantiles from the least to the
-        greatest value. A category is a point of its own, however many there are, and so is missing
-        where a row of the background misses the feature.
+        Maximum number of points per numeric feature, not counting the missing one; at least 2. A feature with at most
+        this number of distinct values is set to each of them, any other to weighted quantiles from the least to the
+        greatest value. Every category is a point, and so is a missing value if X has one.
 
     Notes
     -----
-    O(n_points ** n_features · n_samples) scores. This is the definition itself, the average over the rows of X.
-    Friedman's shortcut for trees weighs both sides of a split by the training rows that came so far, and gives another
-    figure where features depend on one another.
+    O(n_points ** n_features · n_samples) scores. This is the definition itself, the mean over the rows of X. Friedman's
+    shortcut for trees weights both sides of a split by the training rows that reach it, and has another result if
+    features depend on one another.
 
     References
     ----------
     Clémençon, Depecker & Vayatis 2011, §5.2. J. H. Friedman, "Greedy function approximation",
     Annals of Statistics 29, 2001, §8.2.
+
+    Examples
+    --------
+    >>> from core import RankBoost
+    >>> X = np.array([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0], [4.0, 1.0]])
+    >>> dependence = partial_dependence(RankBoost(n_rounds=5).fit(X, [0, 0, 1, 1]), X, [0])
+    >>> dependence.axes[0].values, dependence.scores[3] > dependence.scores[0]
+    (array([1., 2., 3., 4.]), np.True_)
     """
     rows = ranker._checked_rows(X)
     if len(rows) == 0:
@@ -122,29 +136,37 @@ def variable_dependence(
     n_rows: int = 100,
     random_state: int = 0,
 ) -> VariableDependence:
-    """Measure how much the scores of rows depend on features, alone and in pairs.
+    """Return the fractions of the scores' variance that features account for, alone and in pairs.
 
-    Partial dependence is taken at the rows' own values. O(n_rows²) scores for each feature and each pair of them.
+    Partial dependence is evaluated at the rows' own values. O(n_rows²) scores for each feature and each pair of them.
 
-    InvalidData: X or sample_weight break a rule above, or the ranker has a score per label. InvalidParameter: a feature
-    is unknown or comes twice, n_rows is below 2, or random_state is no seed.
+    InvalidData: X or sample_weight break a rule below, or the ranker has a score per label. InvalidParameter: a feature
+    is unknown or comes twice, n_rows is below 2, or random_state is not a seed.
 
     Parameters
     ----------
     X : array or table of shape (n_samples, n_features)
     features : sequence of int or str, optional
-        Columns, by number or name. None: all of them.
+        Columns, by index or name. None: all of them.
     sample_weight : array-like of shape (n_samples,), optional
         Finite, not negative, not all 0.
     n_rows : int, default=100
-        Of more rows so many are drawn, of weight above 0; at least 2.
+        Maximum number of rows, drawn at random from those of weight above 0; at least 2.
     random_state : int, default=0
-        Key of the draw.
+        Seed of the draw.
 
     References
     ----------
     Clémençon, Depecker & Vayatis 2011, §5.2. J. H. Friedman and B. E. Popescu, "Predictive learning
     via rule ensembles", Annals of Applied Statistics 2, 2008, eq. 44.
+
+    Examples
+    --------
+    >>> from core import Logistic
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> dependence = variable_dependence(Logistic().fit(X, X[:, 0] > 0), X)
+    >>> dependence.main[0] > 0.9, dependence.joint.max() < 1e-12  # a linear score has no joint effects
+    (np.True_, np.True_)
     """
     rows = ranker._checked_rows(X)
     if ranker.target != "binary":
@@ -160,7 +182,7 @@ def variable_dependence(
     rows, weight = np.ascontiguousarray(rows[drawn]), weight[drawn]
 
     def effect(*among: int) -> Floats:
-        """Partial dependence at each row's own values, less its mean."""
+        """Return the partial dependence at each row's own values, minus its mean."""
         scores = score_points(ranker.score_rows, rows, weight, among, rows[:, among])
         return np.asarray(scores - np.average(scores, weights=weight))
 
@@ -188,17 +210,26 @@ def make_axis(
     *,
     most_categories: int | None = None,
 ) -> Axis:
-    """Choose the values that a feature is set to; see `partial_dependence`.
+    """Return the values that a feature is set to; see `partial_dependence`.
 
     Parameters
     ----------
+    feature : int
+        Index of its column.
     column : ndarray of shape (n_rows,), float64
-        Its values in the background; NaN is missing.
+        Its values; NaN is missing.
     weight : ndarray of shape (n_rows,), float64
+    n_points : int
+        Maximum number of values of a numeric feature.
     n_categories : int, default=0
-        0 for a numeric feature; a categorical one is set to 0, 1, ..., n_categories - 1.
+        0 for a numeric feature; a categorical one is set to 0, 1, …, n_categories - 1.
     most_categories : int, optional
-        With more categories only so many, those with the most weight.
+        Maximum number of categories; those of greatest weight are kept.
+
+    Examples
+    --------
+    >>> make_axis(0, np.array([3.0, 1.0, 2.0, np.nan]), np.ones(4), n_points=2).values
+    array([ 1.,  3., nan])
     """
     column, weight = column[weight > 0], weight[weight > 0]
     missing = np.isnan(column)
@@ -214,19 +245,27 @@ def make_axis(
 def score_grid(
     score: Callable[[Floats], Floats], rows: Floats, weight: Floats, axes: Sequence[Axis]
 ) -> Floats:
-    """Average the scores of the rows at every point of a grid.
-
-    Returns ndarray of shape (n_points of the first axis, ...[, n_labels]), float64.
+    """Return the mean score of the rows at every point of a grid.
 
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,) or (n, n_labels)
-        Scores each row for itself.
+        Returns the score of each row.
     rows : ndarray of shape (n_rows, n_features), float64
     weight : ndarray of shape (n_rows,), float64
         Not all 0.
     axes : sequence of Axis
-        Features all different.
+        Of different features.
+
+    Returns
+    -------
+    ndarray of shape (n_points of the first axis, …[, n_labels]), float64
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 10.0], [2.0, 20.0]])
+    >>> score_grid(lambda X: X.sum(axis=1), rows, np.ones(2), [Axis(0, np.array([0.0, 5.0]))])
+    array([15., 20.])
     """
     points = np.array(list(product(*(axis.values for axis in axes))))
     scores = score_points(score, rows, weight, [axis.feature for axis in axes], points)
@@ -241,11 +280,11 @@ def score_points(
     columns: Sequence[int],
     points: Floats,
 ) -> Floats:
-    """Average the scores of the rows with some columns set to each of several points; shape (n_points[, n_labels]).
+    """Return the mean score of the rows with some columns set to each of several points; shape (n_points[, n_labels]).
 
-    Rows go to `score` in blocks of 2¹⁵ at most, over as many points as fit.
+    `score` is called with at most `BLOCK_ROWS` rows.
     """
-    share = weight / weight.max()  # so that no sum overflows
+    relative = weight / weight.max()  # so that no sum overflows
     block = rows[:BLOCK_ROWS]
     at_once = max(1, BLOCK_ROWS // len(block))
     sums = []
@@ -259,10 +298,10 @@ def score_points(
             scores = score(copies)
             by_point = scores.reshape(len(some), -1, *scores.shape[1:])
             # Not BLAS, whose sums depend on its threads.
-            weighted = by_point * share[part].reshape(1, -1, *(1,) * (scores.ndim - 1))
+            weighted = by_point * relative[part].reshape(1, -1, *(1,) * (scores.ndim - 1))
             total = total + weighted.sum(axis=1)
         sums.append(total)
-    means: Floats = np.concatenate(sums) / share.sum()
+    means: Floats = np.concatenate(sums) / relative.sum()
     return means
 
 
@@ -271,26 +310,26 @@ def _mean_square(values: Floats, weight: Floats) -> float:
 
 
 def _heaviest(codes: Floats, weight: Floats, n_categories: int, most: int | None) -> Floats:
-    """Return the categories, only the heaviest where there are more than most."""
+    """Return the indices of the `most` categories of greatest weight, ascending; of all if None."""
     mass = np.bincount(codes.astype(np.int64), weights=weight, minlength=n_categories)
     heaviest = np.argsort(-mass, kind="stable")[:most]
     return np.sort(heaviest).astype(np.float64)
 
 
 def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:
-    """All distinct values where they are few, else so many of them that share out the weight evenly."""
-    distinct, places = np.unique(values, return_inverse=True)
+    """Return all distinct values if there are at most `n_points`, else that number of weighted quantiles."""
+    distinct, inverse = np.unique(values, return_inverse=True)
     if len(distinct) <= n_points:
         return np.asarray(distinct)
-    cumulative = np.cumsum(np.bincount(places, weights=weight))
+    cumulative = np.cumsum(np.bincount(inverse, weights=weight))
     wanted = np.linspace(0.0, cumulative[-1], n_points)
-    found = np.searchsorted(cumulative, wanted)
-    chosen: Floats = distinct[np.unique(np.minimum(found, len(distinct) - 1))]
-    return chosen
+    index = np.searchsorted(cumulative, wanted)
+    quantiles: Floats = distinct[np.unique(np.minimum(index, len(distinct) - 1))]
+    return quantiles
 
 
 def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
-    """Return the columns of a ranker that are named or numbered; refuse others, and one given twice."""
+    """Return the indices of columns given by index or name; InvalidParameter if one is unknown or comes twice."""
     if isinstance(features, str) or not len(features):
         shown = repr(features) if isinstance(features, str) else "none"
         raise InvalidParameter(f"features must be a list of columns, got {shown}")
@@ -316,17 +355,23 @@ def _find_feature(ranker: Ranker, feature: int | str) -> int:
 
 
 def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
-    """Average the size of each feature's part of the score.
-
-    Returns ndarray of shape (n_features,) or (n_features, n_labels), float64: in units of the score; 0 for a feature
-    that the ranker does not use.
+    """Return the mean absolute contribution of each feature, in units of the score; 0 for a feature that is not used.
 
     Parameters
     ----------
     contributions : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_labels), float64
-        Parts that add up to each row's score, less the mean score.
+        Parts that add up to each row's score minus the mean score.
     weight : ndarray of shape (n_rows,), float64
         Not all 0.
+
+    Returns
+    -------
+    ndarray of shape (n_features,) or (n_features, n_labels), float64
+
+    Examples
+    --------
+    >>> mean_absolute(np.array([[1.0, 0.0], [-3.0, 0.0]]), np.ones(2))
+    array([2., 0.])
     """
     sizes: Floats = np.average(np.abs(contributions), axis=0, weights=weight)
     return sizes
@@ -341,29 +386,40 @@ def permutation_importance(
     n_repeats: int = 5,
     random_state: int = 0,
 ) -> Floats:
-    """Measure how much AUC is lost when a feature's values are permuted among the rows.
+    """Return the loss of AUC if a feature's values are permuted among the rows.
 
-    O(n_features · n_repeats · n_rows) scores. Returns ndarray of shape (n_features,), float64: AUC less the mean AUC
-    with the feature permuted. Of two features that say the same each may have 0, since the ranker has the other left;
-    below 0 is noise.
+    O(n_features · n_repeats · n_rows) scores.
 
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,)
-        Scores each row for itself.
+        Returns the score of each row.
     X : ndarray of shape (n_rows, n_features), float64
-        Best rows that the ranker was not fitted on.
+        Preferably rows that the ranker was not fitted on.
     y : array-like of shape (n_rows,)
         1 for positive, 0 for negative.
     sample_weight : ndarray of shape (n_rows,), float64, optional
     n_repeats : int, default=5
         Permutations per feature, averaged.
     random_state : int, default=0
-        Key of the permutations; with the feature's number and the repeat's it names each of them.
+        Seed; with the index of the feature and of the repeat it determines each permutation.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+        AUC minus the mean AUC with the feature permuted. Two features with the same information may both have 0, since
+        the ranker can use the other one; values below 0 are noise.
 
     References
     ----------
     L. Breiman, "Random forests", Machine Learning 45, 2001, §10.
+
+    Examples
+    --------
+    >>> X = np.column_stack([np.arange(20.0), np.zeros(20)])
+    >>> losses = permutation_importance(lambda X: X[:, 0], X, np.arange(20) >= 10)
+    >>> losses[0] > 0.2, losses[1]
+    (np.True_, np.float64(0.0))
     """
     check_seed(random_state)
     whole = auc(y, score(X), sample_weight)

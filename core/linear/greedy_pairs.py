@@ -76,6 +76,15 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
     dichotomizers", Pattern Recognition 44, 2011.
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under
     the ROC curve": appendix B.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import GreedyPairs
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ranker = GreedyPairs().fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
+    >>> ranker.coef_.round(2), ranker.predict([[2, 2], [-2, -2]])
+    (array([0.89, 0.42]), array([ True, False]))
     """
 
     coef_: Annotated[Floats, Array("n_features"), Ge(-1e100), Le(1e100)]

@@ -100,6 +100,14 @@ class Logistic(LogisticParameters, LinearClassifier):
     References
     ----------
     C.-J. Lin, R. C. Weng and S. S. Keerthi, "Trust region Newton method for logistic regression", JMLR 9, 2008.
+
+    Examples
+    --------
+    >>> from core import Logistic
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ranker = Logistic().fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
+    >>> ranker.coef_.round(1), ranker.predict([[2, 2], [-2, -2]])
+    (array([4.2, 2. ]), array([ True, False]))
     """
 
     def _fit_sample(
@@ -176,6 +184,14 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     under the user tolerance", KDD 2008.
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
     arXiv:1605.04337: appendix B.2.
+
+    Examples
+    --------
+    >>> from core import AsymmetricSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ranker = AsymmetricSVM(fpr_max=0.1, C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
+    >>> ranker.asymmetry_ in (1 / 16, 1 / 4, 1, 4, 16), ranker.predict([[2, 2], [-2, -2]])
+    (True, array([ True, False]))
     """
 
     path_parameter = None  # C and the asymmetry are chosen together

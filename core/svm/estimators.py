@@ -381,6 +381,14 @@ class AUCSVM(SupportVectorRanker):
     T. Joachims, "A support vector method for multivariate performance measures", ICML 2005.
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
     arXiv:1605.04337: eqs. 4 and 7.
+
+    Examples
+    --------
+    >>> from core import AUCSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ranker = AUCSVM(C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
+    >>> ranker.collapsed_, ranker.predict([[2, 2], [-2, -2]])
+    (False, array([ True, False]))
     """
 
     def _window(self) -> tuple[float, float]:
@@ -454,6 +462,14 @@ class PAUCSVM(WindowSVM):
     ----------
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
     arXiv:1605.04337: eqs. 11, 14 and 18; Algorithms 1 to 3. The collapse is not in the paper.
+
+    Examples
+    --------
+    >>> from core import PAUCSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ranker = PAUCSVM(fpr_max=0.1, C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
+    >>> ranker.collapsed_, ranker.predict([[2, 2], [-2, -2]])
+    (False, array([ True, False]))
     """
 
     surrogate: SurrogateName = "tight"
@@ -500,6 +516,14 @@ class PAUCSVMDC(WindowSVM):
     ----------
     H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
     arXiv:1605.04337: eq. 9, §6 and Algorithm 4, with its constants repaired.
+
+    Examples
+    --------
+    >>> from core import PAUCSVMDC
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ranker = PAUCSVMDC(fpr_max=0.1, C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
+    >>> ranker.collapsed_, ranker.predict([[2, 2], [-2, -2]])
+    (False, array([ True, False]))
     """
 
     path = PATH[3:]

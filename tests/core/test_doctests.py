@@ -15,7 +15,15 @@ import pytest
 import core
 
 # Packages whose every public function and class has an example.
-PACKAGES = ("core.metrics", "core.selection", "core.treerank")
+PACKAGES = (
+    "core.bounds",
+    "core.explain",
+    "core.linear",
+    "core.metrics",
+    "core.selection",
+    "core.svm",
+    "core.treerank",
+)
 
 EXAMPLES = doctest.DocTestFinder(exclude_empty=True)
 MODULES = sorted(

@@ -67,11 +67,11 @@ def test_a_path_of_cuts_lets_through_what_each_of_them_does() -> None:
 
 def test_a_set_is_divided_as_its_members_are() -> None:
     above, below = any_category(3).divide(np.array([True, False, True]), missing_above=False)
-    assert (above.held.tolist(), above.missing) == ([True, False, True], False)
-    assert (below.held.tolist(), below.missing) == ([False, True, False], True)
+    assert (above.category_mask.tolist(), above.missing) == ([True, False, True], False)
+    assert (below.category_mask.tolist(), below.missing) == ([False, True, False], True)
     inner, outer = above.divide(np.array([True, True, False]), missing_above=True)
-    assert (inner.held.tolist(), inner.missing) == ([True, False, False], False)
-    assert (outer.held.tolist(), outer.missing) == ([False, False, True], False)
+    assert (inner.category_mask.tolist(), inner.missing) == ([True, False, False], False)
+    assert (outer.category_mask.tolist(), outer.missing) == ([False, False, True], False)
 
 
 def test_of_many_categories_the_fewer_are_named_ten_at_most() -> None:

@@ -302,7 +302,9 @@ def test_one_that_is_far_ahead_is_alone() -> None:
 
 
 def test_an_average_that_the_best_alone_beats_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.selection.leaderboard.MAX_MEMBER_GAP", 100.0)  # whatever is worse stays
+    monkeypatch.setattr(
+        "core.selection.leaderboard.MAX_MEMBER_GAP", 100.0
+    )  # whatever is worse stays
     monkeypatch.setattr("core.selection.leaderboard.Decision.weight", lambda decision, k: 1.0)
     chosen, _ = World(lambda t: 1.5 if t.algorithm == "martirank" else 0.8, price=1e-9).run(
         planner(60.0)
