@@ -18,7 +18,7 @@ from core.metrics import (
 )
 from core.metrics.groups import group_by_score
 from core.metrics.intervals import area_variance
-from tests.core.metrics.pair_reference import delong_variance, rankings, windows
+from tests.core.metrics.naive import binormal_area, delong_variance, rankings, windows
 
 
 def variance(
@@ -149,16 +149,6 @@ def test_a_class_whose_weight_is_one_rows_counts_as_one_row() -> None:
 # --- coverage -------------------------------------------------------------------------------------
 
 
-def true_area(shift: float, window: tuple[float, float], digits: int | None = None) -> float:
-    """Population value of the interpolated partial AUC of N(shift, 1) against N(0, 1), rounded scores or not."""
-    step = 1e-3 if digits is None else 10.0**-digits
-    edges = (np.arange(round(10 / step), round(-8 / step), -1) - 0.5) * step
-    fpr = np.concatenate(([0], norm.sf(edges), [1]))
-    tpr = np.concatenate(([0], norm.sf(edges - shift), [1]))
-    grid = np.unique(np.concatenate((fpr[(fpr > window[0]) & (fpr < window[1])], window)))
-    return np.trapezoid(np.interp(grid, fpr, tpr), grid) / (window[1] - window[0])
-
-
 @pytest.mark.parametrize("digits", [None, 0])
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.2), (0.1, 0.3)])
 @pytest.mark.parametrize("level", [0.95, 0.8])
@@ -166,7 +156,7 @@ def test_the_analytic_interval_covers_as_often_as_it_says(
     digits: int | None, window: tuple[float, float], level: float
 ) -> None:
     rng = np.random.default_rng(20)
-    truth, n_trials = true_area(1.2, window, digits), 800
+    truth, n_trials = binormal_area(1.2, window, digits), 800
     covered = 0
     for _ in range(n_trials):
         y, scores = two_classes(rng, 80, 200, 1.2, digits)
@@ -185,7 +175,7 @@ def test_it_does_so_for_few_rows_and_for_many(
 ) -> None:
     rng = np.random.default_rng(22)
     windows, covered = [(0.0, 1.0), (0.0, 0.3)], np.zeros(2)
-    truth = [true_area(1.2, window) for window in windows]
+    truth = [binormal_area(1.2, window) for window in windows]
     for _ in range(n_trials):
         y, scores = two_classes(rng, n_positive, n_negative, 1.2)
         for j, window in enumerate(windows):
@@ -197,7 +187,7 @@ def test_it_does_so_for_few_rows_and_for_many(
 
 def test_a_weighted_interval_covers_as_often_as_it_says() -> None:
     rng = np.random.default_rng(21)
-    truth, n_trials = true_area(1.2, (0.0, 0.3)), 800
+    truth, n_trials = binormal_area(1.2, (0.0, 0.3)), 800
     covered = 0
     for _ in range(n_trials):
         y, scores = two_classes(rng, 150, 300, 1.2)

@@ -21,7 +21,7 @@ from core.metrics import (
     window_counts,
 )
 from core.metrics.groups import group_by_score
-from tests.core.metrics.pair_reference import (
+from tests.core.metrics.naive import (
     empirical_pauc,
     interpolated_pauc,
     pair_auc,

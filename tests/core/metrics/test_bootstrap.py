@@ -13,7 +13,7 @@ from core.metrics import compare, partial_auc_interval
 from core.metrics.bootstrap import draw_areas, philox
 from core.metrics.groups import check_rows
 from core.metrics.intervals import bootstrap_areas, estimate_areas
-from tests.core.metrics.pair_reference import interpolated_pauc, rankings, windows
+from tests.core.metrics.naive import bootstrap_draws, interpolated_pauc, rankings, windows
 from tests.core.threads import on_one_thread_and_on_all
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
@@ -41,25 +41,6 @@ def test_philox_gives_its_published_words(
     assert " ".join(f"{word:08x}" for word in found) == words
 
 
-def draws_of(seed: int, replicate: int, sizes: list[int]) -> list[list[int]]:
-    """The indices drawn in each stratum, from the generator's words one by one."""
-    key = np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
-    words: list[Any] = []
-    block, drawn = 0, []
-    for size in sizes:
-        indices: list[int] = []
-        while len(indices) < size:
-            if not words:
-                four = np.empty(4, dtype=np.uint64)
-                philox(key, np.uint64(replicate), np.uint64(block), four)
-                words, block = four.tolist(), block + 1
-            product = words.pop(0) * size
-            if product % 2**32 >= 2**32 % size:
-                indices.append(product >> 32)
-        drawn.append(indices)
-    return drawn
-
-
 @settings(max_examples=40)
 @given(rankings(weighted=True), windows)
 def test_a_sample_is_its_rows_sorted_anew(
@@ -71,7 +52,7 @@ def test_a_sample_is_its_rows_sorted_anew(
     first = np.argsort(scores)[::-1]
     strata = [first[y[first] == 1], first[y[first] == 0]]
     for replicate in range(3):
-        taken = draws_of(7, replicate, [len(stratum) for stratum in strata])
+        taken = bootstrap_draws(7, replicate, [len(stratum) for stratum in strata])
         sample = np.concatenate([s[i] for s, i in zip(strata, taken, strict=True)])
         for k, column in enumerate((scores, scores[::-1])):
             for j, bounds in enumerate((window, (0.0, 1.0))):

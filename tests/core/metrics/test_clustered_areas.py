@@ -9,7 +9,7 @@ from scipy.stats import norm, t
 from core.metrics import auc_interval, compare, compare_auc, partial_auc_interval
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
-from tests.core.metrics.pair_reference import structural_components
+from tests.core.metrics.naive import structural_components
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 

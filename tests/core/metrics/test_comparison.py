@@ -20,7 +20,7 @@ from core.metrics import (
     partial_auc_interval,
 )
 from core.metrics.comparison import holm, one_sided_table
-from tests.core.metrics.pair_reference import rankings, structural_components, windows
+from tests.core.metrics.naive import delong_covariance, rankings, windows
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -35,19 +35,9 @@ def make_rows(
     return y, scores, rng
 
 
-def naive_delong(y: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Areas and covariance of DeLong, DeLong & Clarke-Pearson (1988), eqs. 3 to 6, over all pairs."""
-    parts = [structural_components(y, column) for column in scores]
-    areas = np.array([of_positives.mean() for of_positives, _ in parts])
-    covariance = np.zeros((len(scores), len(scores)))
-    for of_class in zip(*parts, strict=True):
-        covariance = covariance + np.cov(np.array(of_class)) / len(of_class[0])
-    return areas, covariance
-
-
 def test_differences_of_aucs_are_delongs() -> None:
     y, scores, _ = make_rows()
-    areas, covariance = naive_delong(y, scores)
+    areas, covariance = delong_covariance(y, scores)
     found = compare_auc(y, scores, level=0.9).windows[0]
     for difference, (a, b) in zip(found.differences, combinations(range(3), 2), strict=True):
         error = math.sqrt(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
@@ -77,7 +67,7 @@ def test_any_pair_is_delongs_or_says_that_there_is_no_variance(
     assert 0.0 <= difference.p_value <= 1.0
     assert found.joint_p_value == pytest.approx(difference.p_value)
     if min(y.sum(), (1 - y).sum()) > 1:
-        areas, covariance = naive_delong(y, [one, other])
+        areas, covariance = delong_covariance(y, [one, other])
         error = math.sqrt(max(0.0, covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]))
         if error > 1e-9:
             z = (areas[0] - areas[1]) / error

@@ -16,7 +16,7 @@ from core.metrics import (
     partial_auc_interval,
 )
 from core.metrics.intervals import Interval
-from tests.core.metrics.pair_reference import structural_components
+from tests.core.metrics.naive import structural_components
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -31,7 +31,7 @@ def scored_in_folds(
     return y, (rng.normal(size=n) + gain * y) * scale[fold] + shift[fold], fold
 
 
-def reach(interval: Interval) -> float:
+def logit_width(interval: Interval) -> float:
     """Distance of the ends on the logit scale."""
     low, high = (math.log(end / (1 - end)) for end in interval[1:])
     return high - low
@@ -69,7 +69,7 @@ def test_the_variance_is_ledells_over_all_pairs() -> None:
         spare.append(size / (size - 5))
     error = math.sqrt(sums[0] * spare[0] + sums[1] * spare[1])
     expected = 2 * norm.ppf(0.975) * error / (found.value * (1 - found.value))
-    assert reach(found) == pytest.approx(expected)
+    assert logit_width(found) == pytest.approx(expected)
 
 
 def test_repeating_the_same_folds_teaches_nothing() -> None:
@@ -138,7 +138,7 @@ def test_groups_across_folds_and_repeats_are_summed() -> None:
     )
     for one, three in zip(once, thrice, strict=True):
         assert three.value == pytest.approx(one.value)
-        assert reach(three) == pytest.approx(reach(one), rel=1e-9)
+        assert logit_width(three) == pytest.approx(logit_width(one), rel=1e-9)
 
 
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.3)])

@@ -19,7 +19,7 @@ from core.metrics import (
     roc_curve,
     wilson_interval,
 )
-from tests.core.metrics.pair_reference import rankings, roc_points
+from tests.core.metrics.naive import rankings, roc_points
 
 prices = st.sampled_from([0.0, 1.0, 3.0, 50.0])
 shares = st.none() | st.floats(0.01, 0.99)

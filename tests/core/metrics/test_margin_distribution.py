@@ -19,17 +19,7 @@ from core.metrics.margins import (
     margin_distribution,
     smooth_margin,
 )
-from tests.core.metrics.pair_reference import rankings, repeat_rows
-
-
-def pair_margins(
-    y: np.ndarray, scores: np.ndarray, weights: np.ndarray, l1_norm: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Margin and weight of every pair, as a list."""
-    weights = np.ones(len(y)) if weights is None else weights
-    pairs = [(i, k) for i in np.flatnonzero(y == 1) for k in np.flatnonzero(y == 0)]
-    margins = np.array([(scores[i] - scores[k]) / l1_norm for i, k in pairs])
-    return margins, np.array([weights[i] * weights[k] for i, k in pairs])
+from tests.core.metrics.naive import pair_margins, rankings, repeat_rows
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]), st.integers(2, 40))

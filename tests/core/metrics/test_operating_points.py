@@ -20,7 +20,7 @@ from core.metrics import (
     summarise,
     wilson_interval,
 )
-from tests.core.metrics.pair_reference import rankings, repeat_rows, roc_points
+from tests.core.metrics.naive import rankings, repeat_rows, roc_points
 
 rates = st.integers(0, 24).map(lambda k: k / 24) | st.floats(0, 1)
 

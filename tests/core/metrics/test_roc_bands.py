@@ -20,7 +20,7 @@ from core.metrics import (
     tpr_at_fpr_interval,
     wilson_interval,
 )
-from tests.core.metrics.pair_reference import rankings
+from tests.core.metrics.naive import rankings
 
 RATES = np.array([0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 1.0])
 # Of 400 samples, coverage that a true level of 95 % falls short of once in ten thousand times.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import RocCurve, roc_curve, roc_hull
 from core.metrics.curve import GuideTable
-from tests.core.metrics.pair_reference import rankings, repeat_rows, roc_points, windows
+from tests.core.metrics.naive import rankings, repeat_rows, roc_points, windows
 
 
 def random_ranking(

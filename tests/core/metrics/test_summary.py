@@ -13,7 +13,7 @@ from core.metrics import (
     roc_curve,
     summarise,
 )
-from tests.core.metrics.pair_reference import pair_auc, rankings
+from tests.core.metrics.naive import pair_auc, rankings
 
 WINDOWS = [(0.0, 0.05), (0.1, 0.4)]
 

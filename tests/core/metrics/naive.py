@@ -1,4 +1,7 @@
-"""The definitions, written out over all pairs, and the tables that the tests draw: slow and obviously right."""
+"""The oracles of the metrics' tests: definitions over all pairs, draws one by one, and the tables that tests draw.
+
+Slow and obviously right; each one names the equation that it writes out.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy.stats import norm
+
+from core.metrics.bootstrap import philox
 
 
 @st.composite
@@ -98,6 +104,61 @@ def structural_components(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray
     return psi.mean(axis=1), psi.mean(axis=0)
 
 
+def delong_covariance(y: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Areas and covariance of DeLong, DeLong & Clarke-Pearson (1988), eqs. 3 to 6, over all pairs."""
+    parts = [structural_components(y, column) for column in scores]
+    areas = np.array([of_positives.mean() for of_positives, _ in parts])
+    covariance = np.zeros((len(scores), len(scores)))
+    for of_class in zip(*parts, strict=True):
+        covariance = covariance + np.atleast_2d(np.cov(np.array(of_class))) / len(of_class[0])
+    return areas, covariance
+
+
 def delong_variance(y: np.ndarray, scores: np.ndarray) -> float:
-    """DeLong, DeLong & Clarke-Pearson (1988), eqs. 4 to 6 for one curve, over all pairs."""
-    return sum(v.var(ddof=1) / len(v) for v in structural_components(y, scores))
+    """The variance of one area, from the same equations."""
+    return float(delong_covariance(y, [scores])[1][0, 0])
+
+
+def pair_margins(
+    y: np.ndarray, scores: np.ndarray, weights: np.ndarray, l1_norm: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Margin and weight of every pair, as a list."""
+    weights = np.ones(len(y)) if weights is None else weights
+    pairs = [(i, k) for i in np.flatnonzero(y == 1) for k in np.flatnonzero(y == 0)]
+    margins = np.array([(scores[i] - scores[k]) / l1_norm for i, k in pairs])
+    return margins, np.array([weights[i] * weights[k] for i, k in pairs])
+
+
+def bootstrap_draws(seed: int, replicate: int, sizes: list[int]) -> list[list[int]]:
+    """The indices drawn in each stratum, from the generator's words one by one."""
+    key = np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
+    words: list[Any] = []
+    block, drawn = 0, []
+    for size in sizes:
+        indices: list[int] = []
+        while len(indices) < size:
+            if not words:
+                four = np.empty(4, dtype=np.uint64)
+                philox(key, np.uint64(replicate), np.uint64(block), four)
+                words, block = four.tolist(), block + 1
+            product = words.pop(0) * size
+            if product % 2**32 >= 2**32 % size:
+                indices.append(product >> 32)
+        drawn.append(indices)
+    return drawn
+
+
+def binormal_area(shift: float, window: tuple[float, float], digits: int | None = None) -> float:
+    """Population value of the interpolated partial AUC of N(shift, 1) against N(0, 1), rounded scores or not."""
+    step = 1e-3 if digits is None else 10.0**-digits
+    edges = (np.arange(round(10 / step), round(-8 / step), -1) - 0.5) * step
+    fpr = np.concatenate(([0], norm.sf(edges), [1]))
+    tpr = np.concatenate(([0], norm.sf(edges - shift), [1]))
+    grid = np.unique(np.concatenate((fpr[(fpr > window[0]) & (fpr < window[1])], window)))
+    return np.trapezoid(np.interp(grid, fpr, tpr), grid) / (window[1] - window[0])
+
+
+def all_pairs(y: np.ndarray) -> np.ndarray:
+    """All pairs of a positive and a negative."""
+    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
