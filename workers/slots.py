@@ -237,7 +237,7 @@ class Presence(threading.Thread):
         self._end.set()
         self.join()
         try:
-            self._slots.db.writing(rows.goodbye, self._slots.worker_id)
+            self._slots.db.writing(rows.deregister, self._slots.worker_id)
         except Unavailable as error:
             log.warning("%s", error)  # the row grows old, and is pruned
 
@@ -254,7 +254,7 @@ class Presence(threading.Thread):
             note=note,
         )
         if not known:
-            rows.hello(
+            rows.register(
                 session,
                 slots.worker_id,
                 host=socket.gethostname(),

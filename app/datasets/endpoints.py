@@ -22,13 +22,13 @@ from app.datasets.description import (
 )
 from app.datasets.schemas import Dataset, Preview, TableCheck
 from app.datasets.uploads import (
-    Purpose,
     Received,
     TableRequestDep,
+    UploadHandler,
+    accept_upload,
     body_docs,
     receive,
     shown,
-    take_in,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, SearchQuery
 from app.http.forms import FORM
@@ -127,8 +127,8 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
     def accept(session: Session, table: Table, upload: datasets.Upload) -> DatasetRow:
         return datasets.accept(session, context.settings, sending.owner, table.description, upload)
 
-    purpose = Purpose("POST /v1/datasets", [], describe, check, accept)
-    return await take_in(sending, purpose)
+    handler = UploadHandler("POST /v1/datasets", [], describe, check, accept)
+    return await accept_upload(sending, handler)
 
 
 @router.get("", summary="List datasets")
@@ -300,8 +300,8 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
         new = table.description
         return datasets.accept_version(session, context.settings, owner, dataset_id, new, upload)
 
-    purpose = Purpose(f"POST {PATH}", [dataset_id], describe_version, check, accept)
-    return await take_in(sending, purpose)
+    handler = UploadHandler(f"POST {PATH}", [dataset_id], describe_version, check, accept)
+    return await accept_upload(sending, handler)
 
 
 def _likely_mode(sending: TableRequestDep) -> str:

@@ -40,7 +40,7 @@ def insert_dataset(session: Session, **values: Any) -> Dataset:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
-    """The owner's dataset with its pairs. `lock` holds the row until the transaction ends."""
+    """Return the owner's dataset with its pairs. `lock` holds the row until the transaction ends."""
     statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner)
     statement = statement.options(selectinload(Dataset.pairs))
     if lock:
@@ -51,7 +51,8 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
 def lock_shared(
     session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False
 ) -> None:
-    """Have nobody change or delete the owner's datasets that a job reads until the transaction ends; others may hold
+    """Lock the owner's datasets that a job reads, so that nobody changes or deletes them until the transaction ends;
+    others may lock
     them too, unless they are `to_change`.
 
     They are locked in the order of their ids: of two transactions that want the same ones none has what the other waits
@@ -62,7 +63,7 @@ def lock_shared(
 
 
 def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
-    """The owner's dataset without its pairs."""
+    """Return the owner's dataset without its pairs."""
     dataset = session.get(Dataset, dataset_id)
     return dataset if dataset is not None and dataset.owner == owner else None
 
@@ -144,7 +145,7 @@ def next_version(session: Session, owner: str, series_id: str) -> int:
 
 
 def newest_version(session: Session, owner: str, series_id: str) -> Dataset | None:
-    """The newest version of a series that is not invalid."""
+    """Return the newest version of a series that is not invalid."""
     return session.scalars(
         select(Dataset)
         .where(
@@ -162,7 +163,7 @@ def _in_series(series_id: str) -> ColumnElement[bool]:
 
 
 def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
-    """Ids of the jobs that still need the dataset, to train on, to judge by or to add rows to."""
+    """Return the ids of unfinished jobs that train on the dataset, judge by it or add rows to it."""
     statement = select(Job.id).where(
         Job.owner == owner,
         Job.parent_id.is_(None),
@@ -187,7 +188,7 @@ def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
 
 
 def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
-    """The profile of a dataset that the caller has found to be the owner's."""
+    """Return the profile of a dataset. The caller has checked its owner."""
     return session.get(DatasetProfile, dataset_id)
 
 

@@ -53,7 +53,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Descent:
+class VersionSource:
     """What a later version of a table is made from, and its number in the series."""
 
     parent: Dataset
@@ -79,7 +79,7 @@ def hash_appended(before: str, added: str) -> str:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    """The owner's dataset; another owner's is as absent as one that never was. `lock` holds the row until the
+    """Return the owner's dataset; raises NotFound, for another owner's too. `lock` holds the row until the
     transaction ends.
     """
     dataset = None
@@ -100,8 +100,8 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """The owner's datasets, newest first, of one name if one is given, or with names that hold a text; `latest` leaves
-    out all but the newest ready version of each series.
+    """Return the owner's datasets, newest first: all, those of one name, or those whose name holds a text;
+    `latest` leaves out all but the newest ready version of each series.
     """
     if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
         detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
@@ -112,7 +112,7 @@ def list_page(
 
 
 def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
-    """What the columns of a ready dataset hold, and the rows that come twice."""
+    """Return the profile of a ready dataset: what its columns hold, and the rows that come twice."""
     dataset = find(session, owner, dataset_id)
     found = rows.find_profile(session, dataset.id)
     if found is None:
@@ -125,7 +125,7 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
 
 
 def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
-    """The first rows of a ready dataset, in the order of its columns."""
+    """Return the first rows of a ready dataset, in the order of its columns."""
     import pyarrow.parquet as pq
 
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
@@ -156,7 +156,7 @@ def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
 
 
 def _plain(column: pa.Array) -> list[Any]:
-    """Values as JSON has them: NaN and infinity as null."""
+    """Return values for JSON: NaN and infinity as null."""
     import pyarrow as pa
 
     values = column.to_pylist()
@@ -199,13 +199,13 @@ def accept(
     owner: str,
     description: Description,
     upload: Upload,
-    descent: Descent | None = None,
+    source: VersionSource | None = None,
 ) -> Dataset:
     """Write the dataset and the job that will read it into the caller's transaction."""
     dataset_id = new_id("ds")
     spec: dict[str, Any] = {"dataset_id": dataset_id}
-    if descent is not None and descent.appends:
-        spec["append_to"] = descent.parent.id
+    if source is not None and source.appends:
+        spec["append_to"] = source.parent.id
     job = jobs.enqueue(
         session,
         settings,
@@ -216,7 +216,7 @@ def accept(
         dataset_id=dataset_id,
         adds_bytes=upload.size,
     )
-    columns = {"sha256": upload.sha256} if descent is None else descent.columns(upload)
+    columns = {"sha256": upload.sha256} if source is None else source.columns(upload)
     return rows.insert_dataset(
         session,
         id=dataset_id,
@@ -286,7 +286,7 @@ def check_table(
 
 
 def find_parent(session: Session, owner: str, parent_id: str, mode: str) -> Dataset:
-    """The dataset that a version is to be made from; raises NotFound, or Conflict where none could be made now."""
+    """Return the dataset that a version is to be made from; raises NotFound, or Conflict if none can be made now."""
     parent = find(session, owner, parent_id)
     _check_takes_version(session, parent, mode)
     return parent
@@ -304,10 +304,10 @@ def accept_version(
     parent = find(session, owner, parent_id, lock=True)
     number = rows.next_version(session, owner, parent.series_id)  # from here on alone in the series
     _check_takes_version(session, parent, new.mode)
-    descent = Descent(parent, number, appends=new.mode == VersionMode.APPEND)
+    source = VersionSource(parent, number, appends=new.mode == VersionMode.APPEND)
     described = _describe_as(parent, new, upload.format)
-    version = accept(session, settings, owner, described, upload, descent)
-    if descent.appends and parent.pairs is not None:
+    version = accept(session, settings, owner, described, upload, source)
+    if source.appends and parent.pairs is not None:
         # Pairs name items by their rows, and these stay where they are.
         rows.copy(session, parent.pairs, version.id)
         session.expire(version, ["pairs"])
@@ -331,7 +331,7 @@ def check_version(
 def list_versions(
     session: Session, owner: str, dataset_id: str, *, limit: int, after: str | None
 ) -> Page[Dataset]:
-    """The versions of the dataset's series, newest first."""
+    """Return the versions of the dataset's series, newest first."""
     series_id = find(session, owner, dataset_id).series_id
     return rows.list_page(session, owner, series_id=series_id, limit=limit, after=after)
 
@@ -347,7 +347,7 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 
 def _describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
-    """The parent's roles and declarations; how a CSV is written may be said anew."""
+    """Return the description of a version: the parent's, but for a CSV's dialect that is given anew."""
     dialect = new.dialect
     if kind.content_type == CSV:
         encoding = {} if kind.charset is None else {"encoding": kind.charset}
@@ -429,17 +429,17 @@ def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
 
 
 def count_features(dataset: Dataset) -> int:
-    """How many columns are learnt from."""
+    """Return the number of feature columns."""
     return sum(column["role"] == "feature" for column in dataset.columns)
 
 
 def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
-    """Keep the datasets that a job is to read as they are until it is written: once, and before they are checked."""
+    """Lock the datasets that a job is to read until it is written: once, and before they are checked."""
     rows.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
-    """The owner's dataset, once it can be worked on; raises NotFound or Conflict."""
+    """Return the owner's dataset; raises NotFound, and Conflict unless it is ready."""
     dataset = None
     if is_id(dataset_id, "ds"):
         dataset = rows.find_alone(session, owner, dataset_id)
@@ -471,16 +471,18 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
 
 
 def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
-    """Say which features of the dataset the other one does not have, or not as such; None if it has all."""
-    return find_lack([column for column in dataset.columns if column["role"] == "feature"], other)
+    """Return words for the dataset's features that the other one lacks, or has of another type; None if none."""
+    return missing_features(
+        [column for column in dataset.columns if column["role"] == "feature"], other
+    )
 
 
-def find_lack(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
-    """The same of features by `name` and `type`."""
+def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
+    """Return words for those of the features that a dataset lacks, or has of another type; None if it has all."""
     has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
-    lacks = [column["name"] for column in features if column["name"] not in has]
-    if lacks:
-        return f"lacks {len(lacks)} features: {', '.join(map(repr, lacks[:10]))}"
+    missing = [column["name"] for column in features if column["name"] not in has]
+    if missing:
+        return f"lacks {len(missing)} features: {', '.join(map(repr, missing[:10]))}"
     kinds = {name: c["type"] == "categorical" for name, c in has.items() if c["distinct"]}
     differ = [
         f"{column['name']!r} {'' if is_categorical else 'not '}categorical"

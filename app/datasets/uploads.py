@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access import service
+from app.access import service as access
 from app.access.authentication import check_again
 from app.datasets import service as datasets
 from app.datasets.description import Format, check_format
@@ -33,7 +33,7 @@ from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
 from app.http.limits import Permit
 from app.http.schemas import bytes_of, csv_of
 from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
-from app.jobs.acceptance import PreferWait, PreferWaitDep, Reread, accepted, wake_a_worker
+from app.jobs.acceptance import PreferWait, PreferWaitDep, Refetch, accepted, wake_a_worker
 from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, ServiceError, TooLarge, Unavailable
@@ -97,16 +97,16 @@ async def receive(
         known = int(length) if length.isascii() and length.isdigit() else 0
         # One that is too large for any owner is refused as such, when it is read.
         permit.size = known if known <= context.settings.max_upload_bytes else 0
-        room = _Room(context, owner, permit)
-        await run_in_threadpool(room.admit, replays, check_only)
+        admission = _AdmissionCheck(context, owner, permit)
+        await run_in_threadpool(admission.admit, replays, check_only)
         most = context.settings.max_body_bytes if check_only else None
-        table = await _receive(request, _up_to(request.stream(), most), room, writer, describe)
+        table = await _receive(request, _up_to(request.stream(), most), admission, writer, describe)
     await check_again(request)  # a body may take hours
     return table
 
 
-class _Room:
-    """Whether there is room for an upload: free space, and the owner's quota for all that they are sending here."""
+class _AdmissionCheck:
+    """Checks that there is room for an upload: free space, and the owner's quota for all that they are sending here."""
 
     def __init__(self, context: Context, owner: str, permit: Permit) -> None:
         self._context = context
@@ -123,7 +123,7 @@ class _Room:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
             if not replayed:
                 adds = self._context.uploads.size_of(self._owner)
-                service.check(session, self._settings, self._owner, adds)
+                access.check(session, self._settings, self._owner, adds)
         if check_only or replayed:
             self._keeps, self._permit.size = False, 0
 
@@ -147,7 +147,7 @@ class _Room:
         adds = self._context.uploads.size_of(self._owner)
         try:
             with self._context.db.read() as session:
-                service.check_bytes(session, self._settings, self._owner, adds)
+                access.check_bytes(session, self._settings, self._owner, adds)
         except Unavailable:
             return  # a database that is away says nothing of the quota; whoever accepts the upload asks again
 
@@ -155,7 +155,7 @@ class _Room:
 async def _receive(
     request: Request,
     body: AsyncIterator[bytes],
-    room: _Room,
+    admission: _AdmissionCheck,
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Described],
 ) -> Received[Described]:
@@ -165,10 +165,10 @@ async def _receive(
         description = describe(given)
         encoding = request.headers.get("content-encoding")
         table = Received(writer, description, check_format(content_type, encoding))
-        await _write(body, room, writer)
+        await _write(body, admission, writer)
         return table
     reader = FormReader(content_type)
-    await _write(reader.file(body), room, writer)
+    await _write(reader.file(body), admission, writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
         raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
@@ -212,13 +212,15 @@ async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterato
         yield chunk
 
 
-async def _write(chunks: AsyncIterator[bytes], room: _Room, writer: BlobWriter) -> None:
+async def _write(
+    chunks: AsyncIterator[bytes], admission: _AdmissionCheck, writer: BlobWriter
+) -> None:
     """Write in a thread, one piece while the next comes in: hashing and a slow disk must not hold up the loop."""
     writing: asyncio.Task[None] | None = None
 
     def write(piece: bytes) -> None:
         writer.write(piece)
-        room.grown_to(writer.size)
+        admission.grown_to(writer.size)
 
     try:
         async for piece in _pieces(chunks):
@@ -281,7 +283,7 @@ def shown(dataset: DatasetRow) -> Json:
 
 
 @dataclass(frozen=True)
-class Purpose(Generic[Described]):
+class UploadHandler(Generic[Described]):
     """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
     what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `look`. `of` is
     what beside the upload makes two requests the same.
@@ -294,40 +296,40 @@ class Purpose(Generic[Described]):
     accept: Callable[[Session, Received[Described], datasets.Upload], Any]
     path: str = "/v1/datasets"
     show: Callable[[Any], Json] = shown
-    reread: Reread | None = None
+    refetch: Refetch | None = None
 
 
-async def take_in(sending: TableRequest, purpose: Purpose[Described]) -> Response:
+async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
     """Stream the table to disk, and answer with what it becomes."""
     context = sending.context
 
     def describe(given: Mapping[str, str]) -> Described:
-        return purpose.describe({name: given[name] for name in given if name != "validate"})
+        return handler.describe({name: given[name] for name in given if name != "validate"})
 
     with _alone(sending), context.blobs.writer("uploads") as writer:
         table = await receive(
             sending.request,
             writer,
             describe,
-            replays=None if sending.key is None else (purpose.route, sending.key),
+            replays=None if sending.key is None else (handler.route, sending.key),
             check_only=sending.validate,
         )
         if sending.validate:
             writer.flush()
-            return JSONResponse(await run_in_threadpool(_check, context, purpose, table))
-        answer = await run_in_threadpool(_accept, sending, purpose, table)
+            return JSONResponse(await run_in_threadpool(_check, context, handler, table))
+        answer = await run_in_threadpool(_accept, sending, handler, table)
 
-    def reread(session: Session, dataset_id: str) -> tuple[Json, bool]:
+    def refetch(session: Session, dataset_id: str) -> tuple[Json, bool]:
         dataset = datasets.find(session, sending.owner, dataset_id)
         return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
-    path, again = purpose.path, purpose.reread or reread
+    path, again = handler.path, handler.refetch or refetch
     return await accepted(context, sending.owner, answer, sending.wait, path, again)
 
 
-def _check(context: Context, purpose: Purpose[Described], table: Received[Described]) -> Json:
+def _check(context: Context, handler: UploadHandler[Described], table: Received[Described]) -> Json:
     with context.computation():  # it takes memory that nothing but its bounds limits
-        return purpose.check(table)
+        return handler.check(table)
 
 
 @contextmanager
@@ -349,22 +351,22 @@ def _alone(sending: TableRequest) -> Iterator[None]:
 
 
 def _accept(
-    sending: TableRequest, purpose: Purpose[Described], table: Received[Described]
+    sending: TableRequest, handler: UploadHandler[Described], table: Received[Described]
 ) -> idempotency.Answer:
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> tuple[int, Json]:
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
-        answer = purpose.show(purpose.accept(session, table, upload))
+        answer = handler.show(handler.accept(session, table, upload))
         writer.commit()  # so late that a replay or a refusal leaves no blob behind
         return 202, answer
 
-    same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *purpose.of])
+    same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *handler.of])
     answer = context.db.writing(
         idempotency.replay_or_run,
         sending.owner,
-        purpose.route,
+        handler.route,
         sending.key,
         hashlib.sha256(same).hexdigest(),
         work,

@@ -79,7 +79,7 @@ def submit(
     session: Session, settings: Settings, owner: str, request: ComparisonRequest
 ) -> Comparison:
     """Check, and write the comparison and its job into the caller's transaction."""
-    inputs, windows = check_comparison(session, owner, request, hold=True)
+    inputs, windows = check_comparison(session, owner, request, lock=True)
     models, dataset = inputs.models, inputs.dataset
     seen = [seen_before(model, dataset) for model in models]
     spec: ComparisonSpec = {

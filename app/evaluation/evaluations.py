@@ -79,7 +79,7 @@ def submit(
     session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
-    inputs, windows = check_evaluation(session, owner, request, hold=True)
+    inputs, windows = check_evaluation(session, owner, request, lock=True)
     (model,), dataset = inputs.models, inputs.dataset
     seen = seen_before(model, dataset)
     spec: EvaluationSpec = {

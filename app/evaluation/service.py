@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from app.datasets.service import (
     check_pairs_ready,
-    find_lack,
     label_values,
     lineage_of,
     lock_datasets,
+    missing_features,
     ready_dataset,
     shares_rows,
     show_labels,
@@ -52,17 +52,17 @@ def find_inputs(
     pointers: Sequence[str],
     dataset_id: str,
     *,
-    hold: bool,
+    lock: bool,
 ) -> Inputs:
-    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid. `hold` keeps
-    them as they are until a job on them is written.
+    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid. `lock` holds
+    them until a job on them is written.
     """
-    find_model = find_to_use if hold else find_named
+    find_model = find_to_use if lock else find_named
     found = [
         find_model(session, owner, ref, {"pointer": pointer})
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
-    if hold:
+    if lock:
         lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
     for model in found:
@@ -81,8 +81,8 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
             f"it is {dataset.kind}",
             code="wrong_kind",
         )
-    if (lack := find_lack(model.features, dataset)) is not None:
-        detail = f"dataset {dataset.id} {lack}, which {name} takes"
+    if (missing := missing_features(model.features, dataset)) is not None:
+        detail = f"dataset {dataset.id} {missing}, which {name} takes"
         raise invalid("/dataset_id", detail, code="unknown_column")
     if label_values(dataset) != label_values(model):
         raise invalid(
@@ -146,12 +146,12 @@ class EvaluationRequest:
 
 
 def check_evaluation(
-    session: Session, owner: str, request: EvaluationRequest, *, hold: bool = False
+    session: Session, owner: str, request: EvaluationRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
-    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `hold` is for."""
+    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
     check_level(request.level)
     given = None if request.windows is None else check_windows(request.windows)
-    inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, hold=hold)
+    inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
     if given is not None:
         refuse_windows(inputs.dataset)
         return inputs, given
@@ -174,16 +174,16 @@ class ComparisonRequest:
 
 
 def check_comparison(
-    session: Session, owner: str, request: ComparisonRequest, *, hold: bool = False
+    session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
-    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `hold` is for."""
+    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
     check_level(request.level)
     windows = check_windows(request.windows)
     if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
         detail = f"models must be {MIN_MODELS} to {MAX_MODELS}, got {len(request.models)}"
         raise invalid("/models", detail)
     pointers = [f"/models/{number}" for number in range(len(request.models))]
-    inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, hold=hold)
+    inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, lock=lock)
     models, dataset = inputs.models, inputs.dataset
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access import service
+from app.access import service as access
 from app.http.dependencies import Context, ContextDep, preferences
 from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
 from app.http.limits import FairSemaphore
@@ -33,7 +33,7 @@ WAIT_HEADERS: Json = {
     },
 }
 """What a read says to a caller who would wait, for its description in OpenAPI."""
-Reread = Callable[[Session, str], tuple[Json, bool]]
+Refetch = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
 
@@ -98,12 +98,12 @@ def wake_a_worker(context: Context, job_id: str) -> None:
 def dry_run(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:
     """What `?validate=true` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
 
-    def reread(session: Session) -> Json:
+    def check_all(session: Session) -> Json:
         check(session)
-        service.check(session, settings, owner)
+        access.check(session, settings, owner)
         return {"valid": True}
 
-    return reread
+    return check_all
 
 
 async def create(
@@ -112,7 +112,7 @@ async def create(
     wait: PreferWait,
     path: str,
     work: Callable[[Session], Json],
-    reread: Reread,
+    refetch: Refetch,
     *,
     check: Check | None = None,
     done: int = 201,
@@ -122,7 +122,7 @@ async def create(
     async def show(answer: Answer) -> Response:
         if not answer.replayed:
             wake_a_worker(context, _job_of(answer.response))
-        return await accepted(context, idempotent.owner, answer, wait, path, reread, done)
+        return await accepted(context, idempotent.owner, answer, wait, path, refetch, done)
 
     return await answer_once(context, idempotent, lambda session: (202, work(session)), show, check)
 
@@ -133,7 +133,7 @@ async def accepted(
     answer: Answer,
     wait: PreferWait,
     path: str,
-    reread: Reread,
+    refetch: Refetch,
     done: int = 201,
 ) -> Response:
     """Answer with a resource under `path` that was just accepted, or with `done` once its job has ended if the caller
@@ -145,7 +145,7 @@ async def accepted(
         headers["Idempotent-Replayed"] = "true"
         return JSONResponse(body, answer.status_code, headers)
     if await wait.for_end(owner, _job_of(body)):
-        body, ended = await run_in_threadpool(context.db.reading, reread, body["id"])
+        body, ended = await run_in_threadpool(context.db.reading, refetch, body["id"])
         if ended:
             response = JSONResponse(body, done, {"Location": headers["Location"]})
             wait.applied(response)

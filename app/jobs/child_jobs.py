@@ -156,7 +156,7 @@ def _why_nothing(job: Job) -> str:
 
 
 def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
-    """The results of the child jobs of a job, by stage and number, each file as its path.
+    """Return the results of the child jobs of a job, by stage and number, each file as its path.
 
     The result of a child job that was asked to stop is None: its parent goes on without it.
     """
@@ -174,19 +174,19 @@ def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
 
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
-    """Write how far the child jobs of a job are, and what one of them does; at most once a second."""
+    """Write the progress of a job that waits for its child jobs, and what one of them does; at most once a second."""
     parent = rows.lock_waiting(session, parent_id)
     if parent is not None:
         _report_progress(session, parent, progress)
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """The ids of jobs that wait in vain: past their deadline, or without a child job to wait for."""
+    """Return the ids of jobs that are stuck: past their deadline, or without a child job to wait for."""
     return rows.stuck(session)
 
 
-def tend(session: Session, job_id: str) -> JobState | None:
-    """See to a job that waits in vain; returns its new state, or None where it waits no more, or rightly so.
+def recover_stuck(session: Session, job_id: str) -> JobState | None:
+    """End or queue a job that is stuck; returns its new state, or None if it is not stuck any more.
 
     One past its deadline is ended, for its child jobs may all be in the queue. One without a child job to wait for is
     queued: no transaction leaves such a job, but a row that a person has mended may be so.
@@ -202,7 +202,7 @@ def tend(session: Session, job_id: str) -> JobState | None:
 
 
 def _join(session: Session, parent: Job) -> bool:
-    """Queue a locked job whose child jobs are all done, as if it had never been claimed; whether it was so."""
+    """Queue a locked job whose child jobs are all done, as if it had never been claimed; return True if so."""
     if parent.state != JobState.WAITING or rows.any_open(session, parent.id):
         return False
     parent.progress = parent.progress | {"fraction": rows.done(session, parent.id).fraction}

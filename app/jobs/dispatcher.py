@@ -1,4 +1,4 @@
-"""The dispatcher: sends the wake-ups that are owed and reaps lost leases."""
+"""The dispatcher: sends the wake-ups of the outbox, and reaps jobs whose lease is lost."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _RESENT_A_ROUND = 10
 
 @dataclass
 class ReapedJobs:
-    """What a round did; `tended` are jobs that waited for their child jobs in vain."""
+    """What one round did. `recovered` are jobs that waited for child jobs that were not there."""
 
     requeued: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
-    tended: list[str] = field(default_factory=list)
+    recovered: list[str] = field(default_factory=list)
     resent: int = 0
 
 
@@ -48,48 +48,48 @@ class Reaper:
 
     def reap(self) -> ReapedJobs:
         """One round: jobs whose lease expired are queued again, failed or cancelled; wake-ups that nobody answered for
-        long are owed again.
+        long are enqueued again.
         """
         reaped = ReapedJobs()
         # Each job in a transaction of its own: none of them holds up the others.
         for leased in self._db.reading(rows.expired, self._settings.lease_seconds):
-            self._take(leased, reaped)
+            self._reap_job(leased, reaped)
         for job_id in self._db.reading(child_jobs.stuck):
-            if (state := self._db.writing(child_jobs.tend, job_id)) is not None:
+            if (state := self._db.writing(child_jobs.recover_stuck, job_id)) is not None:
                 log.warning("job %s waited for its child jobs in vain; now %s", job_id, state)
-                reaped.tended.append(job_id)
-        reaped.resent = self._db.writing(_owe_again, self._settings)
+                reaped.recovered.append(job_id)
+        reaped.resent = self._db.writing(_resend_wakeups, self._settings)
         return reaped
 
-    def _take(self, leased: RunningJob, reaped: ReapedJobs) -> None:
+    def _reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:
         failpoints.reach("reap")
-        taken = self._db.writing(take, self._settings, leased)
-        if taken is None:
+        reaped_job = self._db.writing(reap_job, self._settings, leased)
+        if reaped_job is None:
             return
         failpoints.reach("reaped")
-        log.warning("job %s: %s; now %s", leased.job_id, taken.reason, taken.state)
+        log.warning("job %s: %s; now %s", leased.job_id, reaped_job.reason, reaped_job.state)
         ended = {
             JobState.QUEUED: reaped.requeued,
             JobState.FAILED: reaped.failed,
             JobState.CANCELLED: reaped.cancelled,
         }
-        ended[taken.state].append(leased.job_id)
+        ended[reaped_job.state].append(leased.job_id)
 
 
-class Taken(NamedTuple):
-    """What became of a job whose worker was silent, and the reason as its owner reads it."""
+class ReapResult(NamedTuple):
+    """The new state of a job whose worker was silent, and the reason as its owner reads it."""
 
     state: JobState
     reason: str
 
 
-def take(session: Session, settings: Settings, leased: RunningJob) -> Taken | None:
+def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapResult | None:
     """Take a job from its silent worker; None when it moved since it was read, or is moving: a heartbeat, an end,
     another reaper.
     """
     # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
     job = rows.lock(
-        session, leased.job_id, leased.token, leased.parent_id, leased.beats, wait=False
+        session, leased.job_id, leased.token, leased.parent_id, leased.heartbeat_count, wait=False
     )
     if job is None:
         return None
@@ -97,7 +97,7 @@ def take(session: Session, settings: Settings, leased: RunningJob) -> Taken | No
     delay = _delay_seconds(job.attempt, settings)
     state = retry_locked(session, job, reason, delay_seconds=delay)
     failpoints.reach("take")
-    return Taken(state, reason)
+    return ReapResult(state, reason)
 
 
 def _delay_seconds(attempt: int, settings: Settings) -> float:
@@ -108,10 +108,10 @@ def _delay_seconds(attempt: int, settings: Settings) -> float:
     return max(0.0, backoff_seconds(attempt - 1) - settings.lease_seconds)
 
 
-def _owe_again(session: Session, settings: Settings) -> int:
-    """Let misdated jobs go, and owe again what nobody answered; returns how many wake-ups."""
+def _resend_wakeups(session: Session, settings: Settings) -> int:
+    """Release misdated jobs, and enqueue again the wake-ups that nobody answered; returns how many."""
     rows.release_misdated(session, BACKOFF_MAX)
-    return rows.owe_again(session, settings.resend_seconds, _RESENT_A_ROUND)
+    return rows.reenqueue_wakeups(session, settings.resend_seconds, _RESENT_A_ROUND)
 
 
 OUTBOX_SECONDS = 0.5
@@ -131,7 +131,7 @@ def publish_after_commit(producer: Producer, job_id: str) -> None:
 
 
 def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
-    """Send the wake-ups that are owed and due, then mark them; returns how many were marked.
+    """Send the wake-ups that are due, then mark them; returns how many were marked.
 
     A crash between the two sends them again, which does no harm. Those whose attempt has begun by itself are
     marked without being sent. Raises `BrokerAway` once everything that can be marked is.

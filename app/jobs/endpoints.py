@@ -21,7 +21,7 @@ from app.http.limits import Permit
 from app.http.schemas import PageOf, Valid
 from app.jobs import child_jobs
 from app.jobs import service as jobs
-from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Reread, WatcherDep, create
+from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Refetch, WatcherDep, create
 from app.jobs.kinds import SHOWN_KINDS
 from app.jobs.schemas import KINDS, Event, EventPage, Job
 from app.jobs.watcher import Snapshot, Watcher
@@ -39,14 +39,14 @@ CHECK_SECONDS = 2.0
 _EVENTS_A_POLL = 200
 
 
-def reread_job(owner: str) -> Reread:
+def refetch_job(owner: str) -> Refetch:
     """Read a job of the owner again, for a caller who waits for its end."""
 
-    def reread(session: Session, job_id: str) -> tuple[dict[str, Any], bool]:
+    def refetch(session: Session, job_id: str) -> tuple[dict[str, Any], bool]:
         job = jobs.find(session, owner, job_id)
         return show(job), job.state in FINAL_STATES
 
-    return reread
+    return refetch
 
 
 @router.get("", summary="List jobs")
@@ -101,11 +101,11 @@ async def read_job(
     """The job as it stands: state, progress, and in the end `model_id` or `error`. `Prefer: wait=N` holds the answer
     until the job has ended, or the time is up.
     """
-    reread = reread_job(caller.owner)
-    body, ended = await run_in_threadpool(context.db.reading, reread, job_id)
+    refetch = refetch_job(caller.owner)
+    body, ended = await run_in_threadpool(context.db.reading, refetch, job_id)
     if not ended and await wait.for_end(caller.owner, job_id):
         await check_again(request)
-        body, ended = await run_in_threadpool(context.db.reading, reread, job_id)
+        body, ended = await run_in_threadpool(context.db.reading, refetch, job_id)
     response = JSONResponse(body)
     if wait.seconds:
         if ended:
@@ -169,8 +169,8 @@ async def retry_job(
     def work(session: Session) -> dict[str, Any]:
         return show(jobs.retry(session, context.settings, caller.owner, job_id))
 
-    reread = reread_job(caller.owner)
-    return await create(context, idempotent, wait, PATH, work, reread, done=200)
+    refetch = refetch_job(caller.owner)
+    return await create(context, idempotent, wait, PATH, work, refetch, done=200)
 
 
 @router.get(

@@ -1,4 +1,4 @@
-"""What a running job tells of itself: one small document in its row, written once a second at most.
+"""The progress report of a running job: one small document in its row, written once a second at most.
 
 A fit calls back with the number of a step and its figures. Of a `Report` the worker reads what the whole job is doing,
 too. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Report(Mapping[str, float]):
-    """The figures of a step, as a callback is given them, and what the job tells beside them.
+    """The figures of a step, which a callback is called with, and what the job reports beside them.
 
     `fraction` is the share of the whole job that is done. `end` is what a callback may raise to end early what is under
     way, and to keep what there is; None: nothing could be kept yet.
@@ -42,7 +42,7 @@ class Report(Mapping[str, float]):
 
 
 def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
-    """The same so many seconds after the job's start: with the time that is left of a budget, if there is one.
+    """Return the progress with `elapsed` seconds since the job's start and, of a job with a budget, the seconds left.
 
     What is done of a job with a budget is what is spent of it.
     """
@@ -57,14 +57,12 @@ def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
 
 
 def as_event(progress: Mapping[str, Any]) -> Json:
-    """What an event holds of it: there is one for each that was told, so the leaderboard is left to the job's row."""
+    """Return what an event holds of a progress report. The leaderboard stands in the job's row alone."""
     left_out = {"leaderboard", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}
 
 
 def budget_of(spec: Mapping[str, Any]) -> float | None:
-    """The seconds that `auto` is to take. Other algorithms have no such budget; child jobs and other kinds of job have
-    no algorithm.
-    """
+    """Return the seconds that `auto` may take; None for other algorithms, child jobs and other kinds of job."""
     budget: float | None = spec.get("algorithm", {}).get("parameters", {}).get("budget_seconds")
     return budget

@@ -31,7 +31,7 @@ BACKOFF_MAX = 60.0
 def claim(
     session: Session, settings: Settings, worker_id: str, kinds: Collection[str] | None = None
 ) -> Claim | None:
-    """Take the next eligible job, by priority, fair share between owners, and age; None when there is none.
+    """Claim the next eligible job, by priority, fair share between owners, and age; None if there is none.
 
     Only of these kinds, if they are given: what a later version has put into the queue is left to its workers. Owners
     who have as many running as `quota_running_jobs` are passed over.
@@ -69,7 +69,7 @@ def claim(
 def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
-    """Whether a claim would find a job now. An idle worker asks once a second."""
+    """Return True if a claim would find a job now. An idle worker asks once a second."""
     return rows.has_work(session, kinds, most_running)
 
 
@@ -90,13 +90,13 @@ def heartbeat(
 
 
 def keep_checkpoint(session: Session, claim: Claim, key: str) -> None:
-    """Note a checkpoint, in place of the one before: should this attempt be lost, the next one goes on from it."""
+    """Store the key of a checkpoint, in place of the one before: if this attempt is lost, the next goes on from it."""
     if not rows.keep_checkpoint(session, claim.job_id, claim.token, key):
         raise lease_lost(claim)
 
 
 def poll_requests(session: Session, claim: Claim) -> rows.Requests:
-    """What the owner has asked of the job: one read by primary key, cheap enough for ten a second."""
+    """Return what the owner has asked of the job: one read by primary key, cheap enough for ten a second."""
     asked = rows.requests(session, claim.job_id, claim.token)
     if asked is None:
         raise lease_lost(claim)
@@ -160,7 +160,7 @@ def time_out(session: Session, claim: Claim) -> JobState:
 
 
 def timed_out(timeout_seconds: float) -> Json:
-    """The problem of a job that ran longer than it may."""
+    """Return the problem of a job that ran longer than it may."""
     return {
         "code": "timed_out",
         "title": "Timed out",
@@ -187,7 +187,7 @@ def give_back(session: Session, claim: Claim) -> JobState:
 
 
 def backoff_seconds(attempt: int) -> float:
-    """How long the retry after this attempt waits."""
+    """Return the seconds that the retry after this attempt waits."""
     return min(BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
 
 
@@ -232,11 +232,11 @@ def run_on_end(session: Session, job: Job, error: Json | None) -> None:
 def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
-    """Put a locked job back into the queue, to be claimed after so many seconds."""
+    """Put a locked job back into the queue, to be claimed after `delay_seconds`."""
     seconds = rows.seconds_since_start(session, job)
     log_line(session, job, JobState.QUEUED, seconds, reason=reason)
     rows.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
-    rows.owe(session, job.id, attempt + 1)
+    rows.enqueue_wakeup(session, job.id, attempt + 1)
     add_state_event(session, job, reason=reason)
     return JobState.QUEUED
 

@@ -50,12 +50,12 @@ _INSERT = insert(Outbox).values(created_at=db_now(), tries=0)
 
 
 def insert_first(session: Session, job_ids: Sequence[str]) -> None:
-    """Owe the wake-up for the first attempt of each of these new jobs."""
+    """Enqueue the wake-up for the first attempt of each of these new jobs."""
     session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])
 
 
-def owe(session: Session, job_id: str, attempt: int) -> None:
-    """Owe a wake-up for this attempt, again if it was sent before. The caller holds the job's row."""
+def enqueue_wakeup(session: Session, job_id: str, attempt: int) -> None:
+    """Enqueue a wake-up for this attempt, again if it was sent before. The caller has locked the job's row."""
     owed = session.execute(
         update(Outbox)
         .where(Outbox.job_id == job_id, Outbox.attempt == attempt)
@@ -68,7 +68,7 @@ def owe(session: Session, job_id: str, attempt: int) -> None:
 
 
 def unpublished(session: Session, limit: int) -> list[PendingWakeUp]:
-    """The oldest wake-ups due: not those of a job that is backing off, whose time will come."""
+    """Return the oldest wake-ups that are due and not sent; a job that is backing off has none due."""
     rows = session.execute(
         select(Outbox.job_id, Outbox.attempt, Outbox.created_at, Job.state, Job.attempt)
         .join(Job, Job.id == Outbox.job_id)
@@ -98,7 +98,7 @@ _MARK = (
 
 
 def mark_published(session: Session, sent: list[PendingWakeUp]) -> None:
-    """Note that these wake-ups are with the broker (or needed no more)."""
+    """Mark these wake-ups as sent, or as needed no more."""
     session.connection().execute(
         _MARK,
         [
@@ -112,8 +112,9 @@ def mark_published(session: Session, sent: list[PendingWakeUp]) -> None:
     )
 
 
-def owe_again(session: Session, sent_before_seconds: float, limit: int) -> int:
-    """Owe again the wake-ups that were sent that long ago and whose job nobody claimed; returns how many."""
+def reenqueue_wakeups(session: Session, sent_before_seconds: float, limit: int) -> int:
+    """Enqueue again up to `limit` wake-ups that were sent at least `sent_before_seconds` ago and whose job nobody
+    claimed; returns how many."""
     stale = (
         select(Outbox.job_id, Outbox.attempt)
         .join(Job, Job.id == Outbox.job_id)
@@ -137,7 +138,7 @@ def owe_again(session: Session, sent_before_seconds: float, limit: int) -> int:
 
 
 def prune_outbox(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove so many wake-ups of jobs that ended, once they are that old; returns how many."""
+    """Remove up to `limit` wake-ups of ended jobs that are older than `age_seconds`; returns how many."""
     ended = exists().where(Job.id == Outbox.job_id, Job.state.in_(FINAL_STATES))
     old = Outbox.published_at < db_now() - age_seconds
     return delete_some(session, Outbox, old, ended, limit=limit)
@@ -205,7 +206,7 @@ def insert_queued(
         "deadline_at": parent.deadline_at,
         "not_before": 0.0,
         "lease_token": 0,
-        "beats": 0,
+        "heartbeat_count": 0,
         "progress": {},
         "event_seq": 0,
         "created_at": parent.created_at,
@@ -221,19 +222,19 @@ def insert_queued(
 
 
 def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
-    """The child jobs of a job, in order."""
+    """Return the child jobs of a job, by stage and number."""
     statement = select(Job).where(Job.parent_id == parent_id).order_by(Job.stage, Job.part)
     return session.scalars(statement).all()
 
 
 def any_open(session: Session, parent_id: str) -> bool:
-    """Whether the job waits for a child job: for one that was asked to stop it does not."""
+    """Return True if the job waits for a child job. For one that was asked to stop it does not wait."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))
     return bool(session.scalar(select(exists().where(Job.parent_id == parent_id, *waited_for))))
 
 
 def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Json]]:
-    """The child jobs that have yet to end: (id, kind, specification)."""
+    """Return the child jobs that have not ended: (id, kind, specification)."""
     statement = select(Job.id, Job.kind, Job.spec["part"]).where(
         Job.parent_id == parent_id, Job.state.in_(_OPEN)
     )
@@ -241,12 +242,12 @@ def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Jso
 
 
 def last_stage(session: Session, parent_id: str) -> int | None:
-    """The number of the job's last stage so far; None when it has none."""
+    """Return the number of the job's last stage; None if it has none."""
     return session.scalar(select(func.max(Job.stage)).where(Job.parent_id == parent_id))
 
 
 def done(session: Session, parent_id: str) -> ChildProgress:
-    """How far the child jobs of a job are that has some."""
+    """Return how far the child jobs of a job are. It must have some."""
     fraction = func.coalesce(Job.progress["fraction"].as_float(), 0.0)
     by_stage = session.execute(
         select(
@@ -314,14 +315,14 @@ def overdue(session: Session, job: Job) -> bool:
 
 
 def seconds_since_start(session: Session, job: Job) -> float:
-    """How long ago a job was claimed, one with child jobs for the first time; 0 for one that never was."""
+    """Return the seconds since a job was claimed: for the first time, if it has child jobs; 0 if it never was."""
     if job.started_at is None:
         return 0.0
     return float(session.scalar(select(db_now() - job.started_at)) or 0.0)
 
 
 def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
-    """The results of the child jobs of all jobs that have yet to end, of all owners: (id of the child job, result)."""
+    """Return the results of the child jobs of all unfinished jobs, of all owners: (id of the child job, result)."""
     parent = aliased(Job)
     statement = (
         select(Job.id, Job.result)
@@ -332,7 +333,7 @@ def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
 
 
 def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove so many child jobs of jobs that ended that long ago, which nothing will ask for; returns how many."""
+    """Remove up to `limit` child jobs of jobs that ended at least `age_seconds` ago; returns how many."""
     parent = aliased(Job)
     forgotten = exists().where(
         parent.id == Job.parent_id,
@@ -343,11 +344,11 @@ def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
 
 
 class RunningJob(NamedTuple):
-    """A running job as the reaper read it: `token` and `beats` tell whether it moved since."""
+    """A running job as the reaper read it: `token` and `heartbeat_count` tell whether it moved since."""
 
     job_id: str
     token: int
-    beats: int
+    heartbeat_count: int
     parent_id: str | None
 
 
@@ -435,7 +436,7 @@ def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
             attempt=Job.attempt + 1,
             lease_token=Job.lease_token + 1,
             lease_expires_at=_LEASE_END,
-            beats=0,
+            heartbeat_count=0,
             beaten_at=machine_now(),
             worker_id=bindparam("claimed_by"),
             progress=case((_HAS_CHILDREN, Job.progress), else_=literal({}, JSON)),
@@ -456,7 +457,11 @@ _CLAIM_TURN = text("SELECT pg_advisory_xact_lock(7236512904)")
 _BEAT = (
     update(Job)
     .where(*_HELD)
-    .values(lease_expires_at=_LEASE_END, beats=Job.beats + 1, beaten_at=machine_now())
+    .values(
+        lease_expires_at=_LEASE_END,
+        heartbeat_count=Job.heartbeat_count + 1,
+        beaten_at=machine_now(),
+    )
     .returning(Job.cancel_requested_at, Job.event_seq)
 )
 
@@ -468,7 +473,7 @@ _REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at).where(*_HELD)
 def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
-    """Whether a claim would find a job now. A plain read, so that idle workers never hold up a writer."""
+    """Return True if a claim would find a job now. It only reads, so that idle workers never hold up a writer."""
     if most_running is None:
         return bool(session.scalar(_HAS_WORK, _known(kinds)))
     return bool(session.scalar(_HAS_WORK_CAPPED, _known(kinds) | {"most_running": most_running}))
@@ -481,7 +486,7 @@ def claim(
     kinds: Collection[str] | None = None,
     most_running: int | None = None,
 ) -> tuple[Job, float | None] | None:
-    """Hand the next eligible job of these kinds to a worker, with a lease and a new token; None when there is none.
+    """Give the next eligible job of these kinds to a worker, with a lease and a new token; None if there is none.
 
     With it come the seconds until its deadline, which a job with child jobs has. No owner has more than `most_running`.
     """
@@ -498,7 +503,7 @@ def claim(
 def beat(
     session: Session, job_id: str, token: int, lease_seconds: float, progress: Json | None
 ) -> Heartbeat | None:
-    """Prolong the lease; None when the token no longer holds. Progress takes an event number for itself."""
+    """Prolong the lease; None if the token no longer holds. Progress takes an event number of its own."""
     values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
     if progress is None:
         row = session.execute(_BEAT, values, execution_options=_AS_IT_IS).one_or_none()
@@ -509,14 +514,14 @@ def beat(
 
 
 def requests(session: Session, job_id: str, token: int) -> Requests | None:
-    """What was asked of the job; None when the token no longer holds."""
+    """Return what was asked of the job; None if the token no longer holds."""
     values = {"held_id": job_id, "held_token": token}
     row = session.execute(_REQUESTS, values).one_or_none()
     return None if row is None else Requests(row[0] is not None, row[1] is not None)
 
 
 def keep_checkpoint(session: Session, job_id: str, token: int, key: str) -> bool:
-    """Note what the next attempt may go on from; False when the token no longer holds."""
+    """Store the key of the checkpoint that the next attempt may go on from; False if the token no longer holds."""
     noted = update(Job).where(*_HELD).values(checkpoint_key=key).returning(Job.id)
     values = {"held_id": job_id, "held_token": token}
     return session.scalar(noted, values, execution_options=_AS_IT_IS) is not None
@@ -566,7 +571,7 @@ def lock(
     job_id: str,
     token: int,
     parent_id: str | None,
-    beats: int | None = None,
+    heartbeat_count: int | None = None,
     *,
     wait: bool = True,
 ) -> Job | None:
@@ -582,8 +587,8 @@ def lock(
     statement = select(Job).where(
         Job.id == job_id, Job.lease_token == token, Job.state == JobState.RUNNING
     )
-    if beats is not None:
-        statement = statement.where(Job.beats == beats)
+    if heartbeat_count is not None:
+        statement = statement.where(Job.heartbeat_count == heartbeat_count)
     return session.scalars(statement.with_for_update(skip_locked=not wait)).one_or_none()
 
 
@@ -647,7 +652,7 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 
 
 def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
-    """Whether a running job has been without its lease for that long.
+    """Return the condition that a running job's lease expired at least `for_seconds` ago.
 
     PostgreSQL's own clock says so. SQLite has only the clock of whichever process asks, which may be set at any
     moment, forth or back: there the time of the last heartbeat is compared with the machine's, and one that lies
@@ -664,14 +669,14 @@ def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnEleme
 
 
 def expired(session: Session, lease_seconds: float) -> Sequence[RunningJob]:
-    """The running jobs whose lease is over."""
-    leased = select(Job.id, Job.lease_token, Job.beats, Job.parent_id)
+    """Return the running jobs whose lease is over."""
+    leased = select(Job.id, Job.lease_token, Job.heartbeat_count, Job.parent_id)
     leased = leased.where(lease_is_over(lease_seconds))
     return [RunningJob(*row) for row in session.execute(leased)]
 
 
 def wake_ups(session: Session, seconds: float) -> int:
-    """How many wake-ups have been due that long and were not sent."""
+    """Return the number of wake-ups that have been due for at least `seconds` and were not sent."""
     due_before = db_now() - seconds
     owed = (
         select(func.count())
@@ -688,6 +693,6 @@ def wake_ups(session: Session, seconds: float) -> int:
 
 
 def leases(session: Session, lease_seconds: float, seconds: float) -> int:
-    """How many running jobs have been without a lease that long."""
+    """Return the number of running jobs whose lease expired at least `seconds` ago."""
     lost = select(func.count()).select_from(Job).where(lease_is_over(lease_seconds, seconds))
     return session.scalars(lost).one()

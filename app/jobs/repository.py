@@ -20,7 +20,7 @@ _INSERT = (
         state=JobState.QUEUED,
         attempt=0,
         lease_token=0,
-        beats=0,
+        heartbeat_count=0,
         progress={},
         event_seq=1,
         created_at=db_now(),
@@ -41,8 +41,8 @@ def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job | None:
-    """The owner's job, no child job. `lock` holds the row until the transaction ends (SQLite's writers are alone
-    anyway).
+    """Return the owner's job, never a child job. `lock` holds the row until the transaction ends
+    (SQLite's writers are alone anyway).
     """
     statement = select(Job).where(Job.id == job_id, Job.owner == owner, Job.parent_id.is_(None))
     if lock:
@@ -60,7 +60,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Job]:
-    """The owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for
+    """Return the owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for
     child jobs is running, too.
     """
     statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
@@ -82,7 +82,7 @@ def list_page(
 
 
 def events_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
-    """The events numbered above `after`, in order. The caller has seen that the job is the owner's."""
+    """Return up to `limit` events numbered above `after`, in order. The caller has checked the job's owner."""
     statement = (
         select(JobEvent)
         .where(JobEvent.job_id == job_id, JobEvent.seq > after)
@@ -93,7 +93,7 @@ def events_after(session: Session, job_id: str, after: int, limit: int) -> Seque
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """State and last event number of each job, for the watcher behind every waiting request."""
+    """Return state and last event number of each job, for the watcher of waiting requests."""
     rows = session.execute(select(Job.id, Job.state, Job.event_seq).where(Job.id.in_(ids)))
     return {id_: (state, event_seq) for id_, state, event_seq in rows}
 
@@ -148,8 +148,8 @@ def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> N
     session.execute(delete(table).where(table.owner == owner, table.id == id_))
 
 
-def hello(session: Session, worker_id: str, *, host: str, version: str, slots: int) -> None:
-    """Enter a worker process at its start. The id is new at every boot: host names repeat, and so do pids."""
+def register(session: Session, worker_id: str, *, host: str, version: str, slots: int) -> None:
+    """Register a worker process at its start. The id is new at every start: host names repeat, and so do pids."""
     session.execute(
         insert(Worker).values(
             id=worker_id,
@@ -167,7 +167,7 @@ def hello(session: Session, worker_id: str, *, host: str, version: str, slots: i
 def seen(
     session: Session, worker_id: str, *, by_message: int, by_look: int, note: str | None = None
 ) -> bool:
-    """Note that the worker lives and how it found its jobs; False when its row is gone: say hello again."""
+    """Write that the worker is alive and how it found its jobs; False if its row is gone: register it again."""
     updated = session.execute(
         update(Worker)
         .where(Worker.id == worker_id)
@@ -178,13 +178,13 @@ def seen(
     return updated.one_or_none() is not None
 
 
-def goodbye(session: Session, worker_id: str) -> None:
-    """Remove a worker that ends in good order."""
+def deregister(session: Session, worker_id: str) -> None:
+    """Remove a worker that ends normally."""
     session.execute(delete(Worker).where(Worker.id == worker_id))
 
 
 def alive(session: Session, within_seconds: float) -> Sequence[Worker]:
-    """The workers heard from within that time, oldest first."""
+    """Return the workers that were heard from within the last `within_seconds`, oldest first."""
     return session.scalars(
         select(Worker)
         .where(Worker.seen_at > db_now() - within_seconds)
@@ -193,5 +193,5 @@ def alive(session: Session, within_seconds: float) -> Sequence[Worker]:
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Forget so many workers that were silent for that long; returns how many."""
+    """Remove up to `limit` workers that were silent for at least `age_seconds`; returns how many."""
     return delete_some(session, Worker, Worker.seen_at < db_now() - age_seconds, limit=limit)

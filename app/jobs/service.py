@@ -83,7 +83,7 @@ def list_page(
     limit: int = 50,
     after: str | None = None,
 ) -> Page[Job]:
-    """The owner's jobs, newest first. A dataset that cannot be has none."""
+    """Return the owner's jobs, newest first; all, or those of one state, kind or dataset."""
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
     if kind is not None and kind not in SHOWN_KINDS:
@@ -171,7 +171,7 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
 def events(
     session: Session, owner: str, job_id: str, *, after: int = 0, limit: int = 50
 ) -> Sequence[JobEvent]:
-    """The job's events numbered above `after`, in order and without gaps."""
+    """Return up to `limit` of the job's events numbered above `after`, in order and without gaps."""
     if not 0 <= after <= _MAX_SEQ:
         raise Invalid(f"after must be an event's number, from 0, got {after}")
     if not 1 <= limit <= MAX_PAGE_SIZE:
@@ -181,12 +181,12 @@ def events(
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """State and last event number of each job in one query, for the watcher behind all waiting requests."""
+    """Return state and last event number of each job in one query, for the watcher of waiting requests."""
     return rows.states(session, ids)
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
-    """The owner's job in the caller's transaction, locked if it is to be changed."""
+    """Return the owner's job; raises NotFound. `lock` holds the row until the transaction ends."""
     job = rows.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
     if job is None:
         raise NotFound(f"there is no job {job_id[:100]!r}")

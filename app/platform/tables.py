@@ -303,7 +303,7 @@ class Job(Base):
     not_before: Mapped[float]
     lease_token: Mapped[int]
     lease_expires_at: Mapped[float | None]
-    beats: Mapped[int]
+    heartbeat_count: Mapped[int] = mapped_column("beats")
     beaten_at: Mapped[float | None]
     worker_id: Mapped[str | None]
     cancel_requested_at: Mapped[float | None]
@@ -472,7 +472,7 @@ class Model(Base):
     positive: Mapped[str | None]
     negative: Mapped[str | None]
     labels: Mapped[Document[list[LabelValues]] | None]
-    spelling: Mapped[Document[TableDialect] | None]
+    table_dialect: Mapped[Document[TableDialect] | None] = mapped_column("spelling")
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
@@ -797,7 +797,7 @@ class BatchScore(JobOutput):
     content_encoding: Mapped[str | None]
     upload_key: Mapped[str | None] = mapped_column(index=True)
     upload_bytes: Mapped[int | None]
-    terms: Mapped[Json]
+    read_options: Mapped[Json] = mapped_column("terms")
     rows: Mapped[int | None]
     columns: Mapped[list[Json] | None]
     result_key: Mapped[str | None] = mapped_column(index=True)

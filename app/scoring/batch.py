@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.datasets import service as datasets
 from app.datasets.description import Format
-from app.datasets.service import find_lack, lock_datasets, ready_dataset
+from app.datasets.service import lock_datasets, missing_features, ready_dataset
 from app.ingest.errors import show
 from app.jobs import service as jobs
 from app.jobs.kinds import Output, status_of
@@ -32,7 +32,10 @@ _DROPPED = "dropped"
 
 @dataclass(frozen=True)
 class UploadRequest:
-    """What is said of a table that is sent to be scored: the model, and the `TableOptions` as JSON."""
+    """What is said of a table that is sent to be scored: the model, and the `TableOptions` as JSON.
+
+    The names of the fields are part of the hash that an Idempotency-Key is kept with.
+    """
 
     model: str
     terms: Json
@@ -55,17 +58,17 @@ def check_dataset(
     dataset_id: str,
     keep: Sequence[str],
     *,
-    hold: bool = False,
+    lock: bool = False,
 ) -> tuple[Model, Dataset]:
-    """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `hold` keeps both as they are until
-    a job on them is written.
+    """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `lock` holds both until a job
+    on them is written.
     """
-    model = (find_to_use if hold else find_named)(session, owner, ref, {"pointer": "/model"})
-    if hold:
+    model = (find_to_use if lock else find_named)(session, owner, ref, {"pointer": "/model"})
+    if lock:
         lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
-    if (lack := find_lack(model.features, dataset)) is not None:
-        detail = f"dataset {dataset.id} {lack}, which {model.name}:{model.version} takes"
+    if (missing := missing_features(model.features, dataset)) is not None:
+        detail = f"dataset {dataset.id} {missing}, which {model.name}:{model.version} takes"
         raise _invalid("pointer", "/dataset_id", detail, "unknown_column")
     kept = {column["name"] for column in dataset.columns if column["role"] != _DROPPED}
     for place, name in enumerate(keep):
@@ -85,7 +88,7 @@ def submit(
     keep: Sequence[str],
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, hold=True)
+    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, lock=True)
     return _insert(session, settings, model, TableOptions(keep=tuple(keep)), dataset=dataset)
 
 
@@ -153,7 +156,7 @@ def _insert(
         content_encoding=None if upload is None else upload.format.content_encoding,
         upload_key=None if upload is None else upload.key,
         upload_bytes=None if upload is None else upload.size,
-        terms=options.as_json(),
+        read_options=options.as_json(),
     )
 
 

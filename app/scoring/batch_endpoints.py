@@ -18,12 +18,12 @@ from app.access.authentication import GuardedRoute, check_count, needs
 from app.datasets.description import LONGEST_LIST
 from app.datasets.service import Upload
 from app.datasets.uploads import (
-    Purpose,
     Received,
     TableRequest,
     TableRequestDep,
+    UploadHandler,
+    accept_upload,
     body_docs,
-    take_in,
 )
 from app.http.dependencies import (
     Caller,
@@ -123,7 +123,7 @@ async def create_batch_score(
             session, context.settings, sending.owner, table.description, upload
         )
 
-    purpose = Purpose(
+    handler = UploadHandler(
         route=f"POST {PATH}",
         of=[],
         describe=lambda given: _describe(given, lenient=lenient),
@@ -131,9 +131,9 @@ async def create_batch_score(
         accept=accept,
         path=PATH,
         show=_shown,
-        reread=BATCH_SCORES.refetch(sending.owner, _shown),
+        refetch=BATCH_SCORES.refetch(sending.owner, _shown),
     )
-    return await take_in(sending, purpose)
+    return await accept_upload(sending, handler)
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
@@ -257,7 +257,7 @@ def read_result(
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id
     )
-    if batch.dataset_id is not None and batch.terms[table_rows.KEEP]:
+    if batch.dataset_id is not None and batch.read_options[table_rows.KEEP]:
         _check_reads(caller)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":

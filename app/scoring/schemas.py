@@ -239,7 +239,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         model_version=row.model_version,
         dataset_id=row.dataset_id,
         dataset_name=row.dataset_name,
-        keep=row.terms[table_rows.KEEP],
+        keep=row.read_options[table_rows.KEEP],
         rows=row.rows,
         columns=columns,
         bytes=row.result_bytes,

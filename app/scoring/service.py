@@ -214,7 +214,7 @@ class ModelCache:
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),
-            model.spelling,
+            model.table_dialect,
             count_bytes(len(data), ranker.categories_),
         )
         # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.

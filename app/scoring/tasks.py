@@ -55,7 +55,7 @@ class ScoredTable(Bytes):
     dialect: NotRequired[Json]
     missing: Sequence[str] | None
     typed: bool
-    terms: Json
+    read_options: Json
 
 
 class ScoringPayload(Work, ScoredTable):
@@ -113,17 +113,17 @@ def _table(
     """Return what is to be read, and the form of each column to be kept."""
     from app.scoring.kept_columns import form_of
 
-    options = TableOptions.from_json(batch.terms)
+    options = TableOptions.from_json(batch.read_options)
     if batch.upload_key is not None:
-        dialect = options.dialect_of(model.spelling)
+        dialect = options.dialect_of(model.table_dialect)
         read: ScoredTable = {
             "path": str(blobs.path(batch.upload_key)),
             "content_type": batch.content_type or "",
             "content_encoding": batch.content_encoding,
             "dialect": vars(dialect),
-            "missing": options.missing_of(model.spelling),
+            "missing": options.missing_of(model.table_dialect),
             "typed": False,
-            "terms": batch.terms,
+            "read_options": batch.read_options,
         }
         return read, dict.fromkeys(options.keep)
     dataset = find_to_read(session, batch.owner, batch.dataset_id)
@@ -133,7 +133,7 @@ def _table(
         "content_encoding": None,
         "missing": [],
         "typed": True,
-        "terms": TableOptions(ignore=(ALL,), keep=options.keep).as_json(),
+        "read_options": TableOptions(ignore=(ALL,), keep=options.keep).as_json(),
     }
     return read, {name: form_of(dataset, name) for name in options.keep}
 
@@ -150,7 +150,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     workdir, model = Path(payload["workdir"]), payload["model"]
     served = _load(model, workdir, typed=payload["typed"])
     missing = MissingTokens(payload["missing"])
-    options = TableOptions.from_json(payload["terms"])
+    options = TableOptions.from_json(payload["read_options"])
     reader = RowReader(served.features, options, missing, payload["limits"]["rows"])
     path = workdir / RESULT_FILE
 

@@ -16,7 +16,7 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
 from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import PreferWaitDep, create
-from app.jobs.endpoints import PATH, reread_job, show
+from app.jobs.endpoints import PATH, refetch_job, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -96,7 +96,7 @@ async def submit_job(
         wait,
         PATH,
         work,
-        reread_job(caller.owner),
+        refetch_job(caller.owner),
         check=partial(_check, owner=caller.owner, train=train),
         done=200,
     )

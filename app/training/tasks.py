@@ -308,7 +308,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         negative=result["pair"][0],
         positive=result["pair"][1],
         labels=result["labels"],
-        spelling=table_dialect_of(dataset),
+        table_dialect=table_dialect_of(dataset),
         seed=spec["seed"],
         tags=job.tags if job else {},
         warnings=warnings,

@@ -65,7 +65,7 @@ def show(row: BatchScore) -> Echo:
         id=row.id,
         job_id=row.job_id,
         status=status_of(row),
-        text=row.terms["text"],
+        text=row.read_options["text"],
         length=row.rows,
     )
 
@@ -82,14 +82,16 @@ def submit(session: Session, settings: Settings, owner: str, request: EchoReques
     spec = {ECHOES.key: ECHOES.new_id()}
     job = jobs.enqueue(session, settings, owner=owner, kind="echo", name="echo", spec=spec)
     terms = {"text": request.text}
-    return ECHOES.insert(session, job, model_id="", model_name="", model_version=0, terms=terms)
+    return ECHOES.insert(
+        session, job, model_id="", model_name="", model_version=0, read_options=terms
+    )
 
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Payload:
     """Read the text."""
-    return {"text": ECHOES.find_to_make(session, claim).terms["text"]}
+    return {"text": ECHOES.find_to_make(session, claim).read_options["text"]}
 
 
 def run(payload: Payload, callback: Callback) -> Result:

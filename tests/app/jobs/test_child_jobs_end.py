@@ -149,7 +149,7 @@ class TestDeadline:
         for part in of(db, job):
             change(db, part.id, priority=-1)
         patient = divided(db, 1)
-        assert Reaper(db, SETTINGS).reap().tended == [job.id]
+        assert Reaper(db, SETTINGS).reap().recovered == [job.id]
         assert states(db, job) == ("timed_out", ["cancelled"] * 2)
         error = db.reading(jobs.find, OWNER, job.id).error
         assert error is not None
@@ -159,7 +159,7 @@ class TestDeadline:
     def test_the_reaper_queues_a_job_with_nothing_to_wait_for(self, db: Database) -> None:
         job = divided(db, 1)
         change(db, of(db, job)[0].id, state="succeeded")
-        assert Reaper(db, SETTINGS).reap().tended == [job.id]
+        assert Reaper(db, SETTINGS).reap().recovered == [job.id]
         assert claimed(db).job_id == job.id
 
 

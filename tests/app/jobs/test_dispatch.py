@@ -277,7 +277,7 @@ class TestDispatcher:
         self, db: Database, producer: Producer, tmp_path: Path
     ) -> None:
         with db.write() as session:
-            worker_rows.hello(session, "wrk_old", host="h", version="1", slots=1)
+            worker_rows.register(session, "wrk_old", host="h", version="1", slots=1)
             session.get_one(Worker, "wrk_old").seen_at = 1.0
         beside = partial(run_housekeeping, db, BlobStore(tmp_path), Settings())
         with running(Dispatcher(db, Settings(), producer, beside)):

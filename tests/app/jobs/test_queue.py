@@ -195,10 +195,10 @@ class TestHeartbeat:
         kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.lease_expires_at is not None
         assert kept.lease_expires_at > 1.0
-        assert (kept.beats, kept.progress, kept.event_seq) == (1, {}, 2)
+        assert (kept.heartbeat_count, kept.progress, kept.event_seq) == (1, {}, 2)
         db.writing(queue.heartbeat, SETTINGS, claim, {"fraction": 0.5, "step": 1, "of": 2})
         kept = db.reading(jobs.find, OWNER, job.id)
-        assert (kept.beats, kept.event_seq) == (2, 3)
+        assert (kept.heartbeat_count, kept.event_seq) == (2, 3)
         assert kept.progress == {"fraction": 0.5, "step": 1, "of": 2}
         assert seen(db, job.id)[-1] == (3, "progress", None)
 
@@ -213,11 +213,11 @@ class TestHeartbeat:
     def test_event_numbers_have_no_gap_whoever_writes_at_once(self, db: Database) -> None:
         job = submit(db)
         claim = claimed(db)
-        beats = [
+        heartbeat_count = [
             functools.partial(db.writing, queue.heartbeat, SETTINGS, claim, {"step": n})
             for n in range(7)
         ]
-        at_once(*beats, functools.partial(db.writing, jobs.cancel, OWNER, job.id))
+        at_once(*heartbeat_count, functools.partial(db.writing, jobs.cancel, OWNER, job.id))
         db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         assert [seq for seq, _, _ in seen(db, job.id)] == list(range(1, 12))
 

@@ -10,7 +10,7 @@ from app.platform.tables import Worker
 def test_a_worker_is_alive_while_it_is_heard_from(db: Database) -> None:
     with db.write() as session:
         for id_ in ("wrk_a", "wrk_b"):
-            workers.hello(session, id_, host="h", version="1.0", slots=2)
+            workers.register(session, id_, host="h", version="1.0", slots=2)
         session.get_one(Worker, "wrk_a").seen_at = 1.0
     with db.read() as session:
         assert [worker.id for worker in workers.alive(session, 60.0)] == ["wrk_b"]
@@ -24,7 +24,7 @@ def test_a_worker_is_alive_while_it_is_heard_from(db: Database) -> None:
 
 def test_a_forgotten_worker_is_told_to_say_hello_again(db: Database) -> None:
     with db.write() as session:
-        workers.hello(session, "wrk_a", host="h", version="1.0", slots=1)
-        workers.goodbye(session, "wrk_a")
+        workers.register(session, "wrk_a", host="h", version="1.0", slots=1)
+        workers.deregister(session, "wrk_a")
         assert not workers.seen(session, "wrk_a", by_message=0, by_look=0)
         assert workers.alive(session, 60.0) == []

@@ -47,7 +47,7 @@ def test_each_part_that_is_away_is_named(
 
         assert away() == {"worker"}
         with service.context.db.write() as session:
-            workers.hello(session, "w1", host="here", version="0", slots=1)
+            workers.register(session, "w1", host="here", version="0", slots=1)
         assert away() == set()
         with service.context.db.write() as session:
             workers.seen(session, "w1", by_message=0, by_look=9, note="finds its jobs by looking")

@@ -45,7 +45,7 @@ def well(state: Settings, db: Database) -> Settings:
     file.write_text(secret + "\n")
     file.chmod(0o600)
     with db.write() as session:
-        worker_rows.hello(session, "wrk_a", host="here", version=__version__, slots=1)
+        worker_rows.register(session, "wrk_a", host="here", version=__version__, slots=1)
     return state
 
 
@@ -135,7 +135,7 @@ def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor
     claim = claimed(db)
     hear_nothing(db, seconds=3600.0)
     with db.write() as session:
-        worker_rows.hello(session, claim.job_id, host="there", version="0.0.1", slots=2)
+        worker_rows.register(session, claim.job_id, host="there", version="0.0.1", slots=2)
     found = doctor.finds(state)
     assert set(found) == {"leases", "workers"}
     assert found["leases"] == (Level.FAIL, "1 jobs have had no lease for more than 60 s")

@@ -210,7 +210,7 @@ def test_rows_that_nobody_needs_go_too(db: Database, blobs: BlobStore) -> None:
         session.scalars(select(Idempotency)).one().created_at = LONG_AGO
         idempotency_rows.reserve(session, OWNER, "r", "new", "f")
         for id_ in ("wrk_old", "wrk_new"):
-            worker_rows.hello(session, id_, host="h", version="1", slots=1)
+            worker_rows.register(session, id_, host="h", version="1", slots=1)
         session.get_one(Worker, "wrk_old").seen_at = LONG_AGO
     assert tidy(db, blobs) == {"remembered answers": 1, "workers": 1, "wake-ups": 1}
     with db.read() as session:

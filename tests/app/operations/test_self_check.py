@@ -26,17 +26,17 @@ SETTINGS = Settings()
 LONG = 3600.0
 
 
-def hello(db: Database, host: str) -> None:
+def register(db: Database, host: str) -> None:
     with db.write() as session:
-        worker_rows.hello(session, f"wrk_{host}", host=host, version="0", slots=1)
+        worker_rows.register(session, f"wrk_{host}", host=host, version="0", slots=1)
 
 
 def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
     silent = "no worker of alpha was heard from within 30 s"
     assert worker_problem(db, SETTINGS, "alpha") == silent
-    hello(db, "beta")
+    register(db, "beta")
     assert worker_problem(db, SETTINGS, "alpha") == silent
-    hello(db, "alpha")
+    register(db, "alpha")
     assert worker_problem(db, SETTINGS, "alpha") is None
     with db.write() as session:
         session.execute(update(Worker).values(seen_at=Worker.seen_at - LONG))
@@ -79,7 +79,7 @@ def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     db, producer = Database(sqlite_url), Producer(f"redis+socket://{tmp_path}/none")
-    hello(db, "alpha")
+    register(db, "alpha")
     assert worker_problem(db, SETTINGS, "alpha") is None, "it fits, and looks for jobs itself"
     assert "broker is away" in str(dispatcher_problem(db, producer, SETTINGS))
     producer.close()
@@ -125,7 +125,7 @@ def test_the_command_tells_by_its_exit_code(
     app, run = commands(), CliRunner()
     sick = run.invoke(app, ["health", "worker"])
     assert (sick.exit_code, sick.stderr) == (1, "no worker of alpha was heard from within 30 s\n")
-    hello(environment, "alpha")
+    register(environment, "alpha")
     assert run.invoke(app, ["health", "worker"]).exit_code == 0
     assert run.invoke(app, ["health", "dispatcher"]).exit_code == 0
     assert run.invoke(app, ["health", "workers"]).exit_code == 2

@@ -24,15 +24,15 @@ from tests.app.queue_steps import at_once
 from tests.servers import PostgresServer
 
 
-def hello(db: Database, worker_id: str) -> None:
+def register(db: Database, worker_id: str) -> None:
     with db.write() as session:
-        workers.hello(session, worker_id, host="h", version="1", slots=1)
+        workers.register(session, worker_id, host="h", version="1", slots=1)
 
 
 def test_a_block_that_raises_leaves_nothing(db: Database) -> None:
     def fail() -> None:
         with db.write() as session:
-            workers.hello(session, "wrk_a", host="h", version="1", slots=1)
+            workers.register(session, "wrk_a", host="h", version="1", slots=1)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -42,7 +42,7 @@ def test_a_block_that_raises_leaves_nothing(db: Database) -> None:
 
 
 def test_a_read_changes_nothing_and_holds_nothing(db: Database) -> None:
-    hello(db, "wrk_a")
+    register(db, "wrk_a")
     one = Database(db.url.render_as_string(hide_password=False), pool_size=1)
     row = select(Worker).where(Worker.id == "wrk_a")
     locks = row.with_for_update(read=True)
@@ -67,7 +67,7 @@ def test_work_in_a_transaction_gets_its_session_and_gives_its_answer(db: Databas
         row.host, before = host, row.host
         return before
 
-    hello(db, "wrk_a")
+    register(db, "wrk_a")
     assert db.writing(rename, "wrk_a", host="other") == "h"
     assert db.writing(rename, "wrk_a", host="third") == "other"
     with pytest.raises(DBAPIError, match=r"read-?only"):
@@ -82,7 +82,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
 
     def victim(session: Session) -> int:
         tries.append(len(session.scalars(select(Worker)).all()))
-        workers.hello(session, f"wrk_{len(tries)}", host="h", version="1", slots=1)
+        workers.register(session, f"wrk_{len(tries)}", host="h", version="1", slots=1)
         if len(tries) == 1:
             raise Deadlock("another transaction wanted the same rows")
         return len(tries)
@@ -94,8 +94,8 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
 
 def test_a_write_within_a_write_is_named_at_once(db: Database) -> None:
     with db.write(), pytest.raises(RuntimeError, match="hand its session on"):
-        hello(db, "wrk_a")
-    hello(db, "wrk_a")  # what was refused holds up nobody
+        register(db, "wrk_a")
+    register(db, "wrk_a")  # what was refused holds up nobody
     with db.write(), ThreadPoolExecutor() as pool, db.read() as session:
         assert pool.submit(db.reading, lambda other: other.scalar(select(Worker.id))).result()
         assert session.scalar(select(Worker.id)) == "wrk_a"
@@ -133,7 +133,7 @@ def test_a_fault_in_our_sql_is_not_an_outage(db: Database) -> None:
 def test_a_database_that_is_away(tmp_path: Path) -> None:
     for url in (f"sqlite:///{tmp_path / 'no' / 'folder.db'}", f"postgresql:///x?host={tmp_path}"):
         with pytest.raises(Unavailable, match="the database is away") as caught:
-            hello(Database(url), "wrk_a")
+            register(Database(url), "wrk_a")
         assert caught.value.code == "database_unavailable"
 
 
@@ -147,7 +147,7 @@ def test_a_login_that_is_refused(postgres: PostgresServer) -> None:
         f"postgresql://nobody@/postgres?{socket}": 'role "nobody" does not exist',
     }.items():
         with pytest.raises(Refused) as caught:
-            hello(Database(url), "wrk_a")
+            register(Database(url), "wrk_a")
         assert reason in str(caught.value)
         assert str(postgres.folder) in str(caught.value)
         assert "wr0ng" not in str(caught.value)
@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_used(
         (tmp_path / "rankwright.db").write_bytes(b"x" * 4096)
     db = Database(sqlite_url)
     with pytest.raises(Refused) as caught:
-        hello(db, "wrk_a")
+        register(db, "wrk_a")
     assert "rankwright.db" in str(caught.value)
     db.close()
 
@@ -180,7 +180,7 @@ def test_a_full_disk(sqlite_url: str) -> None:
         pages = session.execute(text("PRAGMA page_count")).scalar_one()
         session.execute(text(f"PRAGMA max_page_count = {pages}"))
     with pytest.raises(OutOfSpace, match="the database's disk is full") as caught:
-        hello(db, "wrk_" + "a" * 100_000)
+        register(db, "wrk_" + "a" * 100_000)
     assert (caught.value.status, caught.value.code) == (507, "out_of_space")
     with db.read() as session:
         assert session.scalars(select(Worker)).all() == []
@@ -202,10 +202,10 @@ def test_a_lock_beyond_patience(sqlite_url: str, monkeypatch: pytest.MonkeyPatch
         with ThreadPoolExecutor() as pool:
             for other in (first, second):  # the same process's turn, and another process's lock
                 with pytest.raises(Unavailable, match="the database is locked"):
-                    pool.submit(hello, other, "wrk_b").result()
+                    pool.submit(register, other, "wrk_b").result()
         with second.read() as reader:  # a writer holds up no reader
             assert reader.scalars(select(Worker)).all() == []
-    hello(second, "wrk_b")
+    register(second, "wrk_b")
 
 
 def test_more_threads_than_connections(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_more_threads_than_connections(db: Database, monkeypatch: pytest.MonkeyP
 
 
 def test_writers_of_one_process_all_get_their_turn(db: Database) -> None:
-    assert at_once(*(partial(hello, db, f"wrk_{n:02}") for n in range(16))) == [None] * 16
+    assert at_once(*(partial(register, db, f"wrk_{n:02}") for n in range(16))) == [None] * 16
     with db.read() as session:
         assert len(session.scalars(select(Worker)).all()) == 16
 
@@ -244,7 +244,7 @@ def cross(db: Database, run: Callable[..., None]) -> Crossed:
     """Have two transactions, which `run` opens, lock two rows in opposite orders, the first time they try."""
     pairs = (("wrk_a", "wrk_b"), ("wrk_b", "wrk_a"))
     for worker_id, _ in pairs:
-        hello(db, worker_id)
+        register(db, worker_id)
     both_hold = threading.Barrier(2)
     tries: Counter[str] = Counter()
 
