@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
         context.blobs,
         settings.model_cache,
         context.background.add,
-        most_bytes=settings.model_cache_bytes,
+        max_bytes=settings.model_cache_bytes,
     )
     watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)

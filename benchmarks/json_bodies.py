@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from app.platform.documents import ModelFeature
 from app.scoring.features import FeatureIndex
 from benchmarks import at_least_one, is_here, shown_ratio
 from benchmarks.mixed_score import CATEGORIES, make_rows
@@ -65,7 +66,7 @@ def make_bodies(rows: int) -> dict[str, tuple[FeatureIndex, bytes]]:
 def index_of(names: Sequence[str], words: dict[str, list[str]] | None = None) -> FeatureIndex:
     """Return the index of a model with these features, its compiled readers loaded."""
     known = words or {}
-    features = [
+    features: list[ModelFeature] = [
         {"name": n, "type": "categorical" if n in known else "numeric", "missing": True}
         for n in names
     ]

@@ -34,7 +34,7 @@ from app.platform.tables import (
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
-    """The owner's model of this id. `lock` holds the row until the transaction ends."""
+    """Return the owner's model of this id. `lock` locks the row until the transaction ends."""
     statement = select(Model).where(Model.owner == owner, Model.id == model_id)
     if lock:
         statement = statement.with_for_update()
@@ -42,25 +42,27 @@ def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> 
 
 
 def has_any(session: Session) -> bool:
-    """Whether there is a model, whoever owns it."""
+    """Return True if there is a model, whoever owns it."""
     return session.scalar(select(Model.id).limit(1)) is not None
 
 
-def keep(session: Session, owner: str, model_id: str) -> bool:
-    """Whether the model is there, and then until the transaction ends: others may keep it too, nobody deletes it."""
+def lock_shared(session: Session, owner: str, model_id: str) -> bool:
+    """Return True if the model exists, and lock it until the transaction ends: others may lock it too, nobody can
+    delete it.
+    """
     statement = select(Model.id).where(Model.owner == owner, Model.id == model_id)
     return session.scalar(statement.with_for_update(read=True)) is not None
 
 
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
-    """One version of a name."""
+    """Return one version of a name."""
     return session.scalars(
         select(Model).where(Model.owner == owner, Model.name == name, Model.version == version)
     ).one_or_none()
 
 
 def find_latest(session: Session, owner: str, name: str) -> Model | None:
-    """The greatest version of a name."""
+    """Return the greatest version of a name."""
     return session.scalars(
         select(Model)
         .where(Model.owner == owner, Model.name == name)
@@ -70,7 +72,7 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
 
 
 def find_by_alias(session: Session, owner: str, name: str, alias: str) -> Model | None:
-    """The model that the alias points to."""
+    """Return the model that the alias points to."""
     return session.scalars(
         select(Model)
         .join(ModelAlias, ModelAlias.model_id == Model.id)
@@ -87,7 +89,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Model]:
-    """The owner's models, newest first, of one name if one is given, or with names that hold a text."""
+    """Return the owner's models, newest first: of one name, or with names that contain `search`."""
     statement = select(Model).where(Model.owner == owner)
     if name is not None:
         statement = statement.where(Model.name == name)
@@ -99,7 +101,7 @@ def list_page(
 def find_metrics(
     session: Session, model_id: str, part: str
 ) -> tuple[ModelMetrics, Sequence[ModelPartialAuc]] | None:
-    """The metrics of one part, the windows in order. The caller has seen that the model is the owner's."""
+    """Return the metrics of one part, the windows in order. The caller has seen that the model is the owner's."""
     metrics = session.get(ModelMetrics, (model_id, part))
     if metrics is None:
         return None
@@ -112,12 +114,12 @@ def find_metrics(
 
 
 def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMetrics | None:
-    """What one part says of a model trained on pairs. The caller has seen that the model is the owner's."""
+    """Return the metrics of a part of a model trained on pairs. The caller has seen that the model is the owner's."""
     return session.get(ModelPairMetrics, (model_id, part))
 
 
 def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[ModelLabelMetrics]:
-    """What one part says of each label, in their order. The caller has seen that the model is the owner's."""
+    """Return the metrics of each label on one part, in order. The caller has seen that the model is the owner's."""
     return session.scalars(
         select(ModelLabelMetrics)
         .where(ModelLabelMetrics.model_id == model_id, ModelLabelMetrics.part == part)
@@ -126,19 +128,19 @@ def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[M
 
 
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
-    """The ROC curve of one part. The caller has seen that the model is the owner's."""
+    """Return the ROC curve of one part. The caller has seen that the model is the owner's."""
     return session.get(ModelCurve, (model_id, part))
 
 
 def find_margins(session: Session, model_id: str) -> ModelMargins | None:
-    """The margins of the training pairs. The caller has seen that the model is the owner's."""
+    """Return the margins of the training pairs. The caller has seen that the model is the owner's."""
     return session.get(ModelMargins, model_id)
 
 
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
-    """Add the next version of a name, created now by the database's clock.
+    """Insert the next version of a name, created now by the database's clock.
 
-    Two transactions that finish at once take their turns on the name's row.
+    Two transactions that finish at once wait for each other on the name's row.
     """
     statement = (
         sql_insert(Model)
@@ -155,7 +157,7 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
 
 
 def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
-    """Ids of the jobs that have yet to judge the model, or to score with it."""
+    """Return the ids of unfinished jobs that judge the model, or score with it."""
     unfinished = select(Job.id).where(Job.owner == owner, Job.state.not_in(FINAL_STATES))
     statement = union(
         unfinished.join(Evaluation, Evaluation.job_id == Job.id).where(
@@ -172,14 +174,14 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:
-    """Remove the model with its metrics and curves."""
+    """Delete the model with its metrics and curves."""
     session.execute(sql_delete(Model).where(Model.owner == owner, Model.id == model_id))
 
 
 def find_alias(
     session: Session, owner: str, name: str, alias: str, *, lock: bool = False
 ) -> ModelAlias | None:
-    """The alias as it stands. `lock` holds the row until the transaction ends."""
+    """Return the alias. `lock` locks the row until the transaction ends."""
     statement = select(ModelAlias).where(
         ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias
     )
@@ -191,7 +193,7 @@ def find_alias(
 def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
-    """The aliases of a name, the last moved first."""
+    """Return the aliases of a name, the last moved first."""
     statement = select(ModelAlias).where(ModelAlias.owner == owner, ModelAlias.name == name)
     return fetch_page(
         session, statement, ModelAlias.updated_at, ModelAlias.alias, limit=limit, after=after
@@ -201,7 +203,7 @@ def list_aliases(
 def history(
     session: Session, owner: str, name: str, alias: str, limit: int
 ) -> Sequence[ModelAliasHistory]:
-    """Where the alias pointed, the latest first."""
+    """Return where the alias pointed, the latest first."""
     statement = (
         select(ModelAliasHistory)
         .where(
@@ -216,7 +218,7 @@ def history(
 
 
 def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
-    """The aliases of a model."""
+    """Return the aliases of a model, in order."""
     statement = (
         select(ModelAlias.alias)
         .where(ModelAlias.owner == owner, ModelAlias.model_id == model_id)
@@ -226,7 +228,7 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
 
 
 def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """The aliases of some models, each after its model's id, in order."""
+    """Return (model id, alias) of some models, by alias."""
     statement = (
         select(ModelAlias.model_id, ModelAlias.alias)
         .where(ModelAlias.owner == owner, ModelAlias.model_id.in_(model_ids))
@@ -236,7 +238,7 @@ def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequen
 
 
 def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[ModelMetrics]:
-    """The metrics of some models on a part. The caller has seen that the models are the owner's."""
+    """Return the metrics of some models on a part. The caller has seen that the models are the owner's."""
     statement = select(ModelMetrics).where(
         ModelMetrics.model_id.in_(model_ids), ModelMetrics.part == part
     )
@@ -244,8 +246,9 @@ def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[
 
 
 def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:
-    """Insert the alias; false if it is there already, be it since a moment. One that was removed goes on with its
-    revisions: an ETag never means two states.
+    """Insert the alias; return False if it exists, even since a moment ago.
+
+    An alias that was removed continues its revisions, so that an ETag never means two states.
     """
     statement = (
         upsert_into(session, ModelAlias)
@@ -285,8 +288,8 @@ def move(session: Session, alias: ModelAlias, model_id: str) -> None:
     session.flush()
 
 
-def remember(session: Session, alias: ModelAlias) -> None:
-    """Add the alias as it stands to its history."""
+def add_to_history(session: Session, alias: ModelAlias) -> None:
+    """Add the alias, as it is now, to its history."""
     session.add(
         ModelAliasHistory(
             owner=alias.owner,
@@ -300,10 +303,10 @@ def remember(session: Session, alias: ModelAlias) -> None:
 
 
 def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:
-    """The rows of one part that were kept."""
+    """Return the sampled rows of one part."""
     return session.get(ModelSample, (model_id, part))
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:
-    """How much each feature matters."""
+    """Return the importances of the features."""
     return session.get(ModelImportance, model_id)

@@ -1,4 +1,4 @@
-"""Models: found by reference, described, measured by their curves, named by aliases, deleted."""
+"""Models: found by reference, listed, measured by their curves, named by aliases, deleted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from app.models import repository as rows
+from app.models import repository
 from app.models.objectives import target_fpr
 from app.platform.errors import (
     Conflict,
@@ -37,25 +37,25 @@ PARTS = (VALIDATION, "train")
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
 ARTIFACTS = "artifacts"
-"""The folder of the blob store where rankers lie."""
+"""The folder of the blob store that has the rankers."""
 
 _NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 _REF = re.compile(rf"({_NAME})(?:@({_NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
 def find(session: Session, owner: str, ref: str) -> Model:
-    """The owner's model by id, `name` (the latest version), `name@alias` or `name:version`."""
+    """Return the owner's model by id, `name` (the latest version), `name@alias` or `name:version`; raises NotFound."""
     model = None
     if is_id(ref, "mdl"):
-        model = rows.find(session, owner, ref)
+        model = repository.find(session, owner, ref)
     elif match := _REF.fullmatch(ref):
         name, alias, version = match.groups()
         if alias is not None:
-            model = rows.find_by_alias(session, owner, name, alias)
+            model = repository.find_by_alias(session, owner, name, alias)
         elif version is not None:
-            model = rows.find_version(session, owner, name, int(version))
+            model = repository.find_version(session, owner, name, int(version))
         else:
-            model = rows.find_latest(session, owner, name)
+            model = repository.find_latest(session, owner, name)
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
     return model
@@ -64,25 +64,25 @@ def find(session: Session, owner: str, ref: str) -> Model:
 def get(
     session: Session, owner: str, ref: str
 ) -> tuple[Model, list[str], core_metrics.OperatingPoint | None]:
-    """The model, its aliases, and the cut of its objective if it has one."""
+    """Return the model, its aliases, and the operating point of its objective if it has one."""
     model = find(session, owner, ref)
-    aliases = list(rows.pointing_at(session, owner, model.id))
+    aliases = list(repository.pointing_at(session, owner, model.id))
     return model, aliases, point_of_objective(session, model)
 
 
 def artifact_key(model: Model) -> str:
-    """Where the model's artifact lies in the blob store."""
+    """Return the key of the model's artifact in the blob store."""
     return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
 
 
 def is_approximate(model: Model, part: str) -> bool:
-    """Whether the curve of a part was put together from out-of-fold scores: its thresholds were never tried."""
+    """Return True if the curve of a part is of out-of-fold scores: its thresholds were never tried on the model."""
     return part == VALIDATION and model.validation.get("method") == "cross_validation"
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A model in a list, with its aliases and its metrics on validation rows."""
+    """A model in a list, with its aliases and its metrics on validation repository."""
 
     model: Model
     aliases: list[str]
@@ -98,61 +98,61 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """The owner's models, newest first, of one name if one is given, or with names that hold a text."""
+    """Return the owner's models, newest first: of one name, or with names that contain `search`."""
     if name is not None and not re.fullmatch(_NAME, name):
         raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
-    page = rows.list_page(session, owner, name=name, search=search, limit=limit, after=after)
+    page = repository.list_page(session, owner, name=name, search=search, limit=limit, after=after)
     ids = [model.id for model in page.data]
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
-    for model_id, alias in rows.aliases_of(session, owner, ids):
+    for model_id, alias in repository.aliases_of(session, owner, ids):
         aliases[model_id].append(alias)
-    metrics = {row.model_id: row for row in rows.areas_of(session, ids, VALIDATION)}
+    metrics = {row.model_id: row for row in repository.areas_of(session, ids, VALIDATION)}
     data = [Listed(model, aliases[model.id], metrics.get(model.id)) for model in page.data]
     return Page(data, page.has_more, page.next)
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:
-    """Delete by id only, so that nobody deletes another version than the one they looked at.
+    """Delete a model by its id only, so that nobody deletes another version than the one they looked at.
 
-    The artifact goes when the dispatcher next sweeps what no row names.
+    The artifact is deleted when the dispatcher next sweeps blobs that no row names.
     """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"a model is deleted by its id (mdl_…), got {model_id[:100]!r}")
-    model = rows.find(session, owner, model_id, lock=True)
+    model = repository.find(session, owner, model_id, lock=True)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
-    names = rows.pointing_at(session, owner, model_id)
+    names = repository.pointing_at(session, owner, model_id)
     if names:
         shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
         raise Conflict(
             f"model {model_id} is in use as {shown}: point them elsewhere, or remove them, first",
             code="model_in_use",
         )
-    busy = rows.unfinished_jobs(session, owner, model_id)
+    busy = repository.unfinished_jobs(session, owner, model_id)
     if busy:
         raise Conflict(
             f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
             code="model_in_use",
         )
-    rows.delete(session, owner, model_id)
+    repository.delete(session, owner, model_id)
 
 
 @dataclass(frozen=True)
 class AliasState:
-    """Where an alias points, and where it pointed before."""
+    """An alias, and its history."""
 
     alias: ModelAlias
     history: list[ModelAliasHistory]
 
 
 def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState:
-    """The alias with its history, the latest first."""
+    """Return the alias with its history, the latest first."""
     current = None
     if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
-        current = rows.find_alias(session, owner, name, alias)
+        current = repository.find_alias(session, owner, name, alias)
     if current is None:
         raise _no_alias(name, alias)
-    return AliasState(current, list(rows.history(session, owner, name, alias, HISTORY_SHOWN)))
+    return AliasState(current, list(repository.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
 def _no_alias(name: str, alias: str) -> NotFound:
@@ -162,10 +162,10 @@ def _no_alias(name: str, alias: str) -> NotFound:
 def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
-    """The aliases of a name, the last moved first. NotFound, if no model has the name."""
-    if not re.fullmatch(_NAME, name) or rows.find_latest(session, owner, name) is None:
+    """Return the aliases of a name, the last moved first; raises NotFound if no model has the name."""
+    if not re.fullmatch(_NAME, name) or repository.find_latest(session, owner, name) is None:
         raise NotFound(f"there is no model {name[:200]!r}")
-    return rows.list_aliases(session, owner, name, limit=limit, after=after)
+    return repository.list_aliases(session, owner, name, limit=limit, after=after)
 
 
 def set_alias(
@@ -178,24 +178,24 @@ def set_alias(
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasState, bool]:
-    """Point the alias at a model of the same name; returns it and whether it is new.
+    """Point the alias at a model of the same name; return it, and True if it is new.
 
-    Moving one that exists takes the revision that the caller saw (`if_revision`), so that no move is lost.
+    To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     """
     if not re.fullmatch(_NAME, alias):
         raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
     _check_target(session, owner, name, model_id)
-    current = rows.find_alias(session, owner, name, alias, lock=True)
+    current = repository.find_alias(session, owner, name, alias, lock=True)
     created = False
     if current is None and if_revision is None:
-        created = rows.create(session, owner, name, alias, model_id)
-        current = rows.find_alias(session, owner, name, alias, lock=True)
+        created = repository.create(session, owner, name, alias, model_id)
+        current = repository.find_alias(session, owner, name, alias, lock=True)
     if not created:
         _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
-        rows.move(session, current, model_id)
+        repository.move(session, current, model_id)
     assert current is not None
-    rows.remember(session, current)
+    repository.add_to_history(session, current)
     session.flush()
     return get_alias(session, owner, name, alias), created
 
@@ -203,20 +203,20 @@ def set_alias(
 def remove_alias(
     session: Session, owner: str, name: str, alias: str, *, if_revision: int | None
 ) -> None:
-    """Remove the alias; takes the revision that the caller saw, as a move does. Its history stays: an alias of the same
-    name goes on from there.
+    """Remove the alias; the caller gives the revision that they saw. Its history stays: an alias of the same name
+    continues it.
     """
     current = None
     if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
-        current = rows.find_alias(session, owner, name, alias, lock=True)
+        current = repository.find_alias(session, owner, name, alias, lock=True)
     if current is None:
         raise _no_alias(name, alias)
     _check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
-    rows.remove(session, current)
+    repository.remove(session, current)
 
 
 def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
-    model = rows.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
+    model = repository.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
     if model is None:
         detail = f"there is no model {model_id[:100]!r}"
         raise NotFound(detail, errors=[{"pointer": "/model_id", "detail": detail}])
@@ -241,7 +241,7 @@ def _check_revision(
 
 
 def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
-    """The stored columns as a curve."""
+    """Return the stored columns as a curve."""
     fpr, tpr, thresholds = (
         np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
     )
@@ -249,17 +249,26 @@ def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
 
 
 def write_curve(path: Path, curve: core_metrics.RocCurve) -> None:
-    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as they will lie in SQL."""
+    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as SQL stores them."""
     np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
 
 
 def read_curve(path: Path) -> core_metrics.RocCurve:
-    """Read what `write_curve` has written."""
+    """Return the curve that `write_curve` has written."""
     return core_metrics.RocCurve(*np.fromfile(path, dtype="<f8").reshape(3, -1))
 
 
-def curve_columns(path: Path) -> dict[str, Any]:
-    """What `write_curve` has written, as the columns of a stored curve."""
+class CurveColumns(TypedDict):
+    """The columns of a stored curve."""
+
+    points: int
+    fpr: bytes
+    tpr: bytes
+    thresholds: bytes
+
+
+def curve_columns(path: Path) -> CurveColumns:
+    """Return what `write_curve` has written, as the columns of a stored curve."""
     fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
     return {
         "points": len(fpr),
@@ -271,7 +280,7 @@ def curve_columns(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PartCurve:
-    """A model's full ROC curve on a part, with what intervals at its points need."""
+    """A model's full ROC curve on a part, with the class totals and level that intervals at its points need."""
 
     model: Model
     part: str
@@ -281,7 +290,7 @@ class PartCurve:
 
 
 def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
-    """The model's full ROC curve on a part."""
+    """Return the model's full ROC curve on a part; raises NotFound."""
     model = find(session, owner, ref)
     measured = _curve_on(session, model, part)
     if measured is None:
@@ -290,11 +299,11 @@ def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
 
 
 def _curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
-    found = rows.find_metrics(session, model.id, part)
-    curve = rows.find_curve(session, model.id, part)
-    if found is None or curve is None:
+    measured = repository.find_metrics(session, model.id, part)
+    curve = repository.find_curve(session, model.id, part)
+    if measured is None or curve is None:
         return None
-    row = found[0]
+    row = measured[0]
     totals = core_metrics.ClassTotals(
         row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
     )
@@ -302,9 +311,9 @@ def _curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
 
 
 def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]:
-    """AUC, partial AUCs and a few heights of the curve on a part, with the counts behind them.
+    """Return AUC, partial AUCs and a few points of the curve on a part, with the counts of its rows.
 
-    Of a model trained on pairs: the weighted share of pairs in order. Of one with several labels: AUC and partial
+    For a model trained on pairs: the weighted fraction of pairs in order. For one with several labels: AUC and partial
     AUCs of each, and their means.
     """
     model = find(session, owner, ref)
@@ -312,7 +321,7 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
         return _pair_metrics(session, model, part)
     if model.kind == DatasetKind.MULTILABEL:
         return _label_metrics(session, model, part)
-    found = rows.find_metrics(session, model.id, part)
+    found = repository.find_metrics(session, model.id, part)
     measured = _curve_on(session, model, part)
     if found is None:
         raise _no_part(model, part)
@@ -351,11 +360,20 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
     }
 
 
+class CurveHeight(TypedDict):
+    """The TPR at a false positive rate, with its interval."""
+
+    fpr: float
+    tpr: float
+    low: float
+    high: float
+
+
 def heights_of(
     curve: core_metrics.RocCurve, totals: core_metrics.ClassTotals, level: float
-) -> list[dict[str, float]]:
-    """The TPR at each of the rates that are reported, with intervals."""
-    heights = []
+) -> list[CurveHeight]:
+    """Return the TPR at each of `REPORTED_FPRS`, with intervals."""
+    heights: list[CurveHeight] = []
     for fpr in REPORTED_FPRS:
         tpr, low, high = core_metrics.tpr_at_fpr_interval(curve, totals, fpr, level)
         heights.append({"fpr": fpr, "tpr": tpr, "low": low, "high": high})
@@ -363,7 +381,7 @@ def heights_of(
 
 
 def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
-    row = rows.find_pair_metrics(session, model.id, part)
+    row = repository.find_pair_metrics(session, model.id, part)
     if row is None:
         raise _no_part(model, part)
     return {
@@ -381,7 +399,7 @@ def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
 
 
 def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
-    labels = rows.find_label_metrics(session, model.id, part)
+    labels = repository.find_label_metrics(session, model.id, part)
     if not labels:
         raise _no_part(model, part)
     measured = [label for label in labels if label.auc is not None]
@@ -415,7 +433,7 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
 
 
 def find_label(labels: Sequence[str] | None, name: str | None) -> int:
-    """The position of a label that is to be looked at alone; a model with one score a row takes no name."""
+    """Return the position of a label; None is the name for a model with one score per row. Raises Invalid."""
     if labels is None and name is None:
         return 0
     known = labels or []
@@ -436,9 +454,9 @@ def _mean(values: list[float]) -> float | None:
 def operating_point(
     session: Session, owner: str, ref: str, part: str, /, **asked: Any
 ) -> tuple[Model, core_metrics.OperatingPoint]:
-    """The cut at a false positive rate, a true positive rate, a threshold or the least cost, with intervals.
+    """Return the model and its operating point at a false or true positive rate, a threshold, or the least cost.
 
-    `asked` is what `core.metrics.operating_point` may be asked.
+    `asked` are the keywords of `core.metrics.operating_point`.
     """
     measured = roc(session, owner, ref, part)
     return measured.model, point_on(measured, **asked)
@@ -446,7 +464,10 @@ def operating_point(
 
 @dataclass(frozen=True)
 class CutsAlong:
-    """Cuts along a curve, those that flag fewest first."""
+    """Operating points along a curve, those that flag fewest first.
+
+    `least_cost` and `of_objective` are indices of `points`.
+    """
 
     of: PartCurve
     points: list[core_metrics.OperatingPoint]
@@ -464,30 +485,31 @@ def operating_points(
     costs: core_metrics.Costs | None,
     prevalence: float | None,
 ) -> CutsAlong:
-    """Cuts along the curve of a part. That of the objective `tpr`, and the one that costs least, are among them."""
+    """Return operating points along the curve of a part, that of the objective and the least costly one among them."""
     measured = roc(session, owner, ref, part)
     curve, totals = measured.curve, measured.totals
-    kept: dict[str, int] = {}
+    required: dict[str, int] = {}
     if costs is not None:
-        share = totals.prevalence if prevalence is None else prevalence
-        kept["least_cost"] = core_metrics.least_costly(curve, costs, share)
+        fraction = totals.prevalence if prevalence is None else prevalence
+        required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
     chosen = point_of_objective(session, measured.model, part)
     if chosen is not None:
         above = np.searchsorted(-curve.thresholds, -chosen.threshold, side="right")
-        kept["of_objective"] = int(above) - 1
-    indices = core_metrics.cuts_along(curve, max_points, list(kept.values()))
-    found = core_metrics.operating_points_on_curve(
+        required["of_objective"] = int(above) - 1
+    indices = core_metrics.cuts_along(curve, max_points, list(required.values()))
+    points = core_metrics.operating_points_on_curve(
         curve, totals, indices, costs=costs, prevalence=prevalence, level=measured.level
     )
-    places = {name: int(np.searchsorted(indices, index)) for name, index in kept.items()}
-    return CutsAlong(measured, found, places.get("least_cost"), places.get("of_objective"))
+    at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
+    return CutsAlong(measured, points, at.get("least_cost"), at.get("of_objective"))
 
 
 def point_of_objective(
     session: Session, model: Model, part: str = VALIDATION
 ) -> core_metrics.OperatingPoint | None:
-    """The cut that a model of the objective `tpr` comes with: chosen on the validation rows, and what it means for a
-    part. None for other objectives, and without validation.
+    """Return the operating point of the objective `tpr` on a part: its threshold is chosen on the validation rows.
+
+    None for other objectives, and without validation.
     """
     fpr = target_fpr(model.objective)
     measured = _curve_on(session, model, VALIDATION) if fpr is not None else None
@@ -501,7 +523,7 @@ def point_of_objective(
 
 
 def point_on(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:
-    """An operating point of a stored curve; `asked` is what `core.metrics.operating_point` may be asked."""
+    """Return an operating point of a stored curve; `asked` are the keywords of `core.metrics.operating_point`."""
     return core_metrics.operating_point_on_curve(
         measured.curve, measured.totals, level=measured.level, **asked
     )
@@ -521,26 +543,26 @@ def _no_part(model: Model, part: str) -> NotFound:
     )
 
 
-def find_named(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:
-    """The owner's model; raises NotFound, whose error names the place in the request."""
+def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> Model:
+    """Return the owner's model; raises NotFound with the position in the request, such as `{"pointer": "/model"}`."""
     try:
         return find(session, owner, ref)
     except NotFound as error:
-        raise NotFound(error.detail, errors=[place | {"detail": error.detail}]) from error
+        raise NotFound(error.detail, errors=[position | {"detail": error.detail}]) from error
 
 
 def find_to_read(session: Session, owner: str, model_id: str) -> Model:
-    """The model that a job uses; raises Conflict where it was deleted."""
-    model = rows.find(session, owner, model_id)
+    """Return the model that a job uses; raises Conflict if it was deleted."""
+    model = repository.find(session, owner, model_id)
     if model is None:
         raise Conflict(f"model {model_id} was deleted before the job ran", code="model_deleted")
     return model
 
 
-def find_to_use(session: Session, owner: str, ref: str, place: dict[str, Any]) -> Model:
-    """The same for a job that is about to be written: until that is done nobody deletes the model."""
-    model = find_named(session, owner, ref, place)
-    if not rows.keep(session, owner, model.id):
+def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> Model:
+    """Return the same for a job that is about to be written, and lock it: nobody deletes it until the commit."""
+    model = find_named(session, owner, ref, position)
+    if not repository.lock_shared(session, owner, model.id):
         detail = f"model {model.id} was deleted just now"
-        raise NotFound(detail, errors=[place | {"detail": detail}])
+        raise NotFound(detail, errors=[position | {"detail": detail}])
     return model

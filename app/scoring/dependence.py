@@ -1,17 +1,18 @@
-"""Partial dependence of a model's scores on one or two features, over the rows that were kept beside it."""
+"""Partial dependence of a model's scores on one or two features, over the rows that were sampled at training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.datasets import repository as dataset_rows
+from app.datasets import repository as dataset_repository
 from app.datasets.matrices import Floats
-from app.models import repository as rows
+from app.models import repository as model_repository
 from app.models.service import find
+from app.platform.documents import ModelFeature
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.sql import Session
 from app.platform.tables import Model, ModelSample
@@ -23,16 +24,19 @@ if TYPE_CHECKING:
 
 
 MAX_FEATURES = 2
+"""Features of partial dependence."""
 
-# Of variable dependence: 55 averages over rows × rows scores.
 MAX_VARIABLES, VARIABLE_ROWS = 10, 100
+"""Features and rows of variable dependence: it takes up to 55 averages over rows × rows scores."""
 
 MAX_CATEGORIES = 100
-"""Of a feature with more categories the most frequent are shown."""
+"""Categories of a feature that are shown: the most frequent ones."""
 
 MAX_SCORED = 400_000
+"""Rows that are scored for an answer: with more grid points each average is over fewer rows."""
+
 MIN_AVERAGED = 20
-"""So many rows are scored for an answer: over many grid points each average is of fewer rows, but of some."""
+"""Rows of each average, however many grid points there are."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Dependence:
     """
 
     model: Model
-    features: Sequence[Mapping[str, Any]]
+    features: Sequence[ModelFeature]
     axes: Sequence[Axis]
     categories: Sequence[Sequence[str] | None]
     scores: Floats
@@ -52,44 +56,48 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is looked at: features of a model, by their columns, and the rows of a part that were kept."""
+class DependenceInput:
+    """Features of a model, by their columns, and the sampled rows of a part."""
 
     model: Model
     columns: Sequence[int]
-    kept: ModelSample
+    sample: ModelSample
 
     @property
-    def features(self) -> Sequence[Mapping[str, Any]]:
+    def features(self) -> Sequence[ModelFeature]:
         """The features, as the model has them."""
         return [self.model.features[j] for j in self.columns]
 
 
-def find_subject(
+def find_input(
     session: Session,
     owner: str,
     ref: str,
     names: Sequence[str],
     *,
     part: str,
-    most: int = MAX_FEATURES,
-) -> Subject:
-    """Find at most so many features of a model, and the rows; raises NotFound, Invalid, or Conflict without rows."""
+    max_features: int = MAX_FEATURES,
+) -> DependenceInput:
+    """Return at most `max_features` features of a model, and the rows; raises NotFound, Invalid, or Conflict if there
+    are no rows.
+    """
     model = find(session, owner, ref)
-    columns = _columns(model, names, most)
-    kept = rows.find_sample(session, model.id, part)
-    if kept is None:
+    columns = _columns(model, names, max_features)
+    sample = model_repository.find_sample(session, model.id, part)
+    if sample is None:
         raise _no_rows(session, model, part)
-    return Subject(model, columns, kept)
+    return DependenceInput(model, columns, sample)
 
 
-def average(subject: Subject, served: Served, *, label: str | None, n_points: int) -> Dependence:
-    """Average the scores of the rows that were kept, with one or two features set to values on a grid."""
+def average(
+    input: DependenceInput, served: Served, *, label: str | None, n_points: int
+) -> Dependence:
+    """Return the mean scores of the sampled rows, with one or two features set to values on a grid."""
     from core.explain import make_axis, score_grid
 
     position = served.label(label)
     ranker = served.ranker
-    X, weight = read_sample(subject.kept)
+    X, weight = read_sample(input.sample)
     axes = [
         make_axis(
             j,
@@ -99,7 +107,7 @@ def average(subject: Subject, served: Served, *, label: str | None, n_points: in
             len(ranker.categories_[j] or ()),
             most_categories=MAX_CATEGORIES,
         )
-        for j in subject.columns
+        for j in input.columns
     ]
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
     averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
@@ -107,45 +115,45 @@ def average(subject: Subject, served: Served, *, label: str | None, n_points: in
     scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
         scores = scores[..., position]
-    categories = [ranker.categories_[j] for j in subject.columns]
-    return Dependence(subject.model, subject.features, axes, categories, scores, averaged)
+    categories = [ranker.categories_[j] for j in input.columns]
+    return Dependence(input.model, input.features, axes, categories, scores, averaged)
 
 
 @dataclass(frozen=True)
-class FoundVariables:
+class DependenceOnVariables:
     """How much scores depend on features of a model, alone and in pairs; see `core.explain`."""
 
     model: Model
-    features: Sequence[Mapping[str, Any]]
+    features: Sequence[ModelFeature]
     dependence: VariableDependence
     rows: int
 
 
-def decompose(subject: Subject, served: Served) -> FoundVariables:
-    """Measure how much the scores of the rows that were kept depend on features, alone and in pairs."""
+def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
+    """Return how much the scores of the sampled rows depend on features, alone and in pairs."""
     from core.base.table import CodedTable
     from core.explain import variable_dependence
 
-    model = subject.model
+    model = input.model
     if served.labels is not None:
         raise Invalid(
             "variable dependence is of one score a row, "
             f"model {model.id} has one for each of {len(served.labels)} labels",
             code="unsupported",
         )
-    X, weight = read_sample(subject.kept)
+    X, weight = read_sample(input.sample)
     known = tuple(feature["name"] for feature in model.features)
     table = CodedTable(X, known, served.ranker.categories_)
     found = variable_dependence(
-        served.ranker, table, subject.columns, sample_weight=weight, n_rows=VARIABLE_ROWS
+        served.ranker, table, input.columns, sample_weight=weight, n_rows=VARIABLE_ROWS
     )
     n_rows = min(VARIABLE_ROWS, int((weight > 0).sum()))
-    return FoundVariables(model, subject.features, found, n_rows)
+    return DependenceOnVariables(model, input.features, found, n_rows)
 
 
-def _columns(model: Model, names: Sequence[str], most: int) -> list[int]:
-    if not 1 <= len(names) <= most:
-        times = "once or twice" if most == MAX_FEATURES else f"1 to {most} times"
+def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]:
+    if not 1 <= len(names) <= max_features:
+        times = "once or twice" if max_features == MAX_FEATURES else f"1 to {max_features} times"
         raise _refusal(f"feature must be given {times}, got {len(names)} of them")
     known = [feature["name"] for feature in model.features]
     for name in names:
@@ -167,7 +175,7 @@ def _refusal(detail: str, code: str = "invalid") -> Invalid:
 
 
 def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
-    """Say why there is nothing to average over."""
+    """Return the error that says why there are no rows to average over."""
     method = model.validation["method"]
     if part == "validation" and method not in ("holdout", "dataset"):
         return NotFound(
@@ -177,7 +185,7 @@ def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
     dataset_id = model.dataset_id
     if part == "validation" and method == "dataset":
         dataset_id = model.validation["dataset_id"]
-    if dataset_rows.find(session, model.owner, dataset_id) is None:
+    if dataset_repository.find(session, model.owner, dataset_id) is None:
         return Conflict(
             f"partial dependence averages over rows of dataset {dataset_id}, which was deleted: none of them is kept",
             code="dataset_deleted",

@@ -51,20 +51,20 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
-"""What scores can be answered in, the default first."""
+"""Media types of the answer, the default first."""
 
 Column = npt.NDArray[Any] | None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is told of rows: in JSON, and as columns of a table; a column without values is null in every row."""
+    """The answer about rows: as JSON, and as columns of a table; a column of None is null in every row."""
 
     json: Mapping[str, Any]
     columns: Mapping[str, Column]
 
     def write(self, media_type: str) -> bytes:
-        """Write it in one of the `OFFERS`."""
+        """Return the answer in one of the `OFFERS`."""
         import pyarrow as pa
         import pyarrow.csv as pa_csv
         import pyarrow.parquet as pq
@@ -103,8 +103,8 @@ class Answer:
         return pa.table(arrays, names=list(self.columns))
 
 
-_INLINE_BYTES = 1 << 15  # what is parsed and scored in less time than a thread takes to start
-_LARGE_BYTES = 1 << 20  # what takes memory, on the way to scores: only a few are there at once
+_INLINE_BYTES = 1 << 15  # smaller bodies are scored in less time than a thread takes to start
+_LARGE_BYTES = 1 << 20  # larger bodies take much memory: only a few are scored at once
 
 Fields = Mapping[str, str]
 Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
@@ -149,7 +149,7 @@ FieldsDep = Annotated[Fields, Depends(_fields)]
 
 
 def models_of(request: Request) -> ModelCache:
-    """The models that this process serves from."""
+    """Return the loaded models of this process."""
     models: ModelCache = request.app.state.models
     return models
 
@@ -158,12 +158,12 @@ ModelsDep = Annotated[ModelCache, Depends(models_of)]
 
 
 def is_lenient(request: Request) -> bool:
-    """Whether the caller says `Prefer: handling=lenient`."""
+    """Return True if the caller says `Prefer: handling=lenient`."""
     return preferences(request).get("handling") == "lenient"
 
 
 def bounds_of(settings: Settings) -> Bounds:
-    """How large a table may be that is read where it arrives."""
+    """Return the limits of a table that is read where it arrives."""
     return Bounds(settings.max_columns, settings.max_score_bytes)
 
 
@@ -176,7 +176,7 @@ async def answer_rows(
     fields: Fields,
     make: Callable[[Served, Rows], Answer],
 ) -> Response:
-    """Parse, score and write: in the loop when it is little, else in a thread."""
+    """Parse, score and answer: small bodies in the event loop, others in a thread."""
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
     body = await request.body()
@@ -203,14 +203,14 @@ async def answer_rows(
 
 
 def is_json(request: Request) -> bool:
-    """Whether the body says that it is JSON."""
+    """Return True if the Content-Type is JSON."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
 
 
 def _reader(
     request: Request, settings: Settings, fields: Fields
 ) -> Callable[[Served, bytes], Rows]:
-    """What scores the body, by its headers and the address; says what is wrong with them before it is read."""
+    """Return the function that scores the body, by its headers and query; raises for wrong ones before it is read."""
     from app.ingest.stream import Stream
 
     lenient = is_lenient(request)
@@ -237,10 +237,10 @@ def _reader(
 
 
 def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:
-    """The rows of a JSON body, in either form; no more than a table may have, for absent features cost no bytes."""
-    most = bounds.most_rows(len(served.features.names))
+    """Return the rows of a JSON body, in either form, as many as a table may have: absent features take no bytes."""
+    max_rows = bounds.max_rows(len(served.features.names))
     plain = served.features.matrix_of_plain(body)
-    if plain is not None and len(plain) <= most:
+    if plain is not None and len(plain) <= max_rows:
         return plain
     try:
         given = orjson.loads(body)
@@ -248,20 +248,20 @@ def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Float
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     match given:
         case {"rows": list(rows), **rest} if not rest:
-            _check_count(rows, most)
+            _check_count(rows, max_rows)
             return served.features.matrix_of_rows(rows, lenient=lenient)
         case {"columns": list(columns), "data": list(data), **rest} if not rest:
-            _check_count(data, most)
+            _check_count(data, max_rows)
             return served.features.matrix_of_table(columns, data, lenient=lenient)
     raise Invalid(
         'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
     )
 
 
-def _check_count(rows: Sequence[object], most: int) -> None:
-    if len(rows) > most:
+def _check_count(rows: Sequence[object], max_rows: int) -> None:
+    if len(rows) > max_rows:
         raise Invalid(
-            f"a body may have at most {most} rows here, got {len(rows)}", code="too_many_rows"
+            f"a body may have at most {max_rows} rows here, got {len(rows)}", code="too_many_rows"
         )
 
 

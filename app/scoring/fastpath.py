@@ -53,7 +53,7 @@ _inlined = numba.njit(
 )
 
 MAX_DIGITS = 19  # as many always fit an unsigned integer of 64 bits
-MIN_POWER, GREATEST_POWER = -342, 308
+MIN_POWER, MAX_POWER = -342, 308
 
 _EXACT = np.uint64(1 << 53)
 _EXACT_POWER = 22
@@ -83,7 +83,7 @@ def _first_bits(power: int) -> int:
     return reciprocal >> (reciprocal.bit_length() - _BITS)
 
 
-_FIVES = [_first_bits(power) for power in range(MIN_POWER, GREATEST_POWER + 1)]
+_FIVES = [_first_bits(power) for power in range(MIN_POWER, MAX_POWER + 1)]
 _UPPER = np.array([bits >> 64 for bits in _FIVES], dtype=np.uint64)
 _LOWER = np.array([bits & (2**64 - 1) for bits in _FIVES], dtype=np.uint64)
 
@@ -106,7 +106,7 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
         return float(w) / _TENS[-q] if q < 0 else float(w) * _TENS[q]
     if w == _ZERO:
         return 0.0
-    if q < MIN_POWER or q > GREATEST_POWER:
+    if q < MIN_POWER or q > MAX_POWER:
         return np.nan
     zeros = 0
     while (w >> _TOP_BIT) == _ZERO:
@@ -597,11 +597,11 @@ class PlainRows:
         else:
             return None
         # A row has a character and a comma or bracket for each value: what is no more than brackets gets no room.
-        most_rows = (len(body) - head.end()) // (2 * len(columns) + 1)
+        max_rows = (len(body) - head.end()) // (2 * len(columns) + 1)
         text = np.frombuffer(body, dtype=np.uint8)
-        if most_rows > _FEW_ROWS:  # and often too many: bytes.count would be slower
-            most_rows = min(most_rows, int(np.count_nonzero(text[head.end() :] == _OPEN)))
-        X = np.empty((most_rows, len(columns)))
+        if max_rows > _FEW_ROWS:  # and often too many: bytes.count would be slower
+            max_rows = min(max_rows, int(np.count_nonzero(text[head.end() :] == _OPEN)))
+        X = np.empty((max_rows, len(columns)))
         eights = _by_eights(body) if self._has_words else _NO_EIGHTS
         rows = _read_rows(text, eights, head.end(), features, self._words, X)
         if rows < 0:

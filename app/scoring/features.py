@@ -1,12 +1,12 @@
-"""A model's features by name: rows from query strings and from JSON, each checked by the model's own index.
+"""A model's features by name: reads rows from query strings and from JSON, and checks every value.
 
-What a value is, `ingest.values` says. A categorical feature becomes the position of its category; a text that is none
-of its categories counts as missing.
+`ingest.values` defines the values of each type. A categorical feature becomes the position of its category; a text
+that is none of its categories counts as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from app.ingest.values import (
     read_text,
     spell,
 )
+from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, escape, refuse_all, shown
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ _MANY_DATES = 150  # cells from which Arrow reads dates faster than Python, one 
 
 
 class CategoryIndex(dict[Any, float]):
-    """The categories of a feature: `index[value]` is the position of what a caller sends, text or a value of JSON.
+    """The categories of a feature: `index[value]` is the position of a value that a caller sends, text or JSON.
 
-    NaN stands for what is missing and for texts that are no category. None of those is kept: they are without number.
+    NaN stands for a missing value and for texts that are no category. Such texts are not stored: their number has no
+    limit.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:
@@ -53,16 +55,16 @@ class CategoryIndex(dict[Any, float]):
         self[None] = MISSING
 
     def __missing__(self, value: str | float | bool) -> float:
-        """The same for what is not spelled as a category is."""
+        """Return the position of a value that is not spelled as a category is."""
         return self.get(spell(value), MISSING)
 
 
 class FeatureIndex:
-    """The features in the artifact's order; turns what a caller sends into rows of float64 in that order."""
+    """The features in the artifact's order; reads what a caller sends as rows of float64 in that order."""
 
     def __init__(
         self,
-        features: Sequence[Mapping[str, Any]],
+        features: Sequence[ModelFeature],
         categories: Sequence[Sequence[str] | None] | None = None,
     ) -> None:
         known = categories or [None] * len(features)
@@ -85,9 +87,9 @@ class FeatureIndex:
         self._rows: PlainRows | None = None
 
     def load_compiled_readers(self) -> None:
-        """Have the plainest queries and bodies read by compiled code from now on: many times faster, and no different.
+        """Load compiled readers for the plainest queries and bodies: many times faster, with the same result.
 
-        Loading takes a moment, and seconds where it is yet to be compiled: it is for a thread that nobody waits for.
+        This takes a moment, or seconds if they must be compiled first: call it in a thread that nobody waits for.
         """
         from app.scoring import fastpath
         from app.scoring.fastpath import PlainQuery, PlainRows, lay_out
@@ -108,10 +110,10 @@ class FeatureIndex:
             self._rows = rows
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
-        """One row, of shape (1, n_features), from a raw query string `name=value&…`. An empty value is missing.
+        """Return one row, of shape (1, n_features), from a raw query string `name=value&…`.
 
-        So is an absent name, where it was missing in training or the caller is lenient. Raises Invalid naming
-        every parameter that is unknown, doubled, of the wrong type, or absent.
+        An empty value is missing. So is an absent name, if it was missing in training or the caller is lenient. Raises
+        Invalid that names every parameter that is unknown, repeated, of the wrong type, or absent.
         """
         row = None
         if self._is_plain and query:
@@ -122,7 +124,7 @@ class FeatureIndex:
         return self._decode(query, lenient) if row is None else row
 
     def _row_by_json(self, query: bytes) -> Floats | None:
-        """A query without encoded characters is JSON but for two replacements, and just JSON's numbers are allowed."""
+        """Return the row of a query without encoded characters, read as JSON after two replacements; else None."""
         if len(query.translate(None, _NOT_PLAIN)) != len(query):
             return None
         text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
@@ -138,7 +140,7 @@ class FeatureIndex:
         return None
 
     def _decode(self, query: bytes, lenient: bool) -> Floats:
-        """The same parameter by parameter, with percent-decoding, collecting all errors."""
+        """Return the row, read parameter by parameter with percent-decoding; raises Invalid with all errors."""
         row: list[Any] = [_ABSENT] * len(self.names)
         errors: list[dict[str, str]] = []
         for pair in query.split(b"&"):
@@ -180,17 +182,17 @@ class FeatureIndex:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 
     def matrix_of_plain(self, body: bytes) -> Floats | None:
-        """Rows from a body of JSON in which they are lists, or None where it is not of the plainest kind."""
+        """Return the rows of a JSON body in which they are lists, or None if it is not of the plainest kind."""
         return None if self._rows is None else self._rows.read(body)
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
-        """Rows given as objects, `[{name: value, …}, …]`; null is missing."""
+        """Return rows given as objects, `[{name: value, …}, …]`; null is missing."""
         plain = self._plain_rows(rows)
         table = plain or self._checked_rows(rows, lenient)
         return self._to_matrix(table, self.names, "/rows", by_name=True)
 
     def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """The values in the features' order, or None where a row is no object of all features and nothing beside."""
+        """Return the values in the features' order, or None if a row does not have exactly the features."""
         try:
             if self._values_of and {self._n_features}.issuperset(map(len, rows)):
                 return list(map(self._values_of, rows))
@@ -199,7 +201,7 @@ class FeatureIndex:
         return None
 
     def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
-        """The same row by row, collecting all errors."""
+        """Return the same, read row by row; raises Invalid with all errors."""
         errors: list[dict[str, str]] = []
         table: list[list[Any]] = []
         for number, given in enumerate(rows):
@@ -210,8 +212,8 @@ class FeatureIndex:
                 continue
             unknown = (name for name in given if name not in self._position)
             for name in islice(unknown, MAX_ERRORS - len(errors)):
-                place = f"{pointer}/{escape(name)}"
-                errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
+                at = f"{pointer}/{escape(name)}"
+                errors.append(_error("pointer", at, self.unknown(name), "unknown_feature"))
             row = [given.get(name, _ABSENT) for name in self.names]
             if _ABSENT in row:
                 self._fill(row, lenient, "pointer", pointer, errors)
@@ -224,19 +226,19 @@ class FeatureIndex:
     def matrix_of_table(
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
     ) -> Floats:
-        """Rows given as lists under one list of names."""
+        """Return rows given as lists under one list of names."""
         errors: list[dict[str, str]] = []
         given: set[str] = set()
-        # All but so many names as there are features are errors, so that this ends soon whatever comes.
+        # every name beyond the features is an error, so that this ends soon whatever comes
         for number, name in enumerate(columns):
             if len(errors) >= MAX_ERRORS:
                 break
-            place = f"/columns/{number}"
+            at = f"/columns/{number}"
             if not isinstance(name, str) or name not in self._position:
-                errors.append(_error("pointer", place, self.unknown(name), "unknown_feature"))
+                errors.append(_error("pointer", at, self.unknown(name), "unknown_feature"))
             elif name in given:
                 detail = f"feature {shown(name)} must be given once"
-                errors.append(_error("pointer", place, detail, "duplicate_feature"))
+                errors.append(_error("pointer", at, detail, "duplicate_feature"))
             else:
                 given.add(name)
         if not errors:
@@ -253,26 +255,26 @@ class FeatureIndex:
         return self._to_matrix(data, columns, "/data", by_name=False)
 
     def _to_matrix(
-        self, table: Sequence[Sequence[Any]], columns: Sequence[str], place: str, *, by_name: bool
+        self, table: Sequence[Sequence[Any]], columns: Sequence[str], pointer: str, *, by_name: bool
     ) -> Floats:
-        """Read the cells, all at once where all are numbers, and put the columns in the features' order."""
-        places = [self._position[name] for name in columns]
+        """Return the cells in the features' order, read all at once if all are numbers."""
+        indices = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
             if self._all_numeric:
                 cells = read_json_column(NUMERIC, list(chain.from_iterable(table)))
-                X[:, places] = cells.reshape(len(table), len(places))
+                X[:, indices] = cells.reshape(len(table), len(indices))
             else:
-                for i, values in zip(places, zip(*table, strict=True), strict=False):
+                for i, values in zip(indices, zip(*table, strict=True), strict=False):
                     X[:, i] = self._read_cells(i, values)
             return X
         except (ValueError, TypeError):  # as a list is not to be looked up among categories
             pass
-        self._refuse_cells(table, columns, places, place, by_name)
+        self._refuse_cells(table, columns, indices, pointer, by_name)
         raise AssertionError("a cell that does not fit float64 is named above")
 
     def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
-        """The cells of a feature; raises ValueError or TypeError for one that does not fit."""
+        """Return the cells of a feature; raises ValueError or TypeError for one that does not fit."""
         categories = self.categories[i]
         if categories is None:
             if (
@@ -290,19 +292,19 @@ class FeatureIndex:
         self,
         table: Sequence[Sequence[Any]],
         columns: Sequence[str],
-        places: Sequence[int],
-        place: str,
+        indices: Sequence[int],
+        pointer: str,
         by_name: bool,
     ) -> None:
         misfits = (
             (number, k, i, value)
             for number, values in enumerate(table)
-            for k, (i, value) in enumerate(zip(places, values, strict=True))
+            for k, (i, value) in enumerate(zip(indices, values, strict=True))
             if not self._fits(i, value)
         )
         errors = []
         for number, k, i, value in islice(misfits, MAX_ERRORS):
-            where = f"{place}/{number}/{escape(columns[k]) if by_name else k}"
+            where = f"{pointer}/{number}/{escape(columns[k]) if by_name else k}"
             errors.append(
                 _error("pointer", where, self.wrong_type(i, value), "invalid_feature_value")
             )
@@ -322,10 +324,10 @@ class FeatureIndex:
         row: list[Any],
         lenient: bool,
         key: str,
-        place: str,
+        at: str,
         errors: list[dict[str, str]],
     ) -> None:
-        """Take what is absent as missing where it may be: it was in training, or the caller is lenient."""
+        """Make absent values missing where that is allowed: it was missing in training, or the caller is lenient."""
         for i, value in enumerate(row):
             if value is not _ABSENT:
                 continue
@@ -333,20 +335,20 @@ class FeatureIndex:
                 row[i] = None
             elif len(errors) < MAX_ERRORS:
                 name = self.names[i]
-                errors.append(_error(key, place or name, self.absent(i), "absent_feature"))
+                errors.append(_error(key, at or name, self.absent(i), "absent_feature"))
 
     def absent(self, i: int) -> str:
-        """Say that a feature should be there."""
+        """Return the message that a feature is absent."""
         name = shown(self.names[i])
         return f"feature {name} is absent, and was never missing in training: send it, empty if unknown"
 
     def unknown(self, name: object) -> str:
-        """Say that there is no such feature, and which there are."""
+        """Return the message that there is no such feature, with those there are."""
         known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         return f"feature {shown(name)} is unknown; the model has {known}"
 
     def wrong_type(self, i: int, value: object) -> str:
-        """Say what a value of a feature must be."""
+        """Return the message of what a value of a feature must be."""
         rule = "text in UTF-8" if self.categories[i] is not None else _RULES[self.types[i]]
         return f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
 
@@ -359,5 +361,5 @@ def _unquote(text: bytes) -> str:
     return _unquote_bytes(text).decode("utf-8", "replace")
 
 
-def _error(key: str, place: str, detail: str, code: str) -> dict[str, str]:
-    return {key: place[:1000], "detail": detail, "code": code}
+def _error(key: str, at: str, detail: str, code: str) -> dict[str, str]:
+    return {key: at[:1000], "detail": detail, "code": code}

@@ -70,9 +70,9 @@ def read_partial_dependence(
     training. 409 once their dataset is deleted: the rows go with it. 429 while two others are being averaged.
     """
     with context.computation():
-        subject = context.db.reading(dependence.find_subject, caller.owner, ref, feature, part=on)
-        served = cache.serve(subject.model)
-        found = dependence.average(subject, served, label=label, n_points=points)
+        input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
+        served = cache.serve(input.model)
+        found = dependence.average(input, served, label=label, n_points=points)
     return dependence_of(found, on, label)
 
 
@@ -95,15 +95,15 @@ def read_variable_dependence(
     100 of the rows that were kept at training. Refused as partial dependence is; 422 for several labels.
     """
     with context.computation():
-        subject = context.db.reading(
-            dependence.find_subject,
+        input = context.db.reading(
+            dependence.find_input,
             caller.owner,
             ref,
             feature,
             part=on,
-            most=dependence.MAX_VARIABLES,
+            max_features=dependence.MAX_VARIABLES,
         )
-        found = dependence.decompose(subject, cache.serve(subject.model))
+        found = dependence.decompose(input, cache.serve(input.model))
     return variables_of(found, on)
 
 

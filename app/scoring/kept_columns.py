@@ -1,9 +1,9 @@
-"""Columns that are carried from a table to its scores, as they are."""
+"""Columns that are copied from a table to its scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,6 @@ from app.ingest.errors import BadTable, brief
 from app.ingest.rows import Source
 from app.ingest.value_columns import as_doubles, is_text
 from app.ingest.writer import CATEGORIES
-from app.platform.sql import Json
 from app.platform.tables import Dataset
 
 _MICROSECONDS = 1e6
@@ -25,8 +24,12 @@ _TYPES = {
 }
 
 
-def form_of(dataset: Dataset, name: str) -> Json | None:
-    """How a column of a dataset's table is written back: labels by their values, seconds as times; None as it is."""
+ColumnForm = TypedDict("ColumnForm", {"as": str, "words": NotRequired[list[str]]})
+"""How a kept column is written: `as` is a key of `_TYPES`, `words` are the two values of a label."""
+
+
+def form_of(dataset: Dataset, name: str) -> ColumnForm | None:
+    """Return how a column of a dataset's table is written: labels by their values, seconds as times; None: as it is."""
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]
@@ -37,21 +40,23 @@ def form_of(dataset: Dataset, name: str) -> Json | None:
     return {"as": kind} if kind in _TYPES else None
 
 
-def kept_fields(source: Source, keep: Mapping[str, Json | None]) -> list[pa.Field]:
-    """The types of the columns to be kept: of a dataset by their form, of a typed file its own, of others text."""
+def kept_fields(source: Source, keep: Mapping[str, ColumnForm | None]) -> list[pa.Field]:
+    """Return the types of the kept columns: by form for a dataset, its own for a typed file, else text."""
     types: dict[str, pa.DataType] = {}
     if source.schema is not None:
         types = dict(zip(source.names, source.schema.types, strict=True))
-    found = {
+    kinds = {
         name: _plain_type(types.get(name, pa.string())) if form is None else _TYPES[form["as"]]
         for name, form in keep.items()
     }
-    return [pa.field(name, kind) for name, kind in found.items()]
+    return [pa.field(name, kind) for name, kind in kinds.items()]
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """What a column of a typed file is written as: every text alike, of dictionaries those of text alone, times by UTC
-    (a file may claim a zone that nobody knows), and nothing that Parquet has not: whole seconds, negative scales.
+    """Return the type in which a column of a typed file is written.
+
+    All texts are `string`, dictionaries stay only if they are of text, times are in UTC (a file may claim an unknown
+    zone), and types that Parquet lacks are replaced: whole seconds, negative scales.
     """
     types = pa.types
     if types.is_dictionary(kind):
@@ -78,8 +83,8 @@ def _plain(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes, texts)
 
 
-def write_as(column: pa.Array, form: Json | None) -> pa.Array:
-    """One column of a batch in the form that `form_of` found."""
+def write_as(column: pa.Array, form: ColumnForm | None) -> pa.Array:
+    """Return one column of a batch in the form of `form_of`."""
     if form is None:
         return _plain(column)
     if form["as"] == "words":

@@ -16,7 +16,7 @@ from app.models.schemas import Part
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows
-from app.scoring.dependence import Dependence, FoundVariables
+from app.scoring.dependence import Dependence, DependenceOnVariables
 from app.scoring.table_rows import MAX_NAMES
 from app.training.interpretation import METHODS, Importances
 
@@ -348,7 +348,7 @@ class VariableDependence(Resource):
     )
 
 
-def variables_of(found: FoundVariables, part: Part) -> VariableDependence:
+def variables_of(found: DependenceOnVariables, part: Part) -> VariableDependence:
     """Show the measure by the features' names."""
     return VariableDependence(
         model_id=found.model.id,

@@ -1,4 +1,4 @@
-"""Scoring: loaded models kept in memory, and the scores of rows with their place on the validation curve."""
+"""Scoring: a cache of loaded models, and the scores of rows with their FPR and TPR on the validation curve."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,12 @@ import numpy.typing as npt
 from app.datasets.description import Format
 from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date
-from app.models import repository as rows
+from app.models import repository
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
+from app.platform.documents import TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.preload import preload
 from app.platform.sql import Reading, Session
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 MAX_EXPLAINED = 1_000
-_TIMES_ARTIFACT = 4  # what a ranker takes, with what it keeps ready: twice to five times
-_BYTES_A_CATEGORY = 330  # in all indices; its letters count as part of the artifact
+_ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
+_BYTES_PER_CATEGORY = 330  # in all indices; its letters count as part of the artifact
 
 
 class Scores(NamedTuple):
-    """Of rows: scores of shape (rows,) or (rows, labels), and places on the validation curve if there is one."""
+    """Scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also FPR and TPR there."""
 
     scores: Floats
     fprs: Floats | None
@@ -50,7 +51,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model ready to answer: nothing about it ever changes."""
+    """A loaded model, ready to answer; immutable."""
 
     model_id: str
     ranker: Ranker
@@ -60,32 +61,32 @@ class Served:
     labels: list[str] | None = None
     """The labels of a model that has several: it gives a score for each."""
     approximate: bool = False
-    """Whether the curve is put together from out-of-fold scores."""
-    table_dialect: Mapping[str, Any] | None = None
-    """How tables spell missing values and decimals, where the model's own table did not do as usual."""
+    """True if the curve is of out-of-fold scores."""
+    table_dialect: TableDialect | None = None
+    """How the model's own table spells missing values and decimals; None: as usual."""
     n_bytes: int = 0
-    """About what it takes in memory, see `count_bytes`."""
+    """Estimate of its memory, see `count_bytes`."""
 
     def label(self, name: str | None) -> int:
-        """The position of a label that is to be looked at alone; a model with one label takes no name."""
+        """Return the position of a label; None is the name for a model with one label. Raises Invalid."""
         return models.find_label(self.labels, name)
 
     def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
-        """The score of a row of shape (1, n_features), and its (FPR, TPR) on the validation curve if there is one."""
+        """Return score, FPR and TPR of a row of shape (1, n_features); FPR and TPR are None without a curve."""
         score = self.ranker.score_rows(row).item()
         if self.curve is None:
             return score, None, None
         return score, *self.curve.locate_one(score)
 
     def score(self, X: Floats) -> Scores:
-        """The scores of rows, and their places on the validation curve if there is one."""
+        """Return the scores of rows, with FPR and TPR if there is a validation curve."""
         scores = self.ranker.score_rows(X)
         if self.curve is None:
             return Scores(scores, None, None)
         return Scores(scores, *self.curve.locate(scores))
 
     def entity_tag(self, row: Floats) -> str:
-        """Names the answer for this row: a hash of the artifact and the inputs as they were understood."""
+        """Return the ETag of the answer for this row: a hash of the artifact and of the row as it was read."""
         tag = self._tag.copy()
         tag.update(row.data)
         return f'"{tag.hexdigest()}"'
@@ -97,10 +98,10 @@ class Served:
 
 
 class ModelCache:
-    """The models that one process serves from, at most `size` of them and `most_bytes` in all, but always one.
+    """The loaded models of one process: at most `size` of them, and `max_bytes` in all, but always one.
 
-    The least recently used goes first. `reading` opens a transaction that reads, and so must not be open when the cache
-    is asked; `later` has work done soon and returns at once.
+    The least recently used is dropped first. `reading` opens a transaction that reads: none may be open when the cache
+    is asked. `later` runs a function soon, and returns at once.
     """
 
     def __init__(
@@ -110,39 +111,39 @@ class ModelCache:
         size: int,
         later: Callable[[Callable[[], object]], object],
         *,
-        most_bytes: int = 1 << 30,
+        max_bytes: int = 1 << 30,
     ) -> None:
         self._reading = reading
         self._blobs = blobs
         self._later = later
         self._size = size
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
         self.recent: TtlCache[tuple[str, str], Served] = TtlCache(
-            lambda seen: later(partial(self._look_again, *seen)), size=size
+            lambda seen: later(partial(self._refresh, *seen)), size=size
         )
         self._lock = threading.Lock()
         self._loading = threading.Lock()
 
     def cached(self, owner: str, ref: str) -> Served | None:
-        """The model of this id, if it was seen in the database within the last second. Never waits.
+        """Return the model of this id if it was seen in the database within the last second, else None. Never waits.
 
         Names and aliases always ask the database: what they mean may have changed just now.
         """
         return self.recent.get((owner, ref))
 
     def find(self, owner: str, ref: str) -> Served:
-        """The model by any reference, as the database has it now; loads it if it has to."""
-        looked_at = time.monotonic()
-        model, served, curve = self._reading(self._look, owner, ref)
+        """Return the model by any reference, as it is in the database now; load it if necessary. Raises NotFound."""
+        read_at = time.monotonic()
+        model, served, curve = self._reading(self._read_row, owner, ref)
         if served is None:
             served = self._load(model, curve)
         if ref == model.id:
-            self.recent.put((owner, ref), served, looked_at)
+            self.recent.put((owner, ref), served, read_at)
         return served
 
     def serve(self, model: Model) -> Served:
-        """A model that was read from the database just now; it is read once more only if it has to be loaded."""
+        """Return a model that was read from the database just now; it is read again only if it has to be loaded."""
         return self._get(model) or self.find(model.owner, model.id)
 
     def forget(self, owner: str, model_id: str) -> None:
@@ -151,19 +152,19 @@ class ModelCache:
         with self._lock:
             self._served.pop((owner, model_id), None)
 
-    def _look_again(self, owner: str, model_id: str) -> None:
+    def _refresh(self, owner: str, model_id: str) -> None:
         try:
             self.find(owner, model_id)
         except NotFound:  # deleted by another process
             self.forget(owner, model_id)
 
-    def _look(
+    def _read_row(
         self, session: Session, owner: str, ref: str
     ) -> tuple[Model, Served | None, ModelCurve | None]:
-        """The model, and what serves it; if nothing does yet, the curve that it is to be loaded with."""
+        """Return the model and its loaded form; if it is not loaded, the curve to load it with."""
         model = models.find(session, owner, ref)
         served = self._get(model)
-        curve = None if served else rows.find_curve(session, model.id, models.VALIDATION)
+        curve = None if served else repository.find_curve(session, model.id, models.VALIDATION)
         return model, served, curve
 
     def _get(self, model: Model) -> Served | None:
@@ -179,7 +180,7 @@ class ModelCache:
             served = self._get(model)
             if served is not None:
                 return served
-            served = self._read(model, curve)
+            served = self._load_blob(model, curve)
             with self._lock:
                 self._served[model.owner, model.id] = served
                 self._make_room()
@@ -188,13 +189,13 @@ class ModelCache:
     def _make_room(self) -> None:
         n_bytes = sum(served.n_bytes for served in self._served.values())
         while len(self._served) > self._size or (
-            n_bytes > self._most_bytes and len(self._served) > 1
+            n_bytes > self._max_bytes and len(self._served) > 1
         ):
             key, gone = self._served.popitem(last=False)
             n_bytes -= gone.n_bytes
             self.recent.drop(key)  # which would hold it for longer
 
-    def _read(self, model: Model, curve: ModelCurve | None) -> Served:
+    def _load_blob(self, model: Model, curve: ModelCurve | None) -> Served:
         preload()  # the background may be at it since the key was seen: an import beside it would fail
         from core import artifact
 
@@ -224,21 +225,31 @@ class ModelCache:
 
 
 def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] | None) -> int:
-    """About what a loaded model takes in memory."""
+    """Return an estimate of the memory of a loaded model, in bytes."""
     n_categories = sum(len(words or ()) for words in categories or ())
-    return _TIMES_ARTIFACT * artifact_bytes + _BYTES_A_CATEGORY * n_categories
+    return _ARTIFACT_FACTOR * artifact_bytes + _BYTES_PER_CATEGORY * n_categories
 
 
 def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
-    """Indices of the rows, best first, equal scores in their given order; the first `top` of them."""
+    """Return the indices of the first `top` rows, best first; equal scores keep their order."""
     order = np.argsort(-scores, kind="stable")
     return order if top is None else order[:top]
 
 
-def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[str, Any]]:
-    """For each row the score's parts: `offset` and a contribution per feature, which add up to it.
+class Explained(TypedDict):
+    """A score as a sum."""
 
-    Of a model with several labels it is the score of one of them.
+    score: float
+    fpr: float | None
+    tpr: float | None
+    offset: float
+    contributions: dict[str, float]
+
+
+def explain(served: Served, X: Floats, label: str | None = None) -> list[Explained]:
+    """Return for each row its score as a sum: `offset` and a contribution per feature.
+
+    For a model with several labels it is the score of one of them.
     """
     from core.base.table import CodedTable
 
@@ -271,7 +282,7 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[dict[st
 
 @contextmanager
 def _dates_in_words(served: Served) -> Iterator[None]:
-    """Within the block conditions on dates say dates: to the ranker they are seconds."""
+    """Within the block, conditions on dates are written as dates: to the ranker they are seconds."""
     from core.explain.conditions import spelling_numbers
 
     known = zip(served.features.names, served.features.types, strict=True)
@@ -280,7 +291,7 @@ def _dates_in_words(served: Served) -> Iterator[None]:
 
 
 def picture(served: Served, title: str) -> str:
-    """The model as a self-contained SVG document."""
+    """Return the model as a self-contained SVG document; raises Invalid for other rankers than trees."""
     draw = getattr(served.ranker, "to_svg", None)
     if draw is None:
         raise _not_a_tree(served, "svg")
@@ -290,7 +301,7 @@ def picture(served: Served, title: str) -> str:
 
 
 def text(served: Served) -> str:
-    """The model as lines of text."""
+    """Return the model as lines of text; raises Invalid for other rankers than trees."""
     write = getattr(served.ranker, "to_text", None)
     if write is None:
         raise _not_a_tree(served, "text")
@@ -306,7 +317,7 @@ def _not_a_tree(served: Served, format: str) -> Invalid:
 
 
 def structure(served: Served) -> dict[str, Any]:
-    """What the model is made of, readable by a person."""
+    """Return what the model is made of, readable by a person."""
     with _dates_in_words(served):
         described = served.ranker.structure()
     if served.labels is not None:
@@ -318,7 +329,7 @@ def structure(served: Served) -> dict[str, Any]:
 def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
 ) -> Scores:
-    """The scores of a table that lies in memory. Raises Invalid and BadTable with every error of it."""
+    """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     if len(blocks) == 1:
@@ -336,6 +347,6 @@ def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator
 
 
 def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:
-    """One column of the blocks; either all have it, or none."""
+    """Return one column of all blocks; None if they have none."""
     known = [block for block in blocks if block is not None]
     return np.concatenate(known) if known else None

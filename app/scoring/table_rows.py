@@ -1,8 +1,8 @@
-"""Tables of rows to be scored: columns by name in any order, read as datasets are, as numbers in the model's order.
+"""Tables of rows to score: columns by name in any order, read as datasets are, as numbers in the model's order.
 
-A small table is read where it arrives, from memory, as CSV, NDJSON or Arrow: all three have bounds that can be looked
-up before anything is decoded. Of Parquet there is no such look: a page says itself how large it becomes, and its
-encodings can repeat a long text any number of times. It is read by workers alone, under their limit of memory.
+A small table is read where it arrives, from memory, as CSV, NDJSON or Arrow: the size of all three is known before
+anything is decoded. That of Parquet is not: a page may claim any size, and its encodings can repeat a long text any
+number of times. Only workers read it, under their memory limit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_ma
 from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
 from app.ingest.rows import Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
+from app.platform.documents import TableDialect
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
 from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
@@ -46,10 +47,10 @@ _CELL_BYTES = 8
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a caller wants a table read; what is None is as the model's own table had it, or is read off the file.
+    """How to read a caller's table; None: as in the model's own table, or detected from the file.
 
-    Columns that are no feature are refused, unless they are to be ignored or kept, or the caller is lenient. Then
-    absent features count as missing as well.
+    Columns that are no feature are refused unless they are in `ignore` or `keep`, or the caller is lenient. Then absent
+    features count as missing, too.
     """
 
     ignore: tuple[str, ...] = ()
@@ -59,12 +60,12 @@ class TableOptions:
     lenient: bool = False
 
     def as_json(self) -> Json:
-        """What a job's row keeps."""
+        """Return the options as a job's row stores them."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> TableOptions:
-        """The same options again."""
+        """Return the options of `as_json`."""
         missing = kept["missing"]
         return cls(
             ignore=tuple(kept[IGNORE]),
@@ -74,17 +75,20 @@ class TableOptions:
             lenient=kept["lenient"],
         )
 
-    def missing_of(self, table_dialect: Mapping[str, Any] | None) -> Sequence[str] | None:
-        """What stands for a missing value beside the empty one; None where the defaults do."""
-        return self.missing if self.missing is not None else (table_dialect or {}).get("missing")
+    def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
+        """Return what stands for a missing value beside the empty one; None: the defaults."""
+        if self.missing is not None or table_dialect is None:
+            return self.missing
+        return table_dialect["missing"]
 
-    def dialect_of(self, table_dialect: Mapping[str, Any] | None) -> Dialect:
-        """How a CSV is written."""
-        return Dialect(**{"decimal": (table_dialect or {}).get("decimal")} | dict(self.dialect))
+    def dialect_of(self, table_dialect: TableDialect | None) -> Dialect:
+        """Return how a CSV is written."""
+        decimal = None if table_dialect is None else table_dialect["decimal"]
+        return Dialect(**{"decimal": decimal, **self.dialect})
 
 
 def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
-    """Check what is said of a table, by the names of `LISTS` and of a CSV's dialect; every error is named."""
+    """Return the options of a table from query parameters (`LISTS`, a CSV's dialect); raises Invalid."""
     errors: list[Json] = []
 
     def refuse(name: str, detail: str) -> None:
@@ -117,7 +121,7 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
 
 
 def check_options(options: TableOptions, table: Format) -> TableOptions:
-    """The options with what the Content-Type says of the text. Raises Invalid for a dialect of what is no CSV."""
+    """Return the options with the charset of the Content-Type; raises Invalid for a dialect of what is no CSV."""
     if options.dialect and table.content_type != CSV:
         detail = f"{', '.join(options.dialect)} can be said of {CSV} only, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in options.dialect])
@@ -128,35 +132,35 @@ def check_options(options: TableOptions, table: Format) -> TableOptions:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Most columns, and most bytes: decompressed, and as the numbers that a model takes."""
+    """Limits of a table: columns, and bytes (decompressed, and as the float64 that a model reads)."""
 
     columns: int
     bytes: int
 
-    def most_rows(self, n_features: int) -> int:
-        """Most rows of a table."""
+    def max_rows(self, n_features: int) -> int:
+        """Return the most rows that a table of `n_features` features may have."""
         return self.bytes // (_CELL_BYTES * n_features)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows that were read: by its place in the model each feature that they have, and the columns to be kept."""
+    """Rows that were read: features by their index in the model, and the columns to be kept."""
 
     size: int
     features: Mapping[int, Floats]
     kept: Sequence[pa.Array]
 
     def blocks(self, n_features: int) -> Iterator[Floats]:
-        """Yield the rows as rankers take them, so many at a time as stay in a cache; what is absent is missing.
+        """Yield blocks of rows, float64 of shape (rows, n_features), small enough for the CPU's cache; NaN: absent.
 
-        Each block lies where the one before it did.
+        All blocks share one buffer.
         """
         size = max(1, min(self.size, _BLOCK_CELLS // n_features))
         block = np.full((size, n_features), np.nan)
         for start in range(0, self.size, size):
             X = block[: self.size - start]
-            for place, values in self.features.items():
-                X[:, place] = values[start : start + size]
+            for index, values in self.features.items():
+                X[:, index] = values[start : start + size]
             yield X
 
 
@@ -164,17 +168,17 @@ class RowReader:
     """Reads the features of one model from any source."""
 
     def __init__(
-        self, features: FeatureIndex, options: TableOptions, missing: MissingTokens, most_rows: int
+        self, features: FeatureIndex, options: TableOptions, missing: MissingTokens, max_rows: int
     ) -> None:
         self._features = features
         self._options = options
         self._missing = missing
-        self._most_rows = most_rows
+        self._max_rows = max_rows
         self._kept = frozenset(options.keep)
         self._passes_all = options.lenient or ALL in options.ignore
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
-        """Those of the columns that hold numbers, unless they are kept as they are written."""
+        """Return those columns that are numeric features, unless they are kept as they are written."""
         numbers = {
             name
             for name, kind in zip(self._features.names, self._features.types, strict=True)
@@ -183,20 +187,20 @@ class RowReader:
         return [name for name in names if name in numbers and name not in self._kept]
 
     def batches(self, source: Source) -> Iterator[Batch]:
-        """Yield the rows, batch by batch. Raises Invalid for columns, and BadTable for values, that break a rule."""
+        """Yield the rows, batch by batch; raises Invalid for wrong columns, and BadTable for wrong values."""
         self._check_columns(source.names)
         if source.schema is not None:
             self._check_types(source.names, source.schema)
-        place = {name: i for i, name in enumerate(self._features.names)}
-        found = [name for name in source.names if name in place]
-        wanted = list(dict.fromkeys([*found, *self._options.keep])) or source.names[:1]
+        index = {name: i for i, name in enumerate(self._features.names)}
+        present = [name for name in source.names if name in index]
+        wanted = list(dict.fromkeys([*present, *self._options.keep])) or source.names[:1]
         errors = Errors()
         count = 0
         for rows in source.batches(errors, wanted, self._numeric(source.names)):
             count += rows.batch.num_rows
-            if count > self._most_rows:
-                raise too_many_rows(self._most_rows)
-            values = {place[n]: self._read(rows, n, place[n], source, errors) for n in found}
+            if count > self._max_rows:
+                raise too_many_rows(self._max_rows)
+            values = {index[n]: self._read(rows, n, index[n], source, errors) for n in present}
             if errors.total >= MAX_COUNTED_ERRORS:
                 break
             if not errors.total:
@@ -208,7 +212,7 @@ class RowReader:
             raise errors.summarise()
 
     def _check_columns(self, names: Sequence[str]) -> None:
-        """Every column has a use or is passed over; every feature is there or may be absent; what is named is there."""
+        """Raise Invalid for columns without a use, for features that must not be absent, and for unknown names."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
         used = known.union(options.ignore, options.keep)
@@ -238,7 +242,7 @@ class RowReader:
         refuse_all(errors)
 
     def _check_types(self, names: Sequence[str], schema: pa.Schema) -> None:
-        """Raise BadTable for a typed column that no feature of its kind could be read from."""
+        """Raise BadTable for a typed column whose type does not fit its feature."""
         from app.ingest.columns import check_type
         from app.ingest.value_columns import is_dated
 
@@ -255,7 +259,7 @@ class RowReader:
                 )
 
     def _read(self, rows: Rows, name: str, i: int, source: Source, errors: Errors) -> Floats:
-        """One column as numbers, NaN where it is missing or at fault."""
+        """Return one column as float64, NaN where it is missing or wrong."""
         from app.ingest.value_columns import encode, read_column
 
         column = rows.batch.column(name)
@@ -263,8 +267,8 @@ class RowReader:
         if categories is not None:
             coded = encode(column, self._missing)
             texts = coded.dictionary.to_pylist()
-            places = np.array([*(categories[text] for text in texts), np.nan])
-            return np.asarray(places[coded.indices.fill_null(len(texts)).to_numpy()])
+            codes = np.array([*(categories[text] for text in texts), np.nan])
+            return np.asarray(codes[coded.indices.fill_null(len(texts)).to_numpy()])
         kind = self._features.types[i]
         values, bad = read_column(column, kind, self._missing, source.decimal, numbers=True)
         rows.report(
@@ -278,10 +282,10 @@ def read_body(
     table: Format,
     features: FeatureIndex,
     options: TableOptions,
-    table_dialect: Mapping[str, Any] | None,
+    table_dialect: TableDialect | None,
     bounds: Bounds,
 ) -> tuple[RowReader, Source]:
-    """What reads a table that lies in memory, and from what. Raises BadTable for one that claims to be too large."""
+    """Return the reader of a table in memory, and its source; raises BadTable if the table claims to be too large."""
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import Upload, plain_bytes
@@ -293,14 +297,14 @@ def read_body(
             f"{PARQUET} is read by a worker alone: send it to POST /v1/batch-scores, without validate"
         )
     missing = MissingTokens(options.missing_of(table_dialect))
-    most_rows = bounds.most_rows(len(features.names))
-    reader = RowReader(features, options, missing, most_rows)
+    max_rows = bounds.max_rows(len(features.names))
+    reader = RowReader(features, options, missing, max_rows)
     if table.content_type in (ARROW, ARROW_FILE):
         plain = plain_bytes(body, table.content_encoding, bounds.bytes)
         stream = plain if table.content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
-        if claims.rows > most_rows:
-            raise too_many_rows(most_rows)
+        if claims.rows > max_rows:
+            raise too_many_rows(max_rows)
         if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
             raise BadTable(
                 f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
@@ -309,7 +313,7 @@ def read_body(
         return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
     upload = Upload(body, table.content_encoding, bounds.bytes)
     dialect = options.dialect_of(table_dialect)
-    most = (bounds.columns, most_rows, None)
+    most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 
 

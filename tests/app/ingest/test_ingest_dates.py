@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import read_dates
 from app.ingest.values import read_date, spell_date
+from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
 from tests.app.uploads import Ready
@@ -74,7 +75,7 @@ def test_dates_late_in_a_long_table(ready: Read) -> None:
     assert table.column("when")["type"] == "datetime"
 
 
-FEATURES = [
+FEATURES: list[ModelFeature] = [
     {"name": "when", "type": "datetime", "missing": True},
     {"name": "x", "type": "numeric", "missing": False},
 ]

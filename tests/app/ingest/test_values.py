@@ -23,6 +23,7 @@ from app.ingest.formats import ARROW, ARROW_FILE, CSV, NDJSON, PARQUET
 from app.ingest.readers import open_source
 from app.ingest.value_columns import MissingTokens
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
 from app.scoring.endpoints import rows_of
 from app.scoring.fastpath import PlainQuery
@@ -49,7 +50,7 @@ BOUNDS = Bounds(10, 1 << 20)
 
 def index_of(kind: str, *, compiled: bool) -> FeatureIndex:
     """A model of one feature `a`."""
-    feature = {"name": "a", "type": kind, "missing": False}
+    feature: ModelFeature = {"name": "a", "type": kind, "missing": False}
     found = FeatureIndex([feature], [CATEGORIES if kind == CATEGORICAL else None])
     if compiled:
         found.load_compiled_readers()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
 
@@ -23,7 +24,7 @@ NAN = float("nan")
 
 def index(missing: bool = False) -> FeatureIndex:
     """An index of a number and a colour."""
-    features = [
+    features: list[ModelFeature] = [
         {"name": "age", "type": "numeric", "missing": False},
         {"name": "colour", "type": "categorical", "missing": missing},
     ]
@@ -79,7 +80,7 @@ def test_bad_rows(row: dict[str, Any], pointer: str, detail: str) -> None:
 
 
 def test_a_feature_without_any_category_never_takes_a_number() -> None:
-    features = [{"name": "colour", "type": "categorical", "missing": True}]
+    features: list[ModelFeature] = [{"name": "colour", "type": "categorical", "missing": True}]
     for query in (b"colour=3", b"colour=red", b"colour="):
         assert same(FeatureIndex(features, [()]).row_of_query(query), [NAN])
 

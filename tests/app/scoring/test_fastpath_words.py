@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
 from app.scoring import fastpath
 from app.scoring.endpoints import rows_of
@@ -36,7 +37,9 @@ FEATURES: dict[str, tuple[str, Any]] = {
 
 def index_of(features: dict[str, tuple[str, Any]]) -> FeatureIndex:
     """The index of features, by their names with their types and categories."""
-    given = [{"name": name, "type": kind, "missing": False} for name, (kind, _) in features.items()]
+    given: list[ModelFeature] = [
+        {"name": name, "type": kind, "missing": False} for name, (kind, _) in features.items()
+    ]
     found = FeatureIndex(given, [categories for _, categories in features.values()])
     found.load_compiled_readers()
     return found

@@ -51,7 +51,7 @@ def depend(
     bench: Workbench, ref: str, *names: str, part: str = "train", label: str | None = None
 ) -> dependence.Dependence:
     """Ask for partial dependence."""
-    subject = bench.db.reading(dependence.find_subject, OWNER, ref, names, part=part)
+    subject = bench.db.reading(dependence.find_input, OWNER, ref, names, part=part)
     served = cache(bench).serve(subject.model)
     return dependence.average(subject, served, label=label, n_points=8)
 
@@ -251,7 +251,7 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
         with pytest.raises(Invalid, match="label must be one of 'p', 'q'; got 'a'"):
             ask("a")
     subject = bench.db.reading(
-        dependence.find_subject, OWNER, model.id, ["a", "b"], part="train", most=2
+        dependence.find_input, OWNER, model.id, ["a", "b"], part="train", max_features=2
     )
     with pytest.raises(Invalid, match=r"of one score a row, model .* has one for each of 2 labels"):
         dependence.decompose(subject, cache(bench).serve(subject.model))

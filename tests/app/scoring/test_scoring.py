@@ -13,6 +13,7 @@ import pytest
 
 from app.models import service as models
 from app.platform.database import Database
+from app.platform.documents import ModelFeature
 from app.platform.errors import NotFound
 from app.platform.sql import Reading
 from app.scoring import service as scoring
@@ -94,7 +95,7 @@ def test_a_model_deleted_elsewhere_is_found_out(bench: Bench) -> None:
     bench.cache.recent.seconds = 3600.0
     bench.cache.find(OWNER, model_id)
     bench.bench.db.writing(models.delete, OWNER, model_id)
-    bench.cache._look_again(OWNER, model_id)
+    bench.cache._refresh(OWNER, model_id)
     assert bench.cache.cached(OWNER, model_id) is None
     with pytest.raises(NotFound):
         bench.cache.find(OWNER, model_id)
@@ -115,7 +116,7 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
     one = bench.cache.find(OWNER, first)
     assert one.n_bytes > 0
     bench.cache = ModelCache(
-        bench.bench.db.reading, bench.bench.blobs, 10, bench.tasks.append, most_bytes=one.n_bytes
+        bench.bench.db.reading, bench.bench.blobs, 10, bench.tasks.append, max_bytes=one.n_bytes
     )
     kept = bench.cache.find(OWNER, first)
     assert bench.cache.find(OWNER, first) is kept
@@ -125,7 +126,7 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
 
 
 def test_words_count_as_what_they_take() -> None:
-    given = [{"name": "x", "type": "categorical", "missing": False}]
+    given: list[ModelFeature] = [{"name": "x", "type": "categorical", "missing": False}]
     FeatureIndex(given, [["a"]]).load_compiled_readers()  # their kernels
     tracemalloc.start()
     try:
