@@ -55,7 +55,7 @@ def _forget(request: Request) -> Callable[[str, str], object]:
 
 
 ForgetDep = Annotated[Callable[[str, str], object], Depends(_forget)]
-"""Has the process stop serving a model, by owner and id. What serves models stands above this package."""
+"""Makes the process drop a loaded model, by owner and id. The cache of models is in a higher package."""
 
 CurvePart = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
 
@@ -237,13 +237,13 @@ def _must_be_new(if_none_match: str | None) -> bool:
     return if_none_match == "*"
 
 
-_ROWS_A_CHUNK = 10_000
+_ROWS_PER_CHUNK = 10_000
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class CurveForm:
-    """How a curve is to be shown."""
+    """How to show a curve."""
 
     max_points: int
     format: Literal["json", "csv"]
@@ -271,7 +271,7 @@ CurveFormDep = Annotated[CurveForm, Depends(_form)]
 def answer_curve(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> Response:
-    """The curve in that form; `of` says in JSON whose it is."""
+    """Return the curve in that form; `of` are further members of the JSON."""
     from core.metrics import roc_band_on_curve
 
     shown = curve if form.format == "csv" else curve.thin(form.max_points)
@@ -285,16 +285,16 @@ def answer_curve(
         dict(zip(columns, point, strict=True)) | {"threshold": finite(point[2])}
         for point in zip(*(column.tolist() for column in columns.values()), strict=True)
     ]
-    found = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
+    answer = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
     if form.band is not None:
-        found["band"] = {"kind": form.band, "level": level}
-    return JSONResponse(found | {"points": points})
+        answer["band"] = {"kind": form.band, "level": level}
+    return JSONResponse(answer | {"points": points})
 
 
 def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
     yield ",".join(columns) + "\n"
-    for start in range(0, len(columns["fpr"]), _ROWS_A_CHUNK):
-        part = (column[start : start + _ROWS_A_CHUNK].tolist() for column in columns.values())
+    for start in range(0, len(columns["fpr"]), _ROWS_PER_CHUNK):
+        part = (column[start : start + _ROWS_PER_CHUNK].tolist() for column in columns.values())
         yield "".join(
             ",".join(repr(value) if math.isfinite(value) else "" for value in row) + "\n"
             for row in zip(*part, strict=True)
@@ -325,14 +325,14 @@ def read_roc(
 
 @dataclass(frozen=True)
 class CostTerms:
-    """What the errors of a cut cost, and the share of positives among rows to come."""
+    """The costs of both errors, and the fraction of positives among future rows."""
 
     false_positive: float | None
     false_negative: float | None
     prevalence: float | None
 
     def costs(self) -> Costs | None:
-        """Both costs; Invalid, if one of them is missing."""
+        """Return both costs, or None; raises Invalid if only one of them is given."""
         return _costs(self.false_positive, self.false_negative)
 
 

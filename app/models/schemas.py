@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from app.http.schemas import Body, DatasetVersion, Interval, Resource, Text, Timestamp
-from app.models.margins import WindowBounds as FoundBounds
-from app.models.service import AliasState, Listed, is_approximate
-from app.models.service import CutsAlong as FoundCuts
+from app.models import margins
+from app.models.service import AliasState, CutsAlong, Listed, is_approximate
 from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class OperatingPoints(Resource):
     points: list[Cut]
 
 
-def cuts_of(found: FoundCuts, on: Part) -> OperatingPoints:
+def cuts_of(found: CutsAlong, on: Part) -> OperatingPoints:
     """Show cuts along a curve."""
     of = found.of
     return OperatingPoints(
@@ -636,7 +635,7 @@ class WindowBounds(Resource):
     bounds: list[WindowBound]
 
 
-def bounds_of(found: FoundBounds, delta: float) -> WindowBounds:
+def bounds_of(found: margins.WindowBounds, delta: float) -> WindowBounds:
     """Show the bounds of one window."""
     low, high = found.window
     return WindowBounds(

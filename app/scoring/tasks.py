@@ -15,7 +15,7 @@ from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, Docs, JobKind, Made, Routes, Work
 from app.jobs.progress import Callback
-from app.models import repository as model_rows
+from app.models import repository as model_repository
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
@@ -30,6 +30,8 @@ from app.scoring.table_rows import ALL, RowReader, TableOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from app.scoring.kept_columns import ColumnForm
 
 
 SCORES = "scores"
@@ -63,7 +65,7 @@ class ScoringPayload(Work, ScoredTable):
 
     model: ScoringModel
     limits: Limits
-    keep: dict[str, Json | None]
+    keep: dict[str, ColumnForm | None]
 
 
 class ScoringResult(Work):
@@ -94,7 +96,7 @@ def prepare(
 
 
 def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> ScoringModel:
-    curve = model_rows.find_curve(session, model.id, models.VALIDATION)
+    curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         models.write_curve(workdir / _CURVE_FILE, models.curve_of(curve))
     return {
@@ -109,7 +111,7 @@ def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> S
 
 def _table(
     session: Session, batch: BatchScore, model: Model, blobs: BlobStore
-) -> tuple[ScoredTable, dict[str, Json | None]]:
+) -> tuple[ScoredTable, dict[str, ColumnForm | None]]:
     """Return what is to be read, and the form of each column to be kept."""
     from app.scoring.kept_columns import form_of
 
@@ -199,17 +201,20 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
 
 
 def _score(served: Served, blocks: Iterator[np.ndarray[Any, Any]]) -> list[pa.Array]:
-    """The columns of scores of a batch: score, FPR and TPR, the latter null without a curve, or a score a label."""
+    """Return the columns of a batch: score, FPR and TPR (null without a curve), or one score per label."""
     import pyarrow as pa
 
-    found = [served.score(X) for X in blocks]
-    scores = np.concatenate([part[0] for part in found])
+    scored = [served.score(X) for X in blocks]
+    scores = np.concatenate([block.scores for block in scored])
     if served.labels is not None:
         return [pa.array(np.ascontiguousarray(column)) for column in scores.T]
-    return [pa.array(scores), *(_places([part[k] for part in found], len(scores)) for k in (1, 2))]
+    return [
+        pa.array(scores),
+        *(_rates([block[k] for block in scored], len(scores)) for k in (1, 2)),
+    ]
 
 
-def _places(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
+def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
     import pyarrow as pa
 
     known = [part for part in parts if part is not None]

@@ -121,7 +121,7 @@ def _check(session: Session, owner: str, train: service.TrainRequest) -> dict[st
 
 validation_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
-_ROWS_A_CHUNK = 10_000
+_ROWS_PER_CHUNK = 10_000
 
 
 @validation_router.get(
@@ -179,7 +179,7 @@ def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
         names = file.schema_arrow.names
         yield orjson.dumps({**head, "columns": names})[:-1] + b',"data":['
         separator = b""
-        for batch in file.iter_batches(_ROWS_A_CHUNK):
+        for batch in file.iter_batches(_ROWS_PER_CHUNK):
             columns = [column.to_pylist() for column in batch.columns]
             rows = orjson.dumps(list(zip(*columns, strict=True)))
             yield separator + rows[1:-1]

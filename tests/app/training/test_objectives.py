@@ -1,4 +1,4 @@
-"""Training for a window: the objective of the job becomes the window of what is trained."""
+"""The objective of a job becomes the window of what is trained; and the collapse of an SVM is said on the model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pytest
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
+from app.platform.tables import JobState
+from app.scoring import service as scoring
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 
 Json = dict[str, Any]
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
+TOP = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05}
 RATE: Objective = {"metric": "tpr", "fpr": 0.1}
 RATE_WINDOW = {"metric": "pauc", "fpr_min": TPR_WINDOW_START * 0.1, "fpr_max": 0.1}
 
@@ -81,3 +84,34 @@ def test_without_validation_there_is_no_cut(bench: Workbench) -> None:
         validation={"method": "none"},
     )
     assert bench.db.reading(models.point_of_objective, bench.model(job)) is None
+
+
+def shifted(shift: float, n: int = 1200) -> str:
+    """Return three columns of numbers and one of words, and a label that the first moves by `shift`."""
+    rng = np.random.default_rng(0)
+    y = rng.random(n) < 0.2
+    X = rng.normal(size=(n, 3))
+    X[y, 0] += shift
+    words = np.where(rng.random(n) < 0.5 + 0.4 * y, "red", "blue")
+    lines = [
+        f"{a:.6g},{b:.6g},{c:.6g},{word},{int(label)}"
+        for (a, b, c), word, label in zip(X, words, y, strict=True)
+    ]
+    return "\n".join(["a,b,c,colour,y", *lines, ""])
+
+
+@pytest.mark.parametrize(("shift", "collapses"), [(0.5, True), (4.0, False)])
+def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collapses: bool) -> None:
+    dataset = bench.ready(shifted(shift), label="y")
+    job = bench.work_on(dataset, name="m", algorithm={"name": "pauc_svm", "C": 1.0}, objective=TOP)
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    assert (model.optimised_for, model.parameters["fpr_max"]) == (TOP, 0.05)
+    assert any("constant scores are the optimum" in w for w in model.warnings) == collapses
+
+    structure = scoring.structure(bench.serve(model))
+    assert structure["collapsed"] is collapses
+    assert (structure["critical_fpr"] is None) != collapses
+    weights = {(t["feature"], t.get("is", "")): t["weight"] for t in structure["terms"]}
+    assert weights["a", ""] > abs(weights["b", ""])
+    assert weights["colour", "red"] > weights["colour", "blue"]

@@ -1,0 +1,559 @@
+"""Training jobs over HTTP: searches, folds, controls and `auto`; several labels; items and pairs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.metrics import auc
+from tests.app.live_service import NAMES, Service, table
+from tests.app.refusals import CSV, everything, job, refused
+
+# --- searches -------------------------------------------------------------------------------------
+
+GRID = {"method": "grid", "space": {"n_rounds": [40, 3, 12]}}
+
+
+def test_a_search_is_shown_with_its_model(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = service.upload(client, table(300))
+    job = service.train(client, dataset_id, algorithm={"name": "rankboost"}, search=GRID)
+    assert job["state"] == "succeeded", job
+    assert job["search"] == GRID | {"fraction": 0.25}
+    assert job["algorithm"]["n_rounds"] == 40
+    model = client.get("/v1/models/churn").json()
+    found = model["search"]
+    assert found["chosen"]["n_rounds"] in (3, 12, 40)
+    assert model["algorithm"]["n_rounds"] == found["chosen"]["n_rounds"]
+    assert [c["parameters"]["n_rounds"] for c in found["candidates"]] == [3, 12, 40]
+    best = max(candidate["value"] for candidate in found["candidates"])
+    (winner,) = (c for c in found["candidates"] if c["state"] == "chosen")
+    assert (winner["parameters"], winner["value"]) == (found["chosen"], best)
+    assert (found["method"], found["fraction"], found["folds"]) == ("grid", 0.25, None)
+    assert (found["space"], found["folds_chosen"]) == (GRID["space"], [])
+    assert model["selected_by"] == {"metric": "auc"}
+    structure = client.get("/v1/models/churn/structure").json()
+    assert structure["rounds"] == found["chosen"]["n_rounds"]
+    assert client.get("/v1/models").json()["data"][0]["selected_by"] == {"metric": "auc"}
+
+
+def test_without_a_search_there_is_none(service: Service, client: httpx.Client) -> None:
+    job = service.train(client, service.upload(client), search=None)
+    assert job["search"] is None
+    model = client.get("/v1/models/churn").json()
+    assert (model["search"], model["selected_by"]) == (None, None)
+
+
+def test_a_check_tells_what_a_search_would_cost(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client, table(300))
+    found = []
+    for algorithm, search in (
+        ({"name": "rankboost", "n_rounds": 100_000}, None),
+        ({"name": "rankboost"}, {"method": "grid", "space": {"n_rounds": [10, 100_000]}}),
+    ):
+        body = {"dataset_id": dataset_id, "algorithm": algorithm, "search": search}
+        answer = client.post("/v1/jobs?validate=true", json=body)
+        assert answer.status_code == 200, answer.text
+        found.append(answer.json())
+    assert found[1]["search"]["fraction"] == 0.25
+    assert found[1]["algorithm"]["n_rounds"] == 100_000
+    assert 1.5 < found[1]["estimate"]["seconds"] / found[0]["estimate"]["seconds"] < 2
+    assert client.get("/v1/jobs").json()["data"] == []
+
+
+# --- cross-validation, controls and `auto` --------------------------------------------------------
+
+FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
+
+
+def cross_validated(service: Service, client: httpx.Client) -> dict[str, Any]:
+    """Train a model `churn` by folds."""
+    dataset_id = service.upload(client, table(150))
+    job = service.train(client, dataset_id, validation=FOLDS, controls=None)
+    assert job["state"] == "succeeded", job
+    assert job["validation"] == FOLDS
+    assert job["controls"] == {
+        "algorithms": ["logistic", "auc_svm"],
+        "skipped": None,
+        "share": 0.1,
+    }
+    model: dict[str, Any] = client.get("/v1/models/churn").json()
+    return model
+
+
+def test_out_of_fold_scores_are_a_resource(service_on_both: Service) -> None:
+    client = service_on_both.client(service_on_both.key())
+    model = cross_validated(service_on_both, client)
+    address = f"/v1/models/{model['id']}/out-of-fold"
+    found = client.get(address).json()
+    assert (found["repeats"], found["folds"], len(found["data"])) == (2, 3, 300)
+    columns = dict(zip(found["columns"], np.array(found["data"]).T, strict=True))
+    assert sorted(columns["row"]) == sorted([*range(150), *range(150)])
+    for fold in found["fold_aucs"]:
+        own = (columns["repeat"] == fold["repeat"]) & (columns["fold"] == fold["fold"])
+        assert fold["auc"] == pytest.approx(auc(columns["y"][own], columns["score"][own]))
+    text = client.get(address, params={"format": "csv"}).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [list(map(float, row.values())) for row in rows] == found["data"]
+    parquet = client.get(address, params={"format": "parquet"})
+    read = pq.read_table(io.BytesIO(parquet.content))
+    assert read.column_names == found["columns"]
+    assert read.column("score").to_pylist() == columns["score"].tolist()
+    metrics = client.get(f"/v1/models/{model['id']}/metrics").json()
+    mean = np.mean([fold["auc"] for fold in found["fold_aucs"]])
+    assert metrics["auc"]["value"] == pytest.approx(mean)
+    assert metrics["auc"]["low"] < mean < metrics["auc"]["high"]
+    refused(client.get(address, params={"format": "xml"}), 422, "invalid")
+    client.delete(f"/v1/datasets/{model['dataset_id']}")
+    refused(client.get(address), 409, "dataset_deleted", model["dataset_id"])
+    assert client.get(f"/v1/models/{model['id']}/controls").status_code == 200
+
+
+def test_what_comes_of_folds_is_approximate_and_compared_with_controls(
+    service: Service, client: httpx.Client
+) -> None:
+    model = cross_validated(service, client)
+    address = f"/v1/models/{model['id']}"
+    for path, approximate in (
+        ("roc", True),
+        ("roc?on=train", False),
+        ("metrics", True),
+        ("metrics?on=train", False),
+        ("operating-point?fpr=0.1", True),
+    ):
+        assert client.get(f"{address}/{path}").json()["approximate"] is approximate, path
+    row = dict.fromkeys(NAMES, 0.5)
+    one = client.get(f"{address}/score", params=row).json()
+    assert one["approximate"] is True
+    assert 0 <= one["fpr"] <= 1
+    assert client.post(f"{address}/score", json={"rows": [row]}).json()["approximate"] is True
+    found = client.get("/v1/models/churn/controls").json()
+    assert found["beats"] is model["beats_controls"]
+    assert found["decided_on"] == {"fpr_min": 0.0, "fpr_max": 1.0}
+    assert [control["failed"] for control in found["controls"]] == [None, None]
+    assert all(0 < control["rows"] == control["of_rows"] for control in found["controls"])
+    assert [w["fpr_max"] for w in found["windows"]] == [1.0, 0.05]
+    for control in found["windows"][0]["controls"]:
+        difference = control["difference"]
+        assert difference["low"] < difference["value"] < difference["high"]
+        assert 0 <= difference["p_value"] <= difference["adjusted_p_value"] <= 1
+
+
+def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client, table(150))
+    algorithm = {"name": "auto", "budget_seconds": 0.5}
+    job = service.train(client, dataset_id, algorithm=algorithm)
+    assert job["state"] == "succeeded", job
+    assert job["algorithm"] == algorithm
+    assert job["controls"] == {"algorithms": [], "skipped": None, "share": 0.1}
+    model = client.get("/v1/models/churn").json()
+    board = client.get("/v1/models/churn/leaderboard").json()
+    assert model["algorithm"] == algorithm | {"members": board["members"]}
+    assert model["beats_controls"] is None
+    assert {"chosen", "untried"} & {candidate["state"] for candidate in board["candidates"]}
+    assert client.get("/v1/models/churn/structure").status_code == 200
+    assert client.get("/v1/models/churn/importance").status_code == 200
+    for path, code in (("controls", "no_controls"), ("out-of-fold", "not_cross_validated")):
+        refused(client.get(f"/v1/models/churn/{path}"), 404, code)
+    service.train(client, dataset_id, name="plain")
+    refused(client.get("/v1/models/plain/leaderboard"), 404, "no_leaderboard", "rankboost")
+
+
+def test_kinds_that_have_no_folds(service: Service, client: httpx.Client) -> None:
+    body = "x,u,v\n" + "".join(f"{k},{k % 2},{k % 3 > 0}\n" for k in range(60))
+    query = "?kind=multilabel&labels=u,v"
+    answer = client.post(
+        f"/v1/datasets{query}", content=body.encode(), headers={"Content-Type": "text/csv"}
+    )
+    dataset_id = answer.json()["id"]
+    service.work()
+    asked = {"dataset_id": dataset_id, "algorithm": {"name": "adaboost_mh"}}
+    for changes, code, pointer in (
+        ({"validation": FOLDS}, "unsupported", "/validation/method"),
+        (
+            {"validation": {"method": "holdout", "time_column": "x"}},
+            "unsupported",
+            "/validation/time_column",
+        ),
+        (
+            {"search": {"method": "grid", "space": {"n_rounds": [1, 2]}, "folds": 3}},
+            "unsupported",
+            "/search/folds",
+        ),
+        ({"algorithm": {"name": "auto"}}, "wrong_kind", "/algorithm/name"),
+    ):
+        problem = refused(client.post("/v1/jobs", json=asked | changes), 422, code, "bipartite")
+        assert problem["errors"][0]["pointer"] == pointer
+    job = client.post("/v1/jobs", json=asked | {"controls": True}).json()
+    assert "the dataset is of kind multilabel" in job["controls"]["skipped"]
+
+
+def csv_of(**columns: Any) -> str:
+    rows = zip(*columns.values(), strict=True)
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+RNG = np.random.default_rng(0)
+NUMBERS, HALF = RNG.normal(size=80).round(3), np.arange(80) % 2
+YES_NO = np.array(["no", "yes"])
+BIT = RNG.integers(0, 2, 80)
+MAY_BE = YES_NO[(RNG.random(80) < 0.2 + 0.6 * BIT).astype(int)]
+NONE, SPLIT = {"method": "none"}, {"method": "holdout", "fraction": 0.25}
+TABLES: dict[str, tuple[dict[str, Any], Any, dict[str, str], str]] = {
+    "one binary column": ({"a": BIT, "left": MAY_BE}, SPLIT, {}, "fewer than 30 distinct rows"),
+    "4 positives": (
+        {"a": NUMBERS, "left": YES_NO[(np.arange(80) % 20 == 3).astype(int)]},
+        NONE,
+        {},
+        "4 rows to learn from, fewer than 5: no rankers were compared, logistic was fitted",
+    ),
+    "constant columns": (
+        {"a": np.ones(80), "b": np.zeros(80), "left": YES_NO[HALF]},
+        SPLIT,
+        {},
+        "all rows are alike",
+    ),
+    "one group": (
+        {"a": NUMBERS, "g": ["x"] * 80, "left": YES_NO[HALF]},
+        NONE,
+        {"group": "g"},
+        "with whole groups",
+    ),
+}
+
+
+@pytest.mark.parametrize(("columns", "validation", "roles", "said"), TABLES.values(), ids=TABLES)
+def test_auto_ends_in_a_model_that_says_what_it_is(
+    service: Service, columns: Any, validation: Any, roles: dict[str, str], said: str
+) -> None:
+    client = service.client(service.key())
+    dataset_id = service.upload(client, csv_of(**columns), **roles)
+    algorithm = {"name": "auto", "budget_seconds": 0.3}
+    job = service.train(client, dataset_id, algorithm=algorithm, validation=validation)
+    assert job["state"] == "succeeded", job
+    model = client.get("/v1/models/churn").json()
+    assert any(said in warning for warning in model["warnings"]), model["warnings"]
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_a_table_that_cannot_be_split_is_refused_in_words_that_help(
+    service: Service, group: str | None
+) -> None:
+    client = service.client(service.key())
+    rare = (np.arange(80) % 20 == 3).astype(int)
+    columns = {"a": NUMBERS, "g": ["x"] * 80, "left": YES_NO[HALF if group else rare]}
+    roles = {} if group is None else {"group": group}
+    dataset_id = service.upload(client, csv_of(**columns), **roles)
+    algorithm = {"name": "auto", "budget_seconds": 0.3}
+    job = service.train(client, dataset_id, algorithm=algorithm, validation=SPLIT)
+    assert job["state"] == "failed"
+    assert job["error"]["code"] == "too_few_rows"
+    assert "in more groups where there are groups, or fewer folds" in job["error"]["detail"]
+    assert "validation.method 'none'" in job["error"]["detail"]
+
+
+# --- several labels -------------------------------------------------------------------------------
+
+
+def labelled_table() -> str:
+    rng = np.random.default_rng(0)
+    lines = ["a,b,hot,big"]
+    for a, b in rng.normal(size=(160, 2)).round(3).tolist():
+        lines.append(f"{a},{b},{'yes' if a > 0.1 else 'no'},{int(b - a > 0)}")
+    return "\n".join([*lines, ""])
+
+
+def upload_labels(service: Service, client: httpx.Client) -> str:
+    answer = client.post(
+        "/v1/datasets",
+        params={"kind": "multilabel", "labels": "hot, big"},
+        content=labelled_table(),
+        headers=CSV,
+    )
+    assert answer.status_code == 202, answer.text
+    assert [label["name"] for label in answer.json()["labels"]] == ["hot", "big"]
+    service.work()
+    dataset_id: str = answer.json()["id"]
+    return dataset_id
+
+
+def test_from_a_table_to_a_score_for_each_label(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = upload_labels(service, client)
+    ready = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert ready["status"] == "ready"
+    assert ready["labels"][0]["positive"] == "yes"
+    assert sum(ready["labels"][0][side] for side in ("positives", "negatives")) == 160
+    job = service.train(
+        client, dataset_id, name="both", algorithm={"name": "adaboost_mr", "n_rounds": 10}
+    )
+    assert job["state"] == "succeeded", job
+    model = client.get("/v1/models/both").json()
+    assert (model["kind"], model["label"]) == ("multilabel", None)
+    assert model["labels"][1] == {"name": "big", "positive": "1", "negative": "0"}
+    metrics = client.get("/v1/models/both/metrics").json()
+    assert [label["label"] for label in metrics["labels"]] == ["hot", "big"]
+    assert metrics["labels"][0]["auc"]["value"] > 0.9
+    values = [label["auc"]["value"] for label in metrics["labels"]]
+    assert metrics["mean_auc"] == pytest.approx(np.mean(values))
+    assert metrics["mean_pauc"][0]["fpr_max"] == 0.05
+
+    one = client.get("/v1/models/both/score?a=2&b=3").json()
+    assert set(one["scores"]) == {"hot", "big"}
+    assert one["scores"]["hot"] > 0
+    by_id = client.get(f"/v1/models/{model['id']}/score?a=2&b=3")
+    assert by_id.json()["scores"] == one["scores"]
+    assert "ETag" in by_id.headers
+    rows = {"rows": [{"a": -2, "b": 0}, {"a": 2, "b": 3}]}
+    many = client.post("/v1/models/both/score", json=rows).json()
+    assert many["labels"] == ["hot", "big"]
+    assert many["scores"][1] == [one["scores"]["hot"], one["scores"]["big"]]
+    sent: dict[str, Any] = {"content": "b,a\n0,-2\n3,2\n", "headers": CSV | {"Accept": "text/csv"}}
+    text = client.post("/v1/models/both/score", **sent).text.splitlines()
+    assert text[0] == "hot,big"
+    assert list(map(float, text[2].split(","))) == many["scores"][1]
+    sent["headers"] = CSV
+    batch = client.post("/v1/batch-scores?model=both", **sent).json()["id"]
+    service.work()
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+    ranked = client.post("/v1/models/both/rank?label=hot", json=rows).json()
+    assert ranked["indices"] == [1, 0]
+    assert ranked["scores"][0] == one["scores"]["hot"]
+    explained = client.post("/v1/models/both/explain?label=big", json=rows).json()
+    parts = explained["explanations"][1]
+    assert parts["score"] == one["scores"]["big"]
+    assert parts["offset"] + sum(parts["contributions"].values()) == pytest.approx(parts["score"])
+    structure = client.get("/v1/models/both/structure").json()
+    assert [label["label"] for label in structure["labels"]] == ["hot", "big"]
+    assert client.get("/v1/models/both/artifact").status_code == 200
+    written = client.get("/v1/models/both/report?format=markdown").text
+    assert f"| AUC, big | {metrics['labels'][1]['auc']['value']:.4f} (" in written
+    assert f"| Mean AUC | {metrics['mean_auc']:.4f} |" in written
+    assert client.get("/v1/models/both/report").json()["metrics"][0] == metrics
+    refused = client.get("/v1/models/both/roc")
+    assert (refused.status_code, refused.json()["code"]) == (404, "no_curve")
+
+
+def test_a_label_is_named_where_one_is_looked_at_alone(
+    service: Service, client: httpx.Client
+) -> None:
+    several = upload_labels(service, client)
+    service.train(client, several, name="both", algorithm={"name": "adaboost_mh", "n_rounds": 5})
+    service.train(client, service.upload(client), name="one")
+    rows = {"rows": [{"a": 1, "b": 2}]}
+    one_row = {"rows": [{"age": 1, "income": 2, "score 1": 3}]}
+    for action in ("rank", "explain"):
+        for query, word in (("", "it is missing"), ("?label=cold", "got 'cold'")):
+            answer = client.post(f"/v1/models/both/{action}{query}", json=rows)
+            assert answer.status_code == 422, answer.text
+            assert word in answer.json()["detail"]
+            assert "'hot', 'big'" in answer.json()["detail"]
+            assert answer.json()["errors"][0]["parameter"] == "label"
+        answer = client.post(f"/v1/models/one/{action}?label=hot", json=one_row)
+        assert answer.status_code == 422
+        assert "the model has one score a row" in answer.json()["detail"]
+
+
+# --- items and pairs ------------------------------------------------------------------------------
+
+N_ITEMS = 60
+
+
+def items() -> str:
+    X = np.random.default_rng(0).normal(size=(N_ITEMS, 2)).round(3).tolist()
+    return "\n".join(["film,length,age", *(f"m{i},{a},{b}" for i, (a, b) in enumerate(X)), ""])
+
+
+def compare(better: int, worse: int) -> str:
+    return f"m{better},m{worse}\n"
+
+
+def pairs() -> str:
+    """Longer is better."""
+    lengths = [float(line.split(",")[1]) for line in items().splitlines()[1:]]
+    rng = np.random.default_rng(1)
+    lines = ["better,worse\n"]
+    for _ in range(800):
+        i, k = rng.choice(N_ITEMS, 2, replace=False).tolist()
+        lines.append(compare(i, k) if lengths[i] > lengths[k] else compare(k, i))
+    return "".join(lines)
+
+
+def upload_items(service: Service, client: httpx.Client) -> str:
+    answer = client.post(
+        "/v1/datasets",
+        params={"name": "films", "kind": "preferences", "item": "film"},
+        content=items(),
+        headers=CSV,
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    dataset_id: str = answer.json()["id"]
+    return dataset_id
+
+
+def put(client: httpx.Client, dataset_id: str, body: str | bytes, **headers: str) -> httpx.Response:
+    return client.put(f"/v1/datasets/{dataset_id}/pairs", content=body, headers=CSV | headers)
+
+
+def rows_have_no_places(service: Service, client: httpx.Client, scores: dict[str, Any]) -> None:
+    assert (scores["fprs"], scores["tprs"]) == (None, None)
+    table: dict[str, Any] = {
+        "content": "age,length\n0,2\n",
+        "headers": CSV | {"Accept": "text/csv"},
+    }
+    text = client.post("/v1/models/films/score", **table).text.splitlines()
+    assert text == ["score,fpr,tpr", f"{text[1].split(',')[0]},,"]
+    table["headers"] = CSV
+    batch = client.post("/v1/batch-scores?model=films", **table).json()["id"]
+    service.work()
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+
+
+def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    dataset_id = upload_items(service, client)
+    ready = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (ready["status"], ready["item"], ready["label"], ready["pairs"]) == (
+        "ready",
+        "film",
+        None,
+        None,
+    )
+    answer = put(client, dataset_id, pairs())
+    assert answer.status_code == 202
+    assert answer.headers["Location"] == f"/v1/datasets/{dataset_id}"
+    assert answer.json()["pairs"]["status"] == "processing"
+    job_id = answer.json()["pairs"]["job_id"]
+    assert client.get(f"/v1/jobs/{job_id}").json()["kind"] == "ingest_pairs"
+    assert [job["id"] for job in client.get("/v1/jobs?kind=ingest_pairs").json()["data"]] == [
+        job_id
+    ]
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]
+    assert (found["status"], found["pairs"], found["weighted"], found["errors"]) == (
+        "ready",
+        800,
+        False,
+        [],
+    )
+    assert client.get("/v1/datasets").json()["data"][0]["pairs"] == found
+
+    trained = service.train(client, dataset_id, name="films")
+    assert trained["state"] == "succeeded", trained
+    assert trained["objective"] == {"metric": "pair_order"}
+    model = client.get("/v1/models/films").json()
+    assert (model["kind"], model["label"], model["positive"]) == ("preferences", None, None)
+    metrics = client.get("/v1/models/films/metrics").json()
+    assert metrics["pair_order"]["value"] > 0.9
+    assert metrics["pair_order"]["low"] <= metrics["pair_order"]["value"]
+    assert metrics["pairs"] >= 30
+    assert client.get("/v1/models/films/metrics?on=train").json()["pairs"] > metrics["pairs"]
+    score = client.get("/v1/models/films/score?length=2&age=0").json()
+    assert (score["fpr"], score["tpr"]) == (None, None)
+    rows = [{"length": length, "age": 0.0} for length in (-1.0, 2.0)]
+    scores = client.post("/v1/models/films/score", json={"rows": rows}).json()
+    assert scores["scores"][1] == score["score"] > scores["scores"][0]
+    rows_have_no_places(service, client, scores)
+    ranked = client.post("/v1/models/films/rank", json={"rows": rows}).json()
+    assert ranked["indices"] == [1, 0]
+    explained = client.post("/v1/models/films/explain", json={"rows": rows})
+    assert explained.status_code == 200
+    assert client.get("/v1/models/films/structure").json()["rules"]
+    assert client.get("/v1/models/films/artifact").status_code == 200
+    written = client.get("/v1/models/films/report?format=markdown").text
+    assert f"| pairs in order | {metrics['pair_order']['value']:.4f} (" in written
+    assert "## Curves" not in written
+    for path in ("roc", "operating-point?fpr=0.1", "plot"):
+        refused(client.get(f"/v1/models/films/{path}"), 404, "no_curve", "kind preferences")
+
+
+def test_parquet_and_a_form(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload_items(service, client)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"better": ["m1"], "worse": ["m2"], "weight": [0.5]}), sink)
+    parquet = {"Content-Type": "application/vnd.apache.parquet"}
+    assert put(client, dataset_id, sink.getvalue(), **parquet).status_code == 202
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]
+    assert (found["pairs"], found["items"], found["weighted"]) == (1, 2, True)
+    files = {"file": ("pairs.csv", b"better,worse\nm1,m2\nm1,m3\n", "text/csv")}
+    assert client.put(f"/v1/datasets/{dataset_id}/pairs", files=files).status_code == 202
+    service.work()
+    assert client.get(f"/v1/datasets/{dataset_id}").json()["pairs"]["pairs"] == 2
+
+
+def test_waiting_for_the_pairs(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload_items(service, client)
+    with service.at_work():
+        answer = put(client, dataset_id, pairs(), Prefer="wait=30")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Preference-Applied"].startswith("wait")
+    assert answer.json()["pairs"]["status"] == "ready"
+
+
+REFUSED: list[tuple[dict[str, str], dict[str, str], bytes, int, str]] = [
+    ({}, {}, b"", 422, "empty_body"),
+    ({}, {"Content-Type": "application/json"}, b"[]", 415, "unsupported_media_type"),
+    ({}, {"Content-Type": ""}, b"x", 415, "unsupported_media_type"),
+    ({}, {"Content-Encoding": "br"}, b"x", 415, "unsupported_media_type"),
+    ({"weight": "w"}, {}, b"better,worse\n", 422, "unknown_parameter"),
+    ({"validate": "true"}, {}, b"better,worse\n", 422, "unknown_parameter"),
+    ({}, {"Content-Type": "multipart/form-data"}, b"x", 400, "malformed"),
+]
+
+
+def test_requests_that_are_wrong(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload_items(service, client)
+    before = everything(service)
+    path = f"/v1/datasets/{dataset_id}/pairs"
+    for params, headers, body, status, code in REFUSED:
+        answer = client.put(path, params=params, content=body, headers=CSV | headers)
+        refused(answer, status, code)
+    assert everything(service) == before
+
+
+def test_pairs_that_cannot_be_taken_now_or_not_be_used(
+    service: Service, client: httpx.Client
+) -> None:
+    refused(put(client, "ds_x", pairs()), 404, "not_found")
+    refused(put(client, service.upload(client), pairs()), 409, "wrong_kind")
+    dataset_id = upload_items(service, client)
+    put(client, dataset_id, "better,worse,weight\nm0,m1,1\nm0,zz,1\nm2,m2,1\nm1,m3,-2\n")
+    refused(put(client, dataset_id, pairs()), 409, "dataset_in_use")
+    refused(client.delete(f"/v1/datasets/{dataset_id}"), 409, "dataset_in_use")
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["pairs"]["status"]) == ("ready", "invalid")
+    lines = [(error["line"], error["column"]) for error in found["pairs"]["errors"]]
+    assert lines == [(3, "worse"), (4, "worse"), (5, "weight")]
+    refused(client.post("/v1/jobs", json=job(dataset_id)), 409, "pairs_not_ready")
+
+
+def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> None:
+    dataset_id = upload_items(service, client)
+    put(client, dataset_id, pairs())
+    service.work()
+
+    def check(**algorithm: Any) -> dict[str, Any]:
+        body = {"dataset_id": dataset_id, "algorithm": algorithm}
+        answer = client.post("/v1/jobs?validate=true", json=body)
+        assert answer.status_code == 200, answer.text
+        checked: dict[str, Any] = answer.json()
+        return checked
+
+    checked = check(name="coordinate_rankboost")
+    assert checked["objective"] == {"metric": "pair_order"}
+    assert checked["estimate"]["memory_bytes"] > 800 * 16
+    trees = check(name="rankboost", weak_ranker="tree", n_rounds=10_000)
+    assert trees["estimate"]["seconds"] > 10_000 * 800 * 1e-9
