@@ -1,15 +1,15 @@
-"""Compiled readers of the plainest queries and JSON bodies: numbers, words and nulls of all the features.
+"""Compiled readers of plain queries and JSON bodies: numbers, words and nulls of all the features.
 
-Most callers send such queries, and reading one must not cost more than answering it. Many rows are mostly sent as
-`{"columns": […], "data": [[…], …]}`, and to make a Python object of each value takes longer than to score it. A word is
-plain without escapes, and so is what stands for one in JSON: `true`, `false`, a whole number. Whatever else is sent is
-left to `features.FeatureIndex`, which knows all the rules; here nothing is refused, only left undone.
+Most callers send such queries, and reading one must not take longer than answering it. Many rows are mostly sent as
+`{"columns": […], "data": [[…], …]}`, and making a Python object of each value takes longer than scoring it. A word is
+plain if it has no escapes, and so are the words that JSON has: `true`, `false`, a whole number. All other input is left
+to `features.FeatureIndex`, which has all the rules; here nothing is refused, only left unread.
 
 **Numbers** are w · 10^q of a whole number w of at most 19 digits. Where w and the power of ten are doubles themselves,
 one multiplication or division rounds once (Clinger, "How to read floating point numbers accurately", 1990). All else is
 the product of w with the first 128 bits of the power of five, whose own first bits are those of the result (Lemire,
 "Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021; Mushtak & Lemire, "Fast number
-parsing without fallback", 2023). What is left is subnormal or infinite, and is left undone.
+parsing without fallback", 2023). Subnormal and infinite results are left unread.
 
 **Words** are found by their bytes, taken by eights, as integers of 64 bits with the first byte lowest. Each feature has
 buckets of its own, more than four times as many as words, and a word is in the one that its hash names. So most texts
@@ -71,7 +71,7 @@ _CARRIED = np.uint64(1 << 53)
 
 
 def _first_bits(power: int) -> int:
-    """The first 128 bits of 5^power, rounded down; of a reciprocal that can have a tie, one more in the last place."""
+    """Return the first 128 bits of 5^power, rounded down; plus 1 for a reciprocal that can have a tie."""
     five: int = 5 ** abs(power)
     if power >= 0:
         excess = five.bit_length() - _BITS
@@ -145,7 +145,7 @@ _NOT_PLAIN = re.compile(r'[\x00-\x1f"\\]')
 
 
 class Words(NamedTuple):
-    """The words of all features, as kernels take them: feature by feature, bucket by bucket, in order."""
+    """The words of all features, as kernels read them: by feature, by bucket, in order."""
 
     eights: Eights
     """All words, each filled up with at least one byte of 0: it has no other."""
@@ -172,7 +172,7 @@ WORDS = numba.types.NamedTuple(
 
 
 def _by_eights(body: bytes) -> Eights:
-    """The eight bytes from every place on that has as many."""
+    """Return the eight bytes at every position, uint64 of shape (len(body) - 7,), as a view."""
     return np.ndarray((max(len(body) - 7, 0),), np.uint64, body, strides=(1,))
 
 
@@ -242,9 +242,9 @@ def _bucket(mixed, feature, words):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _order(eights, at, stop, last, word, words):  # type: ignore[no-untyped-def]
-    """Tell whether body[at:stop], whose last eight is given, comes before a word, after it, or is it: -1, 1 or 0.
+    """Return -1, 0 or 1: body[at:stop], whose last eight is `last`, comes before a word, is it, or comes after it.
 
-    The shorter comes first, then the one that is less as one integer.
+    The shorter text comes first, then the one that is smaller as one integer.
     """
     place, end = words.starts[word], words.starts[word + 1] - 1
     longer = (stop - at) // 8 - (end - place)
@@ -262,7 +262,7 @@ def _order(eights, at, stop, last, word, words):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _find(eights, start, stop, mixed, last, feature, words):  # type: ignore[no-untyped-def]
-    """Find body[start:stop] among the words of a feature, or return -1."""
+    """Return the index of body[start:stop] among the words of a feature, or -1."""
     bucket = _bucket(mixed, feature, words)
     low, high = words.buckets[bucket], words.buckets[bucket + 1]
     while low < high:
@@ -279,7 +279,7 @@ def _find(eights, start, stop, mixed, last, feature, words):  # type: ignore[no-
 
 @_inlined
 def _is_utf_8(text, at, stop):  # type: ignore[no-untyped-def]
-    """Whether text[at:stop] is well formed, as table 3-7 of the Unicode standard has it."""
+    """Return True if text[at:stop] is well-formed UTF-8 (the Unicode standard, table 3-7)."""
     while at < stop:
         lead = text[at]
         at += 1
@@ -302,9 +302,9 @@ def _is_utf_8(text, at, stop):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _code_of(body, eights, start, stop, mixed, last, feature, words):  # type: ignore[no-untyped-def]
-    """Return what a plain text is for a feature: its position, NaN if it is no word, or -1 if it is not UTF-8.
+    """Return the value of a plain text for a feature: its position, NaN if it is no word, or -1 if it is not UTF-8.
 
-    As `features.CategoryIndex` has it: as it is, or else without spaces around.
+    As in `features.CategoryIndex` the text is looked up as it is, then without the spaces around it.
     """
     found = _find(eights, start, stop, mixed, last, feature, words)
     if found >= 0:
@@ -324,7 +324,7 @@ def _code_of(body, eights, start, stop, mixed, last, feature, words):  # type: i
 
 @kernel(numba.void(numba.int64[::1], WORDS, numba.int64[::1]))
 def _hash_words(feature_of, words, bucket_of):  # type: ignore[no-untyped-def]
-    """Say of each word its bucket."""
+    """Write the bucket of each word into `bucket_of`, int64 of shape (words,); so is `feature_of`."""
     for word in range(len(feature_of)):
         mixed = _START
         for place in range(words.starts[word], words.starts[word + 1]):
@@ -333,7 +333,7 @@ def _hash_words(feature_of, words, bucket_of):  # type: ignore[no-untyped-def]
 
 
 def lay_out(categories: Sequence[Sequence[str] | None]) -> Words:
-    """Lay out the categories of each feature, whose positions are its values; None for a feature that has none."""
+    """Return the words of the categories of each feature, whose positions are its values; None: a feature without any."""
     plain = []
     for feature, texts in enumerate(categories):
         for code, word in enumerate(texts or ()):
@@ -357,7 +357,7 @@ def lay_out(categories: Sequence[Sequence[str] | None]) -> Words:
 
 
 def _join(words: list[bytes]) -> tuple[Eights, npt.NDArray[np.int64]]:
-    """One word behind the other, and where each begins and the last one ends."""
+    """Return the words one after the other, and where each begins and the last one ends."""
     starts = np.cumsum([0, *(len(word) // 8 for word in words)], dtype=np.int64)
     return np.frombuffer(b"".join(words), dtype=np.uint64).copy(), starts
 
@@ -374,7 +374,7 @@ _NO_EIGHTS = _by_eights(bytes(16))
 
 @_inlined
 def _skip(body, at):  # type: ignore[no-untyped-def]
-    """Return where the next byte stands that is no space."""
+    """Return the position of the next byte that is no space."""
     while at < len(body) and (
         body[at] == _SPACE or body[at] == _LINE or body[at] == _TAB or body[at] == _RETURN
     ):
@@ -384,7 +384,7 @@ def _skip(body, at):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _is_at(body, at, literal):  # type: ignore[no-untyped-def]
-    """Whether the body goes on with this."""
+    """Return True if the body continues with the literal."""
     if at + len(literal) > len(body):
         return False
     i = 0
@@ -395,7 +395,7 @@ def _is_at(body, at, literal):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _zeros(body, at):  # type: ignore[no-untyped-def]
-    """Count the zeros before the first other digit of 0.00…, that before the point included; `at` is behind that."""
+    """Return the number of zeros before the first other digit of 0.00…; `at` is after the point."""
     zeros = 1
     while at < len(body) and body[at] == _0:
         zeros += 1
@@ -405,7 +405,7 @@ def _zeros(body, at):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _read_number(body, at, X, row, column):  # type: ignore[no-untyped-def]
-    """Read a number as JSON has it, and return where it ends, or -1."""
+    """Read a JSON number into X[row, column]; return where it ends, or -1."""
     n = len(body)
     negative = at < n and body[at] == _MINUS
     if negative:
@@ -455,7 +455,7 @@ def _read_number(body, at, X, row, column):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _read_boolean(body, at, X, row, column):  # type: ignore[no-untyped-def]
-    """Read true, false, or a number that is 1 or 0, and return where it ends, or -1."""
+    """Read true, false, or a number that is 1 or 0; return where it ends, or -1."""
     if _is_at(body, at, _TRUE):
         X[row, column] = 1.0
         return at + len(_TRUE)
@@ -470,7 +470,7 @@ def _read_boolean(body, at, X, row, column):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _end_of_bare_word(body, at):  # type: ignore[no-untyped-def]
-    """Return where true, false or a whole number ends that stands for its own text, or -1."""
+    """Return where an unquoted word (true, false or a whole number) ends, or -1."""
     if _is_at(body, at, _TRUE):
         return at + len(_TRUE)
     if _is_at(body, at, _FALSE):
@@ -488,7 +488,7 @@ def _end_of_bare_word(body, at):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _read_word(body, eights, at, X, row, column, feature, words):  # type: ignore[no-untyped-def]
-    """Read the text of a category as its position, and return where it ends, or -1."""
+    """Read the text of a category as its position; return where it ends, or -1."""
     if at < len(body) and body[at] == _QUOTE:
         first = at + 1
         stop, mixed, last = _hash_quoted(body, eights, first)
@@ -510,9 +510,10 @@ def _read_word(body, eights, at, X, row, column, feature, words):  # type: ignor
 
 @kernel(numba.int64(BYTES, EIGHTS, numba.int64, numba.int64[:, ::1], WORDS, numba.float64[:, ::1]))
 def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-def]
-    """Read rows until the list of them and the body end; return how many, or -1 if the body is of another kind.
+    """Read rows until their list and the body end; return how many, or -1 if the body is not plain.
 
-    `columns` says of each what it holds, and of which feature it is.
+    `columns` is int64 of shape (2, columns): what each holds (NUMBER, BOOLEAN or WORD), and its feature. `X` is
+    float64 of shape (rows, columns).
     """
     n, width = len(body), X.shape[1]
     row = np.int64(0)  # a literal 0 would have all that take it compiled once more
@@ -577,10 +578,10 @@ class PlainRows:
         self._words = words
         self._has_words = WORD in kinds
         self._features = np.array([kinds, range(len(names))], dtype=np.int64)
-        self._place = {name: i for i, name in enumerate(names)}
+        self._index = {name: i for i, name in enumerate(names)}
 
     def read(self, body: bytes) -> Floats | None:
-        """The rows of a body whose columns are these features, in any order; None for one that is not plain."""
+        """Return the rows of a body whose columns are these features, in any order; None if it is not plain."""
         head = _HEAD.match(body)
         if head is None:
             return None
@@ -590,9 +591,9 @@ class PlainRows:
             return None
         if columns == self._names:
             features = self._features
-        elif _is_rearranged(columns, self._place):
+        elif _is_rearranged(columns, self._index):
             features = np.ascontiguousarray(
-                self._features[:, [self._place[name] for name in columns]]
+                self._features[:, [self._index[name] for name in columns]]
             )
         else:
             return None
@@ -612,11 +613,11 @@ class PlainRows:
         return np.ascontiguousarray(X[:, np.argsort(features[1])])
 
 
-def _is_rearranged(columns: Sequence[object], place: dict[str, int]) -> bool:
-    """Whether columns are the features in another order, each of them once."""
-    if len(columns) != len(place) or not all(isinstance(name, str) for name in columns):
+def _is_rearranged(columns: Sequence[object], index: dict[str, int]) -> bool:
+    """Return True if the columns are the features in another order, each of them once."""
+    if len(columns) != len(index) or not all(isinstance(name, str) for name in columns):
         return False
-    return set(columns) == place.keys()
+    return set(columns) == index.keys()
 
 
 _HEXADECIMAL = np.full(256, _OTHER, dtype=np.int64)  # the value of each hexadecimal digit
@@ -628,7 +629,7 @@ _INTS = numba.int64[::1]
 
 @numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _decode_word(query, at, word):  # type: ignore[no-untyped-def]
-    """Undo the encoding of a value into `word`; return where the value ends, or -1, and the length of the word."""
+    """Decode a percent-encoded value into `word`; return where the value ends, or -1, and the length of the word."""
     length = 0
     while at < len(query) and query[at] != _AND:
         byte = query[at]
@@ -650,7 +651,7 @@ def _decode_word(query, at, word):  # type: ignore[no-untyped-def]
 
 @numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _find_word(word, start, stop, text, starts, low, high):  # type: ignore[no-untyped-def]
-    """Find word[start:stop] among the ascending words low to high - 1 by bisection, or return -1."""
+    """Return the index of word[start:stop] among the ascending words low to high - 1, by bisection, or -1."""
     while low < high:
         middle = (low + high) // 2
         at, place, end = start, starts[middle], starts[middle + 1]
@@ -667,7 +668,7 @@ def _find_word(word, start, stop, text, starts, low, high):  # type: ignore[no-u
 
 
 @numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _place_word(word, length, text, starts, low, high):  # type: ignore[no-untyped-def]
+def _code_of_word(word, length, text, starts, low, high):  # type: ignore[no-untyped-def]
     """Return the position of a word among those of its feature, NaN for any other, or -1 if it may not be UTF-8."""
     first = np.int64(0)  # a literal 0 would have the search compiled twice
     found = _find_word(word, first, length, text, starts, low, high)
@@ -687,10 +688,10 @@ def _place_word(word, length, text, starts, low, high):  # type: ignore[no-untyp
 
 @kernel(numba.boolean(BYTES, BYTES, _INTS, numba.int64[:, ::1], numba.float64[:, ::1]))
 def _read_row(query, text, starts, features, row):  # type: ignore[no-untyped-def]
-    """Read name=value for each name in order, joined by &, into the row; false if the query is of another kind.
+    """Read name=value for each name in order, joined by &, into the row; return False if the query is not plain.
 
-    `starts` says where each word begins in `text`: first the names, then the categories. Those of a feature are the
-    words features[0] to features[1] - 1; one without any takes numbers.
+    `starts` is where each word begins in `text`: first the names, then the categories. Those of a feature are the
+    words features[0] to features[1] - 1; a feature without any takes numbers. `row` is float64 of shape (1, features).
     """
     at, first_row = 0, np.int64(0)  # a literal 0 would have the reader compiled once more
     for feature in range(features.shape[1]):
@@ -718,10 +719,10 @@ def _read_row(query, text, starts, features, row):  # type: ignore[no-untyped-de
             if at < 0:
                 return False
             low, high = features[0, feature], features[1, feature]
-            place = _place_word(word, length, text, starts, low, high)
-            if place < 0:
+            code = _code_of_word(word, length, text, starts, low, high)
+            if code < 0:
                 return False
-            row[0, feature] = place
+            row[0, feature] = code
     return at == len(query)
 
 
@@ -745,7 +746,7 @@ class PlainQuery:
         self._shape = (1, len(names))
 
     def read(self, query: bytes) -> npt.NDArray[np.float64] | None:
-        """The row, of shape (1, n_features), or None where the query is not of the plainest kind."""
+        """Return the row, float64 of shape (1, n_features); None if the query is not plain."""
         row = np.empty(self._shape)
         read = _read_row(
             np.frombuffer(query, dtype=np.uint8), self._text, self._starts, self._features, row

@@ -7,7 +7,7 @@ stay as they are: old rows must read. `NotRequired` marks what only some kinds o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NotRequired, TypedDict, TypeGuard
+from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeGuard, TypeVar
 
 from app.platform.documents import (
     Control,
@@ -303,53 +303,25 @@ Outcome = TrialOutcome | FitOutcome | ServedOutcome | BaselineOutcome
 # Parts that are done
 
 
-class FinishedTrial(TypedDict):
-    """A trial and what it found."""
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Done(TypedDict, Generic[P, R]):
+    """A part that is done: its stage, its number within the stage, its specification and its result."""
 
     stage: int
     part: int
-    spec: TrialPart
-    result: TrialOutcome
+    spec: P
+    result: R
 
 
-class FinishedShard(TypedDict):
-    """A shard of a fit, and what it found."""
-
-    stage: int
-    part: int
-    spec: ShardPart
-    result: FitOutcome
-
-
-class FinishedFit(TypedDict):
-    """The fit of a fold, and what it found."""
-
-    stage: int
-    part: int
-    spec: FitPart
-    result: FitOutcome
-
-
-class FinishedServed(TypedDict):
-    """The fit of what is served, and what it found."""
-
-    stage: int
-    part: int
-    spec: FitPart
-    result: ServedOutcome
-
-
-class FinishedBaseline(TypedDict):
-    """A baseline and what it found."""
-
-    stage: int
-    part: int
-    spec: BaselinePart
-    result: BaselineOutcome
-
-
+FinishedTrial = Done[TrialPart, TrialOutcome]
+FinishedShard = Done[ShardPart, FitOutcome]
+FinishedFit = Done[FitPart, FitOutcome]
+FinishedServed = Done[FitPart, ServedOutcome]
+FinishedBaseline = Done[BaselinePart, BaselineOutcome]
 Finished = FinishedTrial | FinishedShard | FinishedFit | FinishedServed | FinishedBaseline
-"""A part that is done, with its stage and its number within the stage."""
 
 
 def is_trial(finished: Finished) -> TypeGuard[FinishedTrial]:
