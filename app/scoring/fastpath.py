@@ -333,7 +333,7 @@ def _hash_words(feature_of, words, bucket_of):  # type: ignore[no-untyped-def]
 
 
 def lay_out(categories: Sequence[Sequence[str] | None]) -> Words:
-    """Return the words of the categories of each feature, whose positions are its values; None: a feature without any."""
+    """Return the words of the categories of each feature, whose positions are its values; None: no categories."""
     plain = []
     for feature, texts in enumerate(categories):
         for code, word in enumerate(texts or ()):
