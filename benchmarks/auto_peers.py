@@ -176,10 +176,10 @@ class Booster(Protocol):
         """Draw settings."""
 
     def fit(self, settings: Settings, learnt: Rows, held: Rows, stop: Stop) -> tuple[Floats, int]:
-        """Fit with early stopping; give the scores of the rows held out and the best number of rounds."""
+        """Fit with early stopping; return the scores of the validation rows and the best number of rounds."""
 
     def refit(self, settings: Settings, rounds: int, stop: Stop) -> tuple[Floats, int, float]:
-        """Fit on all rows; give the scores of the test rows, the rounds that were taken, and when it ended."""
+        """Fit on all rows; return the scores of the test rows, the number of rounds, and when it ended."""
 
 
 class LightGBM:

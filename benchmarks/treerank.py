@@ -104,7 +104,7 @@ def measure_forest() -> dict[str, float]:
 
 
 def run(part: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Measure a part in processes of their own; give the median of each figure."""
+    """Measure a part in several processes; return the median of each metric."""
     environment = os.environ | {"NUMBA_NUM_THREADS": str(arguments.threads)}
     command = [sys.executable, "-m", "benchmarks.treerank", "--part", part]
     command += ["--rows", str(arguments.rows), "--features", str(arguments.features)]

@@ -1,10 +1,9 @@
-"""What paper 2 says a ranker's margins are worth, as numbers, with the conditions under which they hold.
+"""Bounds of generalisation: the theorems of papers 2 and 4 as numbers, with the conditions under which they hold.
 
-`generalisation` bounds the misranking of rows to come by the margins of the training pairs (Theorem
-2, Lemma 3, Corollaries 4 and 5, eq. 2). `game` finds ρ, the best margin that any combination of the
-weak rankers has, with a certificate, and has the condition of Theorems 7 and 8, round by round.
-`partial_auc` is the same question about a window of false positive rates: Theorem 9 of paper 4.
-The margins themselves are read off the ROC curve: `core.metrics.margins`.
+`generalisation` bounds the fraction of discordant pairs of future rows by the margins of the training pairs (Theorem 2,
+Lemma 3, Corollaries 4 and 5, eq. 2 of paper 2). `game` computes ρ, the best margin of any combination of the weak
+rankers, with a certificate, and checks the condition of Theorems 7 and 8 round by round. `partial_auc` bounds the
+partial AUC of future rows: Theorem 9 of paper 4. The margins themselves are computed in `core.metrics.margins`.
 
 References
 ----------

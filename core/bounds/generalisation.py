@@ -1,4 +1,4 @@
-"""Bounds on the misranking of rows to come, from the margins of the training pairs: §3 of paper 2.
+"""Bounds on the fraction of discordant pairs of future rows, from the margins of the training pairs: §3 of paper 2.
 
 All are of one form: with probability at least 1 - δ over the draw of m independent rows,
 
@@ -45,37 +45,37 @@ class WeakRankers:
     """The set H of weak rankers with values in {0, 1} that a ranker combines."""
 
     size: int
-    """|H|, or a number that it cannot exceed: the bounds only grow with it."""
+    """|H|, or an upper bound of it: the bounds only grow with it."""
     depends_on_data: str | None = None
-    """In what way H came from the training rows; None when it was fixed before them."""
+    """How H depends on the training rows; None if it was fixed before them."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows that a bound speaks of."""
+    """The rows that a bound is computed from."""
 
     rows: int
     """m, at least 2."""
     crucial_share: float
-    """E, the share of ordered pairs of rows that are crucial. In (0, 1/2]."""
+    """E, the fraction of ordered pairs of rows that are crucial. In (0, 1/2]."""
     reasons: tuple[str, ...] = ()
-    """Why the theorem's way of sampling is not theirs; empty when nothing is known against it."""
+    """Why the rows were not sampled as the theorem assumes; empty if no reason is known."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound as a number, with what it is made of and whether it may be believed."""
+    """A bound, its parts, and whether it applies."""
 
     name: str
     source: str
-    """Where it comes from."""
+    """The theorem and its paper."""
     margin_fraction: float
     """P_S{margin <= θ}. In [0, 1]."""
     epsilon: float
     terms: Mapping[str, float]
-    """What ε was computed from."""
+    """The quantities that ε was computed from, by name."""
     reasons: tuple[str, ...]
-    """Why it does not apply; empty when it does."""
+    """Why the bound does not apply; empty if it does."""
 
     @property
     def value(self) -> float:
@@ -89,7 +89,7 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says nothing: a probability is at most 1 anyway."""
+        """Whether the value is 1 or more, which every probability satisfies."""
         return not self.value < 1.0  # NaN says nothing either
 
 
@@ -175,7 +175,7 @@ def stump_rankers(
     if boolean:
         size += 6 * n_features  # of 8 functions of three values 2 are constant
     elif n_features:
-        # The threshold -inf tells the missing from all values, in both directions.
+        # The threshold -inf separates missing values from all others, in both directions.
         size += (4 * n_thresholds + 2) * n_features
         reasons.insert(0, "the thresholds are bin edges, chosen from the training rows")
     return WeakRankers(min(size, MAX_COUNTED), "; ".join(reasons) or None)
