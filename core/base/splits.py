@@ -17,6 +17,9 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
 
+# Distance of successive states of splitmix64: 2^64 over the golden ratio.
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
 MIN_DISTINCT_ROWS = 30
 ROWS_OF_A_KIND = 10
 """With fewer than 30 distinct rows, and at least 10 of each on average, equal rows are not copies of one row but rows
@@ -203,7 +206,7 @@ def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | N
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     number = np.empty(len(keys), dtype=np.uint64)
     number[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
-    return keys ^ _scramble(number)
+    return keys ^ splitmix64(number)
 
 
 def count_distinct(keys: _Words) -> int:
@@ -307,7 +310,7 @@ def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
 
 def scramble_keys(keys: _Words, seed: int) -> _Words:
     """Return a pseudo-random number below 2^64 for each key: equal for equal keys, and different for each seed."""
-    return _scramble(keys + _scramble(np.full(1, seed, dtype=np.uint64)))
+    return splitmix64(keys + splitmix64(np.full(1, seed, dtype=np.uint64)))
 
 
 def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
@@ -324,10 +327,10 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
         Above 0.
     """
     if sparse.issparse(X):
-        return _scramble(np.arange(X.shape[1], dtype=np.uint64))
+        return splitmix64(np.arange(X.shape[1], dtype=np.uint64))
     mass = _masses(positive, weight)
-    sums = [(mass * _scramble(_words(column))).sum(dtype=np.uint64) for column in X.T]
-    return _scramble(np.array(sums, dtype=np.uint64))
+    sums = [(mass * splitmix64(_words(column))).sum(dtype=np.uint64) for column in X.T]
+    return splitmix64(np.array(sums, dtype=np.uint64))
 
 
 def _add_columns(X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
@@ -335,8 +338,8 @@ def _add_columns(X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> 
     mass = _masses(positive, weight)
     sums = np.zeros(len(mass), dtype=np.uint64)
     for column in X.T:
-        words = _scramble(_words(column))
-        sums += _scramble(words + (mass * words).sum(dtype=np.uint64))
+        words = splitmix64(_words(column))
+        sums += splitmix64(words + (mass * words).sum(dtype=np.uint64))
     return sums
 
 
@@ -350,7 +353,7 @@ def _masses(positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
 
 def _add_sparse(X: Any) -> _Words:
     """Return the sum of each row's scrambled stored values, each scrambled with its column."""
-    words = _scramble(_words(X.data) + _scramble(X.indices.astype(np.uint64)))
+    words = splitmix64(_words(X.data) + splitmix64(X.indices.astype(np.uint64)))
     words[X.data == 0.0] = 0  # a stored zero is a zero
     ends = np.append(np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64))
     return np.asarray(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
@@ -361,9 +364,9 @@ def _words(values: Floats) -> _Words:
     return np.asarray(plain.view(np.uint64))
 
 
-def _scramble(words: _Words) -> _Words:
-    """Return splitmix64 of each word (Steele, Lea & Flood 2014)."""
-    z = words + np.uint64(0x9E3779B97F4A7C15)
+def splitmix64(words: _Words) -> _Words:
+    """Return splitmix64 of each word (Steele, Lea & Flood 2014); kernels compile it for single numbers, too."""
+    z = words + GOLDEN_GAMMA
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

@@ -58,7 +58,7 @@ class RowLossAlgorithm(BoostingAlgorithm):
     """An algorithm that lowers AdaBoost's loss, a sum over rows."""
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F = F₊ + F₋ = Σ w_i e^{-y_i f(x_i)}."""
+        """Return F = F₊ + F₋ = Σ w_i e^{-y_i f(x_i)}."""
         return math.exp(log_f[0]) + math.exp(log_f[1])
 
 
@@ -66,11 +66,11 @@ class PairLossAlgorithm(BoostingAlgorithm):
     """An algorithm that lowers RankBoost's loss, a sum over pairs."""
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F̃ = F₊ F₋ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, a sum over pairs, not a mean."""
+        """Return F̃ = F₊ F₋ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, a sum over pairs, not a mean."""
         return math.exp(log_f[0] + log_f[1])
 
     def intercept(self, log_f: Floats) -> float:
-        """Give ½ ln(F₊/F₋), by Corollary 13."""
+        """Return ½ ln(F₊/F₋), by Corollary 13."""
         return float(0.5 * (log_f[0] - log_f[1]))
 
 
@@ -135,7 +135,7 @@ class Losses(NamedTuple):
 
 
 def losses_of(log_f: Floats, intercepts: Floats) -> Losses:
-    """Give the losses of f + intercept.
+    """Return the losses of f + intercept.
 
     Parameters
     ----------

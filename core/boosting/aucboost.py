@@ -24,13 +24,14 @@ from core.classifiers import (
     fit_estimator,
 )
 from core.coding import Criterion, effective_counts, two_sided, youden_threshold
+from core.coding.best_split import MIN_EDGE
 from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 
 from .algorithms import Hypothesis, Masses, StumpAlgorithm
 from .booster import WEAK_LEARNERS, Booster
 from .data import Rows
-from .loop import MIN_EDGE, BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
+from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
 
 ROUND = np.dtype(
@@ -62,7 +63,7 @@ class CutEstimator:
     d_minus: float
 
     def values(self, X: Floats) -> Floats:
-        """Give h(x) of each row."""
+        """Return h(x) of each row."""
         above = scores_of(self.estimator, X) > self.threshold
         return np.where(above, self.above, self.below)
 
@@ -93,7 +94,7 @@ class CutSum(Ensemble):
 
     @abstractmethod
     def weak_rankers(self) -> list[CutEstimator]:
-        """Give the cut estimators."""
+        """Return the cut estimators."""
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Score rows by every estimator."""
@@ -138,7 +139,7 @@ class EstimatorSum(CutSum):
     cut_estimators: list[CutEstimator]
 
     def weak_rankers(self) -> list[CutEstimator]:
-        """Give the cut estimators."""
+        """Return the cut estimators."""
         return self.cut_estimators
 
 
@@ -159,7 +160,7 @@ class ClassifierSum(CutSum):
         ]
 
     def weak_rankers(self) -> list[CutEstimator]:
-        """Give the cut classifiers."""
+        """Return the cut classifiers."""
         return self._found
 
 
@@ -345,5 +346,5 @@ class BalancedAlgorithm(StumpAlgorithm):
         return Hypothesis(sign, h.above, h.below, 1.0 - h.error, h.error)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give ½ F₊/W₊ + ½ F₋/W₋, W the classes' weights at the start; the classes are balanced from there."""
+        """Return ½ F₊/W₊ + ½ F₋/W₋, W the classes' weights at the start; the classes are balanced from there."""
         return 0.5 * (math.exp(log_f[0] - start[0]) + math.exp(log_f[1] - start[1]))

@@ -261,7 +261,7 @@ class Booster(Ranker):
         return self._weak_learner().takes_categories
 
     def combination(self) -> Combination | None:
-        """Give the weak rankers' weights; see `Ranker.combination`."""
+        """Return the weak rankers' weights; see `Ranker.combination`."""
         weights = self._ensemble.binary_weights()
         if weights is None or (weights < 0).any():
             return None
@@ -299,7 +299,7 @@ class Booster(Ranker):
         """Return the boosting algorithm with its parameters, before the first round."""
 
     def _weak_learner(self) -> type[WeakLearner]:
-        """Give what finds weak rankers on rows."""
+        """Return what finds weak rankers on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
@@ -385,7 +385,7 @@ class Booster(Ranker):
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_ROWS
 
     def _bounded(self, rows: Rows) -> Self:
-        """Give a copy with a bound on its rounds, and what is not asked for chosen by the table."""
+        """Return a copy with a bound on its rounds, and what is not asked for chosen by the table."""
         chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
         if rows.X.shape[1] < MIN_FEATURES:
             chosen.pop("max_features", None)
@@ -395,7 +395,7 @@ class Booster(Ranker):
         return bounded
 
     def _with(self, **parameters: Any) -> Self:
-        """Give a copy, which knows of the same columns, with other parameters."""
+        """Return a copy, which knows of the same columns, with other parameters."""
         other = copy(self)
         other.__dict__.update(parameters)
         return other
@@ -413,7 +413,7 @@ class Booster(Ranker):
         patience: int | None,
         every: int | None = None,
     ) -> Floats:
-        """Take the rounds, and keep the best; give the validation metric of each that was tried."""
+        """Take the rounds, and keep the best; return the validation metric of each that was tried."""
         self._before_rounds(data)
         algorithm = self._algorithm()
         on_pairs = isinstance(data, ListedPairs)

@@ -15,10 +15,11 @@ from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
 from core.coding import Criterion
+from core.coding.best_split import GAIN_RTOL, MIN_EDGE
 from core.errors import InvalidData
 
 from .data import Bools, ListedPairs, Rows
-from .loop import MIN_EDGE, BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
+from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
 ROUND = np.dtype(
     [
@@ -33,9 +34,6 @@ ROUND = np.dtype(
 
 d_plus and d_minus are the masses of the pairs that sign x_j orders rightly and wrongly.
 """
-
-# Columns that gain alike but for rounding are tied: the first of them is taken.
-TIE = 1e-9
 
 GREATEST_VALUE = 1e100  # so that scores and their sums stay finite
 
@@ -73,15 +71,15 @@ class LineSearch:
         return cls(((positives, weights_p), (-negatives, weights_n)), float(most - least))
 
     def forget(self) -> None:
-        """Give the memory back: the step is found, and h stays with the rounds."""
+        """Return the memory back: the step is found, and h stays with the rounds."""
         self._factors = ()
 
     def log_z(self, alpha: float) -> float:
-        """Give ln Z(α)."""
+        """Return ln Z(α)."""
         return sum(log_sum(w, -alpha * h) for h, w in self._factors)
 
     def slope(self, alpha: float) -> float:
-        """Give -(ln Z)'(α), which falls as α grows; at 0 it is eq. 3's Σ d_ik (h(x_i) - h(x_k))."""
+        """Return -(ln Z)'(α), which falls as α grows; at 0 it is eq. 3's Σ d_ik (h(x_i) - h(x_k))."""
         total = 0.0
         for h, w in self._factors:
             tilted = w * np.exp(-alpha * h - (-alpha * h).max())
@@ -132,7 +130,7 @@ class Column:
     line: LineSearch | None
 
     def values(self, X: Floats) -> Floats:
-        """Give h(x) of each row."""
+        """Return h(x) of each row."""
         return self.sign * known(X[:, self.feature])
 
 
@@ -191,7 +189,7 @@ class ColumnSum(Ensemble):
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Give slope times what each value is above its column's mean."""
+        """Return slope times what each value is above its column's mean."""
         return self._slopes * (known(X) - self.column_mean)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
@@ -209,12 +207,12 @@ class ColumnSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[Column]:
-        """Give the columns, without the losses along them."""
+        """Return the columns, without the losses along them."""
         names = ("feature", "sign", "d_plus", "d_minus")
         return [Column(**fields_of(row, names), line=None) for row in self.rounds]
 
     def binary_weights(self) -> Floats | None:
-        """Give the steps, if all columns taken are {0, 1}; the reverse of one is 1 - x_j - 1."""
+        """Return the steps, if all columns taken are {0, 1}; the reverse of one is 1 - x_j - 1."""
         return self.rounds["alpha"].copy() if self.column_binary[self._used].all() else None
 
 
@@ -245,7 +243,7 @@ class ColumnSearch(WeakLearner):
         best = float(gains.max())
         if best <= 0.0:
             return None
-        j = int(np.argmax(gains >= best * (1.0 - TIE)))
+        j = int(np.argmax(gains >= best * (1.0 - GAIN_RTOL)))
         if abs(slopes[j]) < MIN_EDGE:
             return None
         return self._column(j, 1 if slopes[j] >= 0 else -1)
@@ -255,7 +253,7 @@ class ColumnSearch(WeakLearner):
         return ColumnSum(rounds_of(history, ROUND), self._mean, self._is_binary)
 
     def _fall(self, j: int, slope: float) -> float:
-        """Give by how much the best step along a column lowers the loss, as a share of it."""
+        """Return by how much the best step along a column lowers the loss, as a share of it."""
         if slope == 0.0:
             return 0.0
         if self._is_binary[j]:
@@ -271,19 +269,19 @@ class ColumnSearch(WeakLearner):
 
     @abstractmethod
     def _slopes(self) -> Floats:
-        """Give Σ d_ik (h(x_i) - h(x_k)) of each column."""
+        """Return Σ d_ik (h(x_i) - h(x_k)) of each column."""
 
     @abstractmethod
     def _line(self, j: int, sign: int) -> LineSearch:
-        """Give the loss along a column, or its reverse."""
+        """Return the loss along a column, or its reverse."""
 
     @abstractmethod
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Give d+ and d- of a column of 0 and 1, each mass summed on its own."""
+        """Return d+ and d- of a column of 0 and 1, each mass summed on its own."""
 
     @abstractmethod
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Give the masses of the pairs that a column orders rightly and wrongly."""
+        """Return the masses of the pairs that a column orders rightly and wrongly."""
 
 
 class ColumnLearner(ColumnSearch):
@@ -338,7 +336,7 @@ class ColumnLearner(ColumnSearch):
         return LineSearch.of_classes(sign * p[:, j], v, sign * n[:, j], u)
 
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Give d+ = P (1 - N) and d- = N (1 - P)."""
+        """Return d+ = P (1 - N) and d- = N (1 - P)."""
         (p, n), (v, u) = self._classes, self._weights
         right = dot(v, p[:, j]) * dot(u, 1.0 - n[:, j])
         wrong = dot(u, n[:, j]) * dot(v, 1.0 - p[:, j])
@@ -418,7 +416,7 @@ class PairColumnLearner(ColumnSearch):
 
 
 def log_sum(weights: Floats, exponents: Floats) -> float:
-    """Give ln Σ w e^x."""
+    """Return ln Σ w e^x."""
     most = float(exponents.max())
     return most + math.log(dot(weights, np.exp(exponents - most)))
 

@@ -76,7 +76,7 @@ class Rows(NamedTuple):
         return sum(math.log(weight.min()) for weight in classes)
 
     def least_difference(self, scores: Floats) -> float:
-        """Give the least difference of a positive's score and a negative's."""
+        """Return the least difference of a positive's score and a negative's."""
         return float(scores[self.positive].min() - scores[~self.positive].max())
 
     def sample(self) -> Evaluation:
@@ -108,7 +108,7 @@ class Rows(NamedTuple):
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple["Rows", "Rows"]:
-        """Draw a validation part, a share of each class's rows; give the training and the validation rows, in order.
+        """Draw a validation part, a share of each class's rows; return the training and the validation rows, in order.
 
         Rows of a group stay on one side, or without groups equal rows: see `core.base.splits.number_inseparable`. If
         equal rows leave a part without a class, they are parted, and a UserWarning says so.
@@ -146,7 +146,7 @@ class Rows(NamedTuple):
         return parts
 
     def _strata(self) -> list[Integers]:
-        """Give the rows that have the label, or one of several, and those that have none; neither list is empty."""
+        """Return the rows that have the label, or one of several, and those that have none; neither list is empty."""
         has = self.positive if self.positive.ndim == 1 else self.positive.any(axis=1)
         return [rows for rows in (np.flatnonzero(has), np.flatnonzero(~has)) if len(rows)]
 
@@ -208,7 +208,7 @@ class ListedPairs(NamedTuple):
         return math.log(self.weight.min())
 
     def least_difference(self, scores: Floats) -> float:
-        """Give the least difference of a better item's score and its worse one's."""
+        """Return the least difference of a better item's score and its worse one's."""
         return float((scores[self.rows[self.better]] - scores[self.rows[self.worse]]).min())
 
     def by_item(self, weight: Floats) -> tuple[Floats, Floats]:

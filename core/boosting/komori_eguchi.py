@@ -32,33 +32,33 @@ from core.metrics.window import FprMax, FprMin, check_window
 
 from .smooth_pauc import SmoothArea, Smoothed
 
-# Beyond it sums of parts would no longer be finite numbers.
-GREATEST_VALUE = 1e300
+# Absolute value of a part above which sums of parts would no longer be finite.
+MAX_PART = 1e300
 
-MISSING_CODE = 255
+MISSING_CODE = 255  # of a missing value, as uint8
 
-# Knots closer than this share of a column's range count as one: a spline could not bend there.
-MIN_GAP = 1e-6
+# Distance of two knots, as a fraction of the range of the column, up to which they count as one.
+MIN_KNOT_GAP = 1e-6
 
-# A shape that hardly varies over the rows, beside its own greatest value, is none.
+# Variance of a shape over the rows, as a fraction of its greatest square, up to which it is dropped.
 MIN_VARIANCE = 1e-12
 
 
 class Pieces(NamedTuple):
-    """Functions of one feature, cubic between the same breaks.
+    """Functions of one feature that are cubic between common breaks.
 
     Attributes
     ----------
     breaks : ndarray of shape (n_breaks,), float64
         Ascending. Piece c holds the x with breaks[c-1] < x <= breaks[c].
     coefficients : ndarray of shape (n_shapes, n_breaks + 1, 4), float64
-        Of the powers of u, which goes from 0 to 1 over a piece; see `local_scale`.
+        Of the powers of u, which runs from 0 to 1 over a piece; see `local_scale`.
     missing : ndarray of shape (n_shapes,), float64
         Value of a missing x.
     penalty : ndarray of shape (n_shapes, n_shapes), float64
         Roughness of Σ_l θ_l shape_l is θ' penalty θ.
     knots : ndarray of shape (n_shapes,), float64
-        Where each one bends or steps; NaN for the step of the missing.
+        Knot or step of each shape; NaN for the step of the missing.
     """
 
     breaks: Floats
@@ -69,7 +69,7 @@ class Pieces(NamedTuple):
 
 
 def local_scale(breaks: Floats) -> tuple[Floats, Floats]:
-    """Give left end and slope of each piece, u = (x - left) slope; 0 and 0 for the two outer ones."""
+    """Return left end and slope of each piece, u = (x - left) slope; 0 and 0 for the two outer pieces."""
     left, slope = np.zeros((2, len(breaks) + 1))
     with np.errstate(over="ignore"):
         inner = 1.0 / np.diff(breaks)
@@ -80,20 +80,20 @@ def local_scale(breaks: Floats) -> tuple[Floats, Floats]:
 
 
 class ColumnShapes:
-    """The shapes of one column, and its training rows.
+    """The shapes of one column, evaluated on its training rows.
 
     Parameters
     ----------
     column : ndarray of shape (n_rows,), float64, C-contiguous
     weight : ndarray of shape (n_rows,), float64
-        By which shapes are centred; sums to 1.
+        The mean of each shape under these weights is 0; they sum to 1.
     pieces : Pieces
-        Uncentred.
+        Not centred.
 
     Attributes
     ----------
     pieces : Pieces
-        Centred, without the shapes that hardly vary.
+        Centred, without shapes of hardly any variance.
     variance : ndarray of shape (n_shapes,), float64
     """
 
@@ -125,13 +125,13 @@ class ColumnShapes:
         self.variance = variance[kept]
 
     def slopes(self, gradient: Floats) -> Floats:
-        """Give Σ_rows gradient · shape(x) of each shape; O(n_rows)."""
+        """Return Σ gradient · shape(x) over the rows, for each shape; O(n_rows)."""
         powers = self._powers(gradient, 4)
         along = np.tensordot(self.pieces.coefficients, powers[:-1], axes=2)
         return np.asarray(along + self.pieces.missing * powers[-1, 0])
 
     def values(self, shape: int) -> Floats:
-        """Give one shape's value at each row."""
+        """Return the value of one shape at each row."""
         cubics = self.pieces.coefficients[shape]
         known = self._codes < len(cubics)
         piece = np.where(known, self._codes, 0)
@@ -148,10 +148,10 @@ class ColumnShapes:
 
 
 def lay_out(X: Floats, weight: Floats, n_knots: int, *, splines: bool) -> list[ColumnShapes]:
-    """Lay out the shapes of every column, none where it is constant; O(n_features · n_rows log n_rows).
+    """Return the shapes of every column, none for a constant column; O(n_features · n_rows log n_rows).
 
-    A column has at most n_knots inner knots, or steps: at weighted quantiles where it has more values. Only columns of
-    more values than that have splines, and only where `splines` says so; others have steps. The weights sum to 1.
+    A column has at most n_knots inner knots, or steps; if it has more values they are weighted quantiles. With
+    `splines` columns of more values than that have splines; all others have steps. The weights sum to 1.
     """
     return [
         ColumnShapes(column, weight, _shape(column, weight, n_knots, splines=splines))
@@ -164,14 +164,16 @@ def _shape(column: Floats, weight: Floats, n_knots: int, *, splines: bool) -> Pi
     edges = np.unique(fit_edges(column, weight, n_knots + 1))
     pieces = None
     if splines and len(edges) and not np.isin(known, np.append(edges, known.max())).all():
-        pieces = _splines(_apart(edges, known.min(), known.max()), _spread(column, weight))
+        pieces = _splines(
+            _apart(edges, known.min(), known.max()), _relative_deviation(column, weight)
+        )
     if pieces is None:
         pieces = _steps(edges)
     return pieces if len(known) in (0, len(column)) else _with_missing(pieces)
 
 
-def _spread(column: Floats, weight: Floats) -> float:
-    """Standard deviation of the known values, as a share of their range."""
+def _relative_deviation(column: Floats, weight: Floats) -> float:
+    """Return the standard deviation of the known values, as a fraction of their range."""
     known = ~np.isnan(column)
     x, w = column[known], weight[known]
     low, high = x.min(), x.max()
@@ -180,23 +182,23 @@ def _spread(column: Floats, weight: Floats) -> float:
 
 
 def _apart(edges: Floats, low: float, high: float) -> Floats:
-    """Give the knots: the ends of the range, and of the edges those that stand apart."""
+    """Return the knots: both ends of the range, and the edges that are not too close to each other."""
     knots = [low]
     for edge in edges:
-        if min(edge - knots[-1], high - edge) > MIN_GAP * (0.5 * high - 0.5 * low):
+        if min(edge - knots[-1], high - edge) > MIN_KNOT_GAP * (0.5 * high - 0.5 * low):
             knots.append(edge)
     return np.array([*knots, high])
 
 
-def _splines(knots: Floats, spread: float) -> Pieces | None:
-    """Give the natural splines of a column; None where knots are too few or too close for any.
+def _splines(knots: Floats, deviation: float) -> Pieces | None:
+    """Return the natural splines of a column; None if its knots are too few or too close.
 
     The penalty is ∫ f''(x)² dx with x in standard deviations.
     """
     from scipy.interpolate import CubicSpline
 
     _, slope = local_scale(knots)
-    if len(knots) < 3 or not slope[1:-1].all() or spread == 0.0:
+    if len(knots) < 3 or not slope[1:-1].all() or deviation == 0.0:
         return None
     z = (0.5 * knots - 0.5 * knots[0]) / (0.5 * knots[-1] - 0.5 * knots[0])
     hinges = np.maximum(z[:, None] - z[:-1], 0.0)
@@ -207,16 +209,16 @@ def _splines(knots: Floats, spread: float) -> Pieces | None:
     coefficients[:, 1:-1] = cubic
     coefficients[:, -1, 0] = hinges[-1]
     c2, c3 = cubic[:, :, 2], cubic[:, :, 3]
-    scale = (spread / h) ** 3
+    scale = (deviation / h) ** 3
     mixed = (c2 * scale) @ c3.T
     penalty = 4.0 * (c2 * scale) @ c2.T + 6.0 * (mixed + mixed.T) + 12.0 * (c3 * scale) @ c3.T
     return Pieces(knots, coefficients, np.zeros(len(z) - 1), penalty, knots[:-1])
 
 
 def _steps(edges: Floats) -> Pieces:
-    """Give the steps of a column. The penalty is the sum of the squared differences of successive steps.
+    """Return the steps of a column. The penalty is the sum of the squared differences of successive steps.
 
-    Before the first step and after the last there is none: a single step of height a counts 2 a².
+    The step before the first and the one after the last are 0: a single step of height a has the penalty 2 a².
     """
     n = len(edges)
     coefficients = np.zeros((n, n + 1, 4))
@@ -226,7 +228,7 @@ def _steps(edges: Floats) -> Pieces:
 
 
 def _with_missing(pieces: Pieces) -> Pieces:
-    """Put the step of the missing first; its penalty is that of a single step."""
+    """Return the pieces with the step of the missing first; its penalty is that of a single step."""
     n = len(pieces.knots)
     coefficients = np.zeros((n + 1, *pieces.coefficients.shape[1:]))
     coefficients[1:] = pieces.coefficients
@@ -238,7 +240,7 @@ def _with_missing(pieces: Pieces) -> Pieces:
 
 
 def _squares(coefficients: Floats) -> Floats:
-    """Give the coefficients of the squares of cubics, shape (..., 7)."""
+    """Return the coefficients of the squares of cubics, shape (..., 7)."""
     squares = np.zeros((*coefficients.shape[:-1], 7))
     for p in range(4):
         for r in range(4):
@@ -246,7 +248,7 @@ def _squares(coefficients: Floats) -> Floats:
     return squares
 
 
-_FINITE = (Ge(-GREATEST_VALUE), Le(GREATEST_VALUE))
+_FINITE = (Ge(-MAX_PART), Le(MAX_PART))
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +262,7 @@ class AdditiveFunction(State):
     breaks : ndarray of shape (n_breaks,), float64
         Ascending within a feature.
     pieces : ndarray of shape (n_breaks + n_features, 4), float64
-        Of each feature one more than breaks: coefficients of the powers of u; see `Pieces`.
+        Coefficients of the powers of u, see `Pieces`; a feature has one piece more than breaks.
     missing : ndarray of shape (n_features,), float64
         Value of a missing x.
     """
@@ -272,7 +274,7 @@ class AdditiveFunction(State):
 
     @classmethod
     def combine(cls, columns: Sequence[Pieces], theta: Sequence[Floats]) -> "AdditiveFunction":
-        """Add up the shapes of each column, weighted by its theta."""
+        """Return the sum of the shapes of each column, weighted by its theta."""
         sizes = [len(column.breaks) for column in columns]
         return cls(
             np.cumsum([0, *sizes], dtype=np.int64),
@@ -287,7 +289,7 @@ class AdditiveFunction(State):
         )
 
     def check(self) -> None:
-        """Refuse breaks that do not ascend within their features."""
+        """Raise ArtifactError if breaks do not ascend within a feature."""
         starts, n_breaks = self.starts, len(self.breaks)
         if starts[0] != 0 or starts[-1] != n_breaks or (np.diff(starts) < 0).any():
             raise ArtifactError(f"starts must ascend from 0 to {n_breaks}, the number of breaks")
@@ -298,19 +300,19 @@ class AdditiveFunction(State):
             raise ArtifactError("breaks must ascend within a feature")
 
     def contributions(self, X: Floats) -> Floats:
-        """Give f_j(x_j) of each row and feature, shape as X, unchecked; X is C-contiguous."""
+        """Return f_j(x_j) of each row and feature, in the shape of X, without checks; X is C-contiguous."""
         parts = np.empty(X.shape)
         contribute(X, self.starts, self.breaks, *self._scale(), self.pieces, self.missing, parts)
         return parts
 
     def shifted(self, by: Floats) -> "AdditiveFunction":
-        """Add to each feature's function a constant."""
+        """Return the functions with a constant added to each; `by` is (n_features,)."""
         pieces = self.pieces.copy()
         pieces[:, 0] += np.repeat(by, np.diff(self.starts) + 1)
         return replace(self, pieces=pieces, missing=self.missing + by)
 
     def describe(self, name: Callable[[int], str]) -> Iterator[dict[str, Any]]:
-        """Give each feature that matters: its breaks, and its values there and right of there."""
+        """Yield a description of each feature that matters: its breaks, and its values at them and to their right."""
         for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
             pieces = self.pieces[start + j : stop + j + 1]
             if not pieces.any() and self.missing[j] == 0.0:
@@ -324,7 +326,7 @@ class AdditiveFunction(State):
             }
 
     def _scale(self) -> tuple[Floats, Floats]:
-        """Left end and slope of every piece; see `local_scale`."""
+        """Return left end and slope of every piece; see `local_scale`."""
         scales = [
             local_scale(self.breaks[start:stop])
             for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True)
@@ -340,7 +342,11 @@ _CODES = numba.uint8[::1]
 
 @kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _LINE, _TABLE))
 def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[no-untyped-def]
-    """Sum weight · u^p by piece, u = (x - left) slope; the last row of sums is of the missing."""
+    """Add Σ weight · u^p by piece to sums, (n_pieces + 1, n_powers) float64; u = (x - left) slope.
+
+    codes: (n_rows,) uint8; column, weight: (n_rows,) float64; left, slope: (n_pieces,) float64. The last row of sums is
+    that of the missing.
+    """
     missing = sums.shape[0] - 1
     for i in range(len(codes)):
         value = weight[i]
@@ -374,10 +380,11 @@ _READ_ONLY_CELLS = numba.types.Array(numba.int64, 1, "C", readonly=True)
     )
 )
 def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type: ignore[no-untyped-def]
-    """Write the value of each feature's piecewise cubic at each row.
+    """Write the value of the piecewise cubic of each feature at each row to parts, (n_rows, n_features) float64.
 
-    Feature j has the breaks from starts[j] to starts[j + 1], and one piece more: piece c holds the
-    x with breaks[c-1] < x <= breaks[c].
+    X: (n_rows, n_features) float64; starts: (n_features + 1,) int64; breaks: (n_breaks,) float64; left, slope:
+    (n_pieces,) float64; pieces: (n_pieces, 4) float64; missing: (n_features,) float64. Feature j has the breaks from
+    starts[j] to starts[j + 1], and one piece more: piece c holds the x with breaks[c-1] < x <= breaks[c].
     """
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -423,27 +430,29 @@ NKnots = Annotated[
 StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "stopped"]
 
 ROUND = np.dtype([("feature", np.int64), ("knot", np.float64), ("alpha", np.float64)])
-"""One round: the score grows by alpha times the shape of a feature that bends at the knot; NaN: the
-step of the missing."""
+"""One round: the score grows by alpha times the shape of a feature with that knot; NaN: the step of the missing."""
 
-# For the window of all rates no direction of unit variance bends the area by more: 4 φ(1).
-STEEPEST = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi)
+# Greatest second derivative of the area along a direction of unit variance, for the window of all rates: 4 φ(1).
+MAX_HESSIAN = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi)
 
-# No round moves two rows further apart, in units of the noise; nor may all scores spread further.
-GREATEST_MOVE = 8.0
-GREATEST_SPREAD = 10_000.0
+# Greatest change of the difference of two scores in a round, in units of the noise.
+MAX_MOVE = 8.0
+# Greatest difference of two scores, in units of the noise: memory grows with it.
+MAX_SCORE_RANGE = 10_000.0
 
-# A step must bring this share of what its slope promises (Armijo), and more than rounding.
+# Fraction of the rise that its slope promises which a step must bring (Armijo).
 ARMIJO = 1e-4
-MIN_RISE = 1e-12
-HALVINGS = 20
+# Rise of the objective below which it is rounding; as a fraction, of two rises.
+MIN_OBJECTIVE_RISE = 1e-12
+# How often a step is halved until it rises enough.
+MAX_HALVINGS = 20
 
-# From here on all rows of the window are in order, further apart than the noise.
+# Area from which all rows of the window are in order, further apart than the noise.
 PERFECT = 1.0 - 1e-6
 
 
-class _Found(NamedTuple):
-    """The shape that a round adds, of a column, and the objective's slope along it."""
+class _Direction(NamedTuple):
+    """The shape of a column that a round adds, and the slope of the objective along it."""
 
     column: int
     shape: int
@@ -451,7 +460,7 @@ class _Found(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """A step along a shape: the scores then, the area, what the penalty grows by, and the objective."""
+    """A step along a shape: the new scores and area, and the growth of the penalty and of the objective."""
 
     alpha: float
     scores: Floats
@@ -522,7 +531,7 @@ class KomoriEguchiBoost(Ranker):
     ] = field(init=False)
     smooth_pauc_: Annotated[Floats, Array("n_rounds"), FINITE] = field(init=False)
     loss_: Annotated[Floats, Array("n_rounds"), FINITE] = field(init=False)
-    offset_: Annotated[float, Value(), Ge(-GREATEST_VALUE), Le(GREATEST_VALUE)] = field(init=False)
+    offset_: Annotated[float, Value(), Ge(-MAX_PART), Le(MAX_PART)] = field(init=False)
     stop_reason_: Annotated[StopReason, Value()] = field(init=False)
     _function: Annotated[AdditiveFunction, Nested()] = field(init=False)
 
@@ -587,7 +596,7 @@ class KomoriEguchiBoost(Ranker):
         weight: Floats,
         balanced: Floats,
     ) -> None:
-        """Let each feature's function be 0 on average, and the score 0 at the Youden point."""
+        """Centre the function of each feature, and let the score be 0 at the Youden point."""
         rows = np.ascontiguousarray(X)
         parts = function.contributions(rows)
         means = np.average(parts, axis=0, weights=weight / weight.max())
@@ -603,14 +612,14 @@ class KomoriEguchiBoost(Ranker):
 
 
 class _Climb(Resumable):
-    """The ascent: what has been reached, and the next round from there.
+    """The ascent: its present state, and the next round.
 
     Attributes
     ----------
     features, knots, alphas, areas, losses : list of float
-        Of each round what it added, and what it led to.
+        One value per round.
     theta : list of ndarray
-        Weights of each column's shapes.
+        Weights of the shapes of each column.
     reached : Smoothed
         The area at the present scores.
     price : float
@@ -634,7 +643,7 @@ class _Climb(Resumable):
         self.price = 0.0
 
     def finish(self, n_rounds: int, callback: Callback) -> StopReason:
-        """Take the rounds that are left; say why there are no more."""
+        """Run the remaining rounds; return why there are no more."""
         while not (self.areas and self.areas[-1] >= PERFECT):
             if len(self.areas) == n_rounds:
                 return "n_rounds"
@@ -652,69 +661,75 @@ class _Climb(Resumable):
         return "perfect_ranker"
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go to where another ascent was."""
+        """Continue from the state of another ascent."""
         super().set_state(state)
         self.reached = self._area.at(self._scores)
 
     def advance(self) -> bool:
-        """Take a round, if anything rises still."""
-        found = self._find()
-        if found is None:
+        """Run one round; return False if no shape raises the objective."""
+        direction = self._best_direction()
+        if direction is None:
             return False
-        column = self._columns[found.column]
-        h = column.values(found.shape)
-        curve = 2.0 * self._penalty * column.pieces.penalty[found.shape, found.shape]
-        bend = self.reached.curvature(h) - curve
-        convex = bend >= 0.0  # no maximum in sight: first as far as is sure to rise, then further
+        column = self._columns[direction.column]
+        h = column.values(direction.shape)
+        curve = 2.0 * self._penalty * column.pieces.penalty[direction.shape, direction.shape]
+        hessian = self.reached.curvature(h) - curve
+        convex = (
+            hessian >= 0.0
+        )  # no maximum in sight: first as far as is sure to rise, then further
         if convex:
-            bend = -(STEEPEST * column.variance[found.shape] + curve)
-        farthest = GREATEST_MOVE / float(np.ptp(h))
-        alpha = min(max(-found.slope / bend, -farthest), farthest)
-        tried = self._try(found, h, alpha)
-        for _ in range(HALVINGS):
-            if tried.rise > max(ARMIJO * tried.alpha * found.slope, MIN_RISE):
+            hessian = -(MAX_HESSIAN * column.variance[direction.shape] + curve)
+        farthest = MAX_MOVE / float(np.ptp(h))
+        alpha = min(max(-direction.slope / hessian, -farthest), farthest)
+        tried = self._try(direction, h, alpha)
+        for _ in range(MAX_HALVINGS):
+            if tried.rise > max(ARMIJO * tried.alpha * direction.slope, MIN_OBJECTIVE_RISE):
                 break
-            tried = self._try(found, h, 0.5 * tried.alpha)
+            tried = self._try(direction, h, 0.5 * tried.alpha)
         else:
             return False
         while convex and 2.0 * abs(tried.alpha) <= farthest:
-            further = self._try(found, h, 2.0 * tried.alpha)
+            further = self._try(direction, h, 2.0 * tried.alpha)
             if further.rise <= tried.rise:
                 break
             tried = further
-        if np.ptp(tried.scores) > GREATEST_SPREAD:
+        if np.ptp(tried.scores) > MAX_SCORE_RANGE:
             return False
         self._scores, self.reached = tried.scores, tried.reached
         self.price += tried.price
-        self.theta[found.column][found.shape] += tried.alpha
-        self.features.append(found.column)
-        self.knots.append(float(column.pieces.knots[found.shape]))
+        self.theta[direction.column][direction.shape] += tried.alpha
+        self.features.append(direction.column)
+        self.knots.append(float(column.pieces.knots[direction.shape]))
         self.alphas.append(tried.alpha)
         return True
 
-    def _try(self, found: _Found, h: Floats, alpha: float) -> _Tried:
-        """Step along a shape, and see what it brings."""
-        roughness = self._columns[found.column].pieces.penalty[found.shape]
-        theta = self.theta[found.column]
+    def _try(self, direction: _Direction, h: Floats, alpha: float) -> _Tried:
+        """Return the result of a step along a shape."""
+        roughness = self._columns[direction.column].pieces.penalty[direction.shape]
+        theta = self.theta[direction.column]
         price = (
-            self._penalty * alpha * float(2.0 * roughness @ theta + alpha * roughness[found.shape])
+            self._penalty
+            * alpha
+            * float(2.0 * roughness @ theta + alpha * roughness[direction.shape])
         )
         scores = self._scores + alpha * h
         reached = self._area.at(scores)
         return _Tried(alpha, scores, reached, price, reached.value - self.reached.value - price)
 
-    def _find(self) -> _Found | None:
-        """Find the shape with the greatest assured rise: slope² over a bound of the curvature."""
+    def _best_direction(self) -> _Direction | None:
+        """Return the shape with the greatest assured rise: slope² over a bound of the second derivative."""
         gradient = self.reached.gradient()
-        best, found = MIN_RISE, None
+        best, direction = MIN_OBJECTIVE_RISE, None
         for j, (column, theta) in enumerate(zip(self._columns, self.theta, strict=True)):
             if not len(theta):
                 continue
             roughness = column.pieces.penalty
             slopes = column.slopes(gradient) - 2.0 * self._penalty * roughness @ theta
-            bound = STEEPEST * column.variance + 2.0 * self._penalty * roughness.diagonal()
+            bound = MAX_HESSIAN * column.variance + 2.0 * self._penalty * roughness.diagonal()
             rises = slopes**2 / (2.0 * bound)
             shape = int(rises.argmax())
-            if rises[shape] > best * (1.0 + MIN_RISE):  # equal but for rounding: the lower column
-                best, found = rises[shape], _Found(j, shape, float(slopes[shape]))
-        return found
+            if rises[shape] > best * (
+                1.0 + MIN_OBJECTIVE_RISE
+            ):  # equal but for rounding: the lower column
+                best, direction = rises[shape], _Direction(j, shape, float(slopes[shape]))
+        return direction

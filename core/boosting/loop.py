@@ -15,6 +15,7 @@ from core.base.checkpoint import Resumable
 from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 from core.base.state import Arrays, Known, State, put_under, take_from
 from core.base.table import Categories
+from core.coding.best_split import MIN_EDGE
 from core.errors import ArtifactError
 
 from .data import Evaluation
@@ -23,9 +24,6 @@ StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "validation", "sto
 
 # Fraction of the weight that counts as wrong when nothing is wrong: the spacing of doubles at 1.
 EPS_MASS = 2.0**-52
-
-# Edge d+ - d-, as a fraction of the weight, below which a weak ranker is as good as none: it is rounding.
-MIN_EDGE = 1e-12
 
 
 class WeakRanker(Protocol):
@@ -260,8 +258,8 @@ def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
 # many it is computed after every k-th round.
 VALIDATED_EVERY_ROUND = 50_000
 
-# An AUC counts as higher only if it is so by more than rounding.
-MIN_RISE = 1e-9
+# AUC difference above which a validation AUC counts as higher: less may be rounding.
+MIN_AUC_RISE = 1e-9
 
 Figures = dict[str, float | Callable[[], float]]
 
@@ -455,7 +453,7 @@ class Monitor(Resumable):
             return False
         now = figures[self._validation.name] = self._validation.metric(self._scores)
         self.validation_auc.append(now)
-        if now > self._best + MIN_RISE:
+        if now > self._best + MIN_AUC_RISE:
             self._best, self.best_round = now, taken
         return taken - self.best_round >= self._patience
 

@@ -17,7 +17,7 @@ from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records, Signs
 from core.base.table import Categories
 from core.coding import effective_counts, find_best_label_split, fit_bins
-from core.coding.best_split import categories_above
+from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import MaxBins
 from core.coding.categories import Words
 from core.errors import ArtifactError, InvalidData
@@ -28,7 +28,7 @@ from .algorithms import PairLossAlgorithm, RowLossAlgorithm
 from .booster import Booster
 from .columns import dot
 from .data import Bools, Rows
-from .loop import MIN_EDGE, BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
+from .loop import BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -80,7 +80,7 @@ class LabelStump:
     members: Bools | None  # of a categorical feature the categories above
 
     def values(self, X: Floats) -> Floats:
-        """Give h(x, l) of each row and label."""
+        """Return h(x, l) of each row and label."""
         above = is_above(X, self.feature, self.threshold, self.missing_above, self.members)
         return np.where(above[:, None] == (self.votes > 0), self.high, self.low)
 
@@ -183,14 +183,14 @@ class ExampleWeights(LabelWeights):
         )
 
     def signed(self) -> Floats:
-        """Give ±½ of the weight of all pairs that a (row, label) is in, the pairs' whole being 1."""
+        """Return ±½ of the weight of all pairs that a (row, label) is in, the pairs' whole being 1."""
         had, not_had = self._sum(self.has), self._sum(~self.has)
         scale = self._scale(had * not_had)[:, None]
         partners = np.where(self.has, not_had[:, None], -had[:, None])
         return 0.5 * self.v * partners * scale
 
     def weigh(self, sorts: Sorts) -> tuple[float, float]:
-        """Give the weight of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
+        """Return the weight of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
         scale = self._scale(self._sum(self.has) * self._sum(~self.has))
         had_high, had_low, other_high, other_low = (
             self._sum(sorts.numbers == sort) for sort in range(4)
@@ -217,16 +217,16 @@ class LabelAlgorithm(BoostingAlgorithm):
     low: float
 
     def start(self, has: Bools, weight: Floats) -> LabelWeights:
-        """Give the weights at f = 0."""
+        """Return the weights at f = 0."""
         return LabelWeights(has, weight)
 
     @abstractmethod
     def signed(self, weights: LabelWeights) -> Floats:
-        """Give the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
+        """Return the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
 
     @abstractmethod
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Give d+ and d- of a weak ranker by the sort of each pair; see `LabelWeights`."""
+        """Return d+ and d- of a weak ranker by the sort of each pair; see `LabelWeights`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,13 +293,13 @@ class LabelSum(Ensemble):
         return np.array([mean for *_, mean in self._labels])
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Give a score per row and label."""
+        """Return a score per row and label."""
         return np.column_stack(
             [steps.score(X, intercept + constant) for steps, constant, _ in self._labels]
         )
 
     def contributions(self, X: Floats) -> Floats:
-        """Give a part per row, feature and label."""
+        """Return a part per row, feature and label."""
         labels = range(self.votes.shape[1])
         return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
 
@@ -313,7 +313,7 @@ class LabelSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[LabelStump]:
-        """Give the stumps."""
+        """Return the stumps."""
         names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
         return [
             LabelStump(
@@ -332,7 +332,7 @@ class LabelSum(Ensemble):
 def _stump_rounds(
     rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.void]:
-    """Give one label's rounds as those of a sum of plain stumps."""
+    """Return one label's rounds as those of a sum of plain stumps."""
     plain = np.empty(len(rounds), dtype=stumps.ROUND)
     for name in plain.dtype.names or ():
         if name in (rounds.dtype.names or ()):
@@ -394,7 +394,7 @@ class LabelLearner(WeakLearner):
         if split.feature < 0:
             rows_above = np.ones(len(self._share), dtype=np.bool_)
         else:
-            rows_above = stumps.divide(self._codes[split.feature], split).is_above
+            rows_above = stumps.sides_of(self._codes[split.feature], split).is_above
         edges = np.einsum("i,ij->j", np.where(rows_above, 1.0, -1.0), signed)
         votes = np.where(edges >= 0, 1, -1).astype(np.int8)
         self._sorts = self._weights.sort(rows_above, votes)
@@ -451,7 +451,7 @@ class MultilabelBooster(Booster):
         return LabelLearner
 
     def _check_target(self, y: Any, n_samples: int) -> tuple[npt.NDArray[Any], Bools]:
-        """Give the classes, 0 and 1, and which row has which label."""
+        """Return the classes, 0 and 1, and which row has which label."""
         try:
             table = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -608,12 +608,12 @@ class HammingAlgorithm(RowLossAlgorithm, LabelAlgorithm):
     high, low = 1.0, -1.0
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Give d y, both kinds of pairs at the share of the weight that they have."""
+        """Return d y, both kinds of pairs at the share of the weight that they have."""
         share = weights.share_p
         return weights.v * np.where(weights.has, share, share - 1.0)
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Give the weight classified rightly and wrongly."""
+        """Return the weight classified rightly and wrongly."""
         had_high, had_low, other_high, other_low = sorts.sums.tolist()
         share_p, share_n = weights.share_p, 1.0 - weights.share_p
         return share_p * had_high + share_n * other_low, share_p * had_low + share_n * other_high
@@ -625,11 +625,11 @@ class GlobalRankingAlgorithm(PairLossAlgorithm, LabelAlgorithm):
     high, low = 1.0, 0.0
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Give ±½ v: the edge of votes on them is d+ - d- = P - N."""
+        """Return ±½ v: the edge of votes on them is d+ - d- = P - N."""
         return weights.v * np.where(weights.has, 0.5, -0.5)
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Give d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
+        """Return d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
         had_high, had_low, other_high, other_low = sorts.sums.tolist()
         return had_high * other_low, other_high * had_low
 
@@ -638,15 +638,15 @@ class ExampleRankingAlgorithm(GlobalRankingAlgorithm):
     """The same, judged by the pairs of labels of one row."""
 
     def start(self, has: Bools, weight: Floats) -> ExampleWeights:
-        """Give the weights at f = 0."""
+        """Return the weights at f = 0."""
         return ExampleWeights(has, weight)
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Give ±½ of the weight of the pairs that each (row, label) is in."""
+        """Return ±½ of the weight of the pairs that each (row, label) is in."""
         assert isinstance(weights, ExampleWeights)
         return weights.signed()
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Give d+ and d-."""
+        """Return d+ and d-."""
         assert isinstance(weights, ExampleWeights)
         return weights.weigh(sorts)

@@ -42,26 +42,23 @@ from core.coding import (
     order_bins,
     slot,
 )
-from core.coding.best_split import TIE, bins_after
+from core.coding.best_split import GAIN_RTOL, MIN_EDGE, bins_after
 from core.coding.threads import shared_pool, take
 from core.kernels import kernel
-from core.trees.grower import Grower
+from core.trees.grower import TreeGrower
 
 from .algorithms import RankingAlgorithm
 from .data import Bools, Integers, ListedPairs, Rows
-from .loop import MIN_EDGE, BoostingHistory, WeakLearner
-from .stumps import Stump, StumpMaker, StumpSum, divide
+from .loop import BoostingHistory, WeakLearner
+from .stumps import Stump, StumpMaker, StumpSum, sides_of
 from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
 
-# What is left of a mass after subtraction may be so much where nothing is.
-ROUNDING = 1e-15
+# Mass of pairs, of all pairs, below which it is taken for 0: subtraction leaves that much.
+EPS_PAIRS = 1e-15
 
 
 class Cut(NamedTuple):
-    """The weights of pairs by where they stand to a cut, the whole being 1.
-
-    right: the better item above the cut, the worse one below it; wrong: the other way round; tied: both on one side.
-    """
+    """Fractions of the weight of pairs that a cut orders rightly, wrongly, or not at all (both items on one side)."""
 
     right: float
     wrong: float
@@ -69,9 +66,9 @@ class Cut(NamedTuple):
 
 
 class CategoryOrder:
-    """The order of categories under listed pairs: by the share of pairs in which they are the better.
+    """The order of categories under listed pairs: by the fraction of pairs in which they are the better.
 
-    The codes of items are renewed as places in that order. Let P_k be the weight of the pairs whose better item is in
+    The codes of items are renewed as indices of that order. Let P_k be the weight of the pairs whose better item is in
     bin k, N_k of those whose worse one is. A set of bins has d+ - d- = Σ (P_k - N_k), so that the best one for eq. 3 is
     a cut along P_k/(P_k + N_k). Eq. 5 wants d+ and d- apart, which depend on both items of a pair; there the cuts
     along the same order are tried, and a better set may exist.
@@ -107,7 +104,7 @@ class CategoryOrder:
         self._n_slots = bins.n_slots
 
     def renew(self, pairs: ListedPairs, weights: Floats) -> None:
-        """Put the bins in order under the present weights of pairs, which sum to 1."""
+        """Sort the bins under the present weights of pairs, which sum to 1."""
         if not self.features:
             return
         wins, losses = pairs.by_item(weights)
@@ -123,13 +120,13 @@ class CategoryOrder:
             self.bins[j] = order = order[:n]
             self._masses[j] = masses[:, order], mixed[:, :n], masses[:, -1]
             missing = missing_code(self.codes.dtype)
-            places = np.full(missing + 1, missing, dtype=self.codes.dtype)
-            places[order] = np.arange(n)
-            self.codes[j] = places[self._given[j]]
+            indices = np.full(missing + 1, missing, dtype=self.codes.dtype)
+            indices[order] = np.arange(n)
+            self.codes[j] = indices[self._given[j]]
             self.n_bins[j] = max(n, 1)
 
     def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink what the cuts of a feature order rightly and wrongly.
+        """Shrink the weights that the cuts of a feature order rightly and wrongly.
 
         Parameters
         ----------
@@ -148,11 +145,11 @@ class CategoryOrder:
             share = np.divide(tied, p * q, out=np.ones(n), where=p * q > 0.0)
             for wrong, part in enumerate((p_mixed, q_mixed)):
                 ordered = part - share * p_mixed * q_mixed
-                masses[side, wrong, :n] = np.where(ordered > ROUNDING, ordered, 0.0)
+                masses[side, wrong, :n] = np.where(ordered > EPS_PAIRS, ordered, 0.0)
 
 
 def _sum_above(masses: Floats) -> Floats:
-    """Give the sums over bins from each one on."""
+    """Return the sums over the bins from each one on."""
     sums: Floats = masses[:, ::-1].cumsum(axis=1)[:, ::-1]
     return sums
 
@@ -160,8 +157,8 @@ def _sum_above(masses: Floats) -> Floats:
 class PairStumpLearner(WeakLearner):
     """The items, the weights of their pairs d ∝ w e^{-(f(better) - f(worse))}, and the scan for the best stump.
 
-    The weights sum to 1 after every step, so that no score is too far out for them. Every item counts once where bins
-    are cut, whatever its pairs weigh.
+    The weights sum to 1 after every step, so that none underflows. Every item counts once for the bins, whatever its
+    pairs weigh.
 
     Notes
     -----
@@ -209,7 +206,7 @@ class PairStumpLearner(WeakLearner):
         split = self._find_best_split()
         if split.feature < 0:
             return None
-        above = divide(self._codes[split.feature], split).is_above.view(np.uint8)
+        above = sides_of(self._codes[split.feature], split).is_above.view(np.uint8)
         pairs = self._pairs
         sums = sort_pairs(above, pairs.better, pairs.worse, self._weights, self._ends)
         outside, wrong, right, inside = sums.tolist()
@@ -224,7 +221,7 @@ class PairStumpLearner(WeakLearner):
         return self._maker.make(split, None, hypothesis)
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Let f grow by alpha h; `weak_ranker` is what `scan` gave last."""
+        """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
         rise, cut = alpha * weak_ranker.sign, self._cut
         right, wrong = math.exp(-rise), math.exp(rise)
         shrink = cut.right * right + cut.wrong * wrong + cut.tied
@@ -236,7 +233,7 @@ class PairStumpLearner(WeakLearner):
         return self._maker.collect(history)
 
     def _find_best_split(self) -> Split:
-        """Find the best cut under the present weights; its feature is -1 where none has a gain."""
+        """Return the best cut under the present weights; its feature is -1 if none has a gain."""
         order = self._order
         order.renew(self._pairs, self._weights)
         self._fill(order.codes, order.n_bins)
@@ -257,10 +254,10 @@ class PairStumpLearner(WeakLearner):
         return Split(feature, cut, missing_above, gain, bins_above)
 
     def _fill(self, codes: Codes, n_bins: Integers) -> None:
-        """Add up what every cut of every feature orders rightly and wrongly, under the present weights.
+        """Sum up the weights that every cut of every feature orders rightly and wrongly.
 
-        The masses of a feature's cuts are those of one thread, summed in the order of the pairs, so that the result is
-        the same for any number of threads. Running sums of differences leave some 1e-16 of the total where nothing is.
+        One thread sums a feature, in the order of the pairs, so that the result does not depend on the number of
+        threads. Running sums of differences may leave 1e-16 of the total for 0.
         """
         by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         pairs = self._pairs
@@ -269,18 +266,18 @@ class PairStumpLearner(WeakLearner):
 
 
 class ListedPairLoss(PairLoss):
-    """The exponential loss of listed pairs, whose rows are the items in both their roles.
+    """The exponential loss of listed pairs; its rows are the items, once in each role.
 
     Parameters
     ----------
-    grower : Grower
+    grower : TreeGrower
         Over the items that are better in some pair, then over those that are worse in some.
     pairs : ListedPairs
     items : ndarray of shape (n_rows,), int64
         The item of each of these rows.
     algorithm : RankingTreeAlgorithm
 
-    Its weights are B of the better items, then W of the worse ones; log_f_plus and log_f_minus half ln F̃ each.
+    Its weights are B of the better items, then W of the worse ones; log_f_plus and log_f_minus are half ln F̃ each.
 
     Notes
     -----
@@ -290,7 +287,11 @@ class ListedPairLoss(PairLoss):
     changing = (*PairLoss.changing, "_d")
 
     def __init__(
-        self, grower: Grower, pairs: ListedPairs, items: Integers, algorithm: RankingTreeAlgorithm
+        self,
+        grower: TreeGrower,
+        pairs: ListedPairs,
+        items: Integers,
+        algorithm: RankingTreeAlgorithm,
     ) -> None:
         total = float(pairs.weight.sum())
         self._pairs, self._items = pairs, items
@@ -326,9 +327,9 @@ class ListedPairLoss(PairLoss):
 class PairTreeLearner(TreeLearner):
     """The items of listed pairs, and the growth of the next tree.
 
-    Where bins are cut, and in the mean score, an item counts once for each role it has, whatever its pairs weigh. An
-    item's classes are its roles in pairs: no share of positives that others could be judged by, so that categories are
-    never asked by numbers.
+    For the bins, and in the mean score, an item counts once for each of its roles, whatever its pairs weigh. The
+    classes of an item are its roles: they give no fraction of positives for other items, so that there is no target
+    encoding.
     """
 
     encodes_targets = False
@@ -346,7 +347,7 @@ class PairTreeLearner(TreeLearner):
         return ListedPairLoss(self._grower, self._pairs, self._items, algorithm)
 
 
-# Codes of the width that a call has no use for.
+# Arrays for the arguments that a call does not need.
 _NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
 
 
@@ -364,11 +365,12 @@ _NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=
     inner=True,
 )
 def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
-    """Enter each pair at both ends of its interval of cuts.
+    """Enter each pair at both ends of its interval of cuts in differences, (4, n_slots) float64.
 
-    Rows 0 and 1 of `differences` hold pairs of two known items, whose better one has the greater
-    code (0) or the lesser (1). Rows 2 and 3 hold, at the code of the known item, the weight of
-    pairs whose better (2) or worse (3) one is missing; their entries in the last slot mean nothing.
+    column: (n_items,) uint8 or uint16; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64. Rows 0 and 1 of
+    `differences` hold pairs of two known items, whose better one has the greater code (0) or the lesser (1). Rows 2 and
+    3 hold, at the code of the known item, the weight of pairs whose better (2) or worse (3) one is missing; their
+    entries in the last slot mean nothing.
     """
     last = np.uint64(differences.shape[1] - 1)
     for row in range(4):
@@ -399,9 +401,10 @@ _FILL = (
 
 @kernel(numba.void(numba.int64[::1], numba.int64, *_FILL))
 def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    """Fill the masses of features from the queue, from the codes of either width.
+    """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, cut + 1], float64.
 
-    d+ and d- of the cuts -1 to n_bins - 2 go to masses[feature, missing above?, wrongly?, cut + 1].
+    Features come from the queue. narrow: (n_features, n_items) codes of uint8, wide: of uint16; the other is empty.
+    better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64; n_bins: (n_features,) int64.
     """
     differences = np.empty((4, masses.shape[3]))
     j = take(queue)
@@ -439,7 +442,11 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
     )
 )
 def sort_pairs(above, better, worse, weights, ends):  # type: ignore[no-untyped-def]
-    """Write which ends of each pair are above a cut, 2 the better, 1 the worse, 3 both, and sum the weights of each."""
+    """Write which items of each pair are above a cut, and return the sums of weights of the four cases, (4,) float64.
+
+    above: (n_items,) uint8, 1 if above; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64; ends: (n_pairs,)
+    uint8, gets 2 for the better item, 1 for the worse one, 3 for both, 0 for none.
+    """
     sums = np.zeros(4)
     for p in range(len(better)):
         end = 2 * above[better[p]] + above[worse[p]]
@@ -451,14 +458,14 @@ def sort_pairs(above, better, worse, weights, ends):  # type: ignore[no-untyped-
 def find_best_cut(
     right: Floats, wrong: Floats, n_bins: Integers, has_missing: Bools, criterion: Criterion
 ) -> tuple[int, int, bool, float]:
-    """Find the best cut of all features.
+    """Return the best cut of all features.
 
     Parameters
     ----------
     right, wrong : ndarray of shape (n_features, 2, n_slots), float64
         d+ and d- by [feature, missing above?, cut + 1].
     n_bins : ndarray of shape (n_features,), int64
-        How many cuts a feature has.
+        Number of cuts of each feature.
     has_missing : ndarray of shape (n_features,), bool
     criterion : Criterion
         YOUDEN (eq. 3) or LOSS (eq. 5).
@@ -466,8 +473,8 @@ def find_best_cut(
     Returns
     -------
     feature, cut, missing_above, gain
-        The feature is -1 where nothing has a gain. Of cuts that gain alike but for rounding the lowest feature is
-        taken, then the lowest cut, then missing below.
+        The feature is -1 if no cut has a gain. Of cuts of equal gain, but for rounding, the lowest feature is taken,
+        then the lowest cut, then missing below.
     """
     if criterion is Criterion.YOUDEN:
         gains = np.abs(right - wrong)
@@ -476,10 +483,10 @@ def find_best_cut(
         gains = (right - wrong) ** 2 / (right + wrong + 2.0 * np.sqrt(right * wrong) + 1e-300)
     is_cut = np.arange(gains.shape[2]) < n_bins[:, None, None]
     gains = np.where(is_cut & (has_missing[:, None] | [True, False])[:, :, None], gains, 0.0)
-    least = gains.max() * (1.0 - TIE)
+    least = gains.max() * (1.0 - GAIN_RTOL)
     if least <= 0.0:
         return -1, -1, False, 0.0
     by_cut = gains.swapaxes(1, 2)
-    place = np.unravel_index(np.argmax(by_cut >= least), by_cut.shape)
-    feature, cut, side = map(int, place)
-    return feature, cut - 1, side == 1, float(by_cut[place])
+    index = np.unravel_index(np.argmax(by_cut >= least), by_cut.shape)
+    feature, cut, side = map(int, index)
+    return feature, cut - 1, side == 1, float(by_cut[index])

@@ -132,13 +132,13 @@ class SmoothMarginAlgorithm(RankingAlgorithm):
         return smooth_step(-log_f_tilde / state.norm, weak_ranker.d_plus, weak_ranker.d_minus)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F̃, pairs weighted so that the least weighs 1."""
+        """Return F̃, pairs weighted so that the least weighs 1."""
         with np.errstate(over="ignore"):  # the least weight may be next to nothing
             return float(np.exp(log_f[0] + log_f[1] - self.log_least))
 
 
 def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
-    """Give eq. 12's step in the form that stays finite at d- = 0.
+    """Return eq. 12's step in the form that stays finite at d- = 0.
 
     Parameters
     ----------

@@ -35,22 +35,22 @@ from numpy.polynomial import chebyshev, legendre
 from core.base.ranker import Floats
 from core.kernels import kernel
 
-# Cells on either side in which the kernel is not yet 0: 13 halves of the unit, e^{-6.5²} = 4e-19.
+# Cells on either side in which the kernel is above 0: 13 halves of the unit, e^{-6.5²} = 4e-19.
 REACH = 13
 
-# Of a cell; the kernel's derivatives grow with the degree, so cells are short.
+# Width of a cell, in units of the noise; short, since the derivatives of the kernel grow with the degree.
 WIDTH = 0.5
-N_NODES = 10
+N_NODES = 10  # nodes of a cell
 
-# Places of nodes within a cell, from -1 to 1, and what turns values there into powers' coefficients.
-_PLACES = chebyshev.chebpts1(N_NODES)
-_TO_POWERS = np.linalg.inv(np.vander(_PLACES, increasing=True))
+# The nodes of a cell, from -1 to 1, and the matrix that turns values at them into coefficients of powers.
+_CELL_NODES = chebyshev.chebpts1(N_NODES)
+_TO_POWERS = np.linalg.inv(np.vander(_CELL_NODES, increasing=True))
 _GAUSS, _GAUSS_WEIGHTS = legendre.leggauss(N_NODES)
 
-# Halvings of the score axis until a threshold is known to the last digit, or nearly.
+# Halvings of the score axis, until a threshold is known to nearly the last digit.
 _HALVINGS = 60
 
-# No row is near a threshold of less density: it is anywhere in a gap, and moves nothing.
+# Density of scores below which a threshold lies in a gap: it may be anywhere there, and moves nothing.
 MIN_DENSITY = 1e-200
 
 
@@ -88,7 +88,7 @@ class Smoothed:
     Attributes
     ----------
     value : float
-        From 0 to 1.
+        The area, from 0 to 1.
     """
 
     def __init__(self, area: SmoothArea, scores: Floats) -> None:
@@ -99,8 +99,8 @@ class Smoothed:
         n_cells = int(np.floor(scores.max() / WIDTH) - first) + 2 * REACH + 1
         self._origin = float(first * WIDTH)
         self._middles = self._origin + (np.arange(n_cells) + 0.5) * WIDTH
-        self._nodes = self._middles[:, None] + 0.5 * WIDTH * _PLACES
-        self._masses = self._spread(area.weights)
+        self._nodes = self._middles[:, None] + 0.5 * WIDTH * _CELL_NODES
+        self._masses = self._at_nodes(area.weights)
         self._used = (self._masses != 0.0).any(axis=(0, 2))
         self._above = np.zeros((2, n_cells + 1))  # of the cells from each one on
         self._above[:, :-1] = self._masses.sum(axis=2)[:, ::-1].cumsum(axis=1)[:, ::-1]
@@ -111,7 +111,7 @@ class Smoothed:
         self.value = float(self._step @ (self._tpr * self._q))
 
     def gradient(self) -> Floats:
-        """Give dA/df of each row, shape (n_rows,): at least 0 for positives, at most 0 for negatives."""
+        """Return dA/df of each row, shape (n_rows,): >= 0 for positives, <= 0 for negatives."""
         near = np.zeros(len(self._middles), dtype=np.bool_)
         near[self._cells] = True
         densities = np.zeros((2, self._gauss.size))
@@ -129,12 +129,12 @@ class Smoothed:
         return np.asarray((self._area.weights * slopes).sum(axis=0))
 
     def curvature(self, h: Floats) -> float:
-        """Give d²A/dε² as f grows by ε h, h of shape (n_rows,)."""
+        """Return d²A/dε² as f grows by ε h; h is (n_rows,)."""
         weights = self._area.weights
-        sources = self._spread(np.concatenate([weights * h, weights * h**2]))
+        sources = self._at_nodes(np.concatenate([weights * h, weights * h**2]))
         sums = _sums(self._targets, self._cells, self._nodes, sources, self._used)
         (P_h, N_h, _, _), (dp, dq, dP_h, dN_h) = sums
-        bend = float(self._step @ (dP_h * self._q + P_h * dq - dN_h * self._p - N_h * dp))
+        hessian = float(self._step @ (dP_h * self._q + P_h * dq - dN_h * self._p - N_h * dp))
         low, high = self._area.window
         for threshold, sign in zip(self._ends, (1.0, -1.0), strict=True):
             if threshold is None:
@@ -143,17 +143,17 @@ class Smoothed:
             every = np.concatenate([self._masses, sources[:2]])
             p, q, P_h, N_h = _sums(at, self._cell_of(at), self._nodes, every, self._used)[0, :, 0]
             if q > MIN_DENSITY:
-                bend += sign * (P_h * q - N_h * p) * (N_h / q) / (high - low)
-        return bend
+                hessian += sign * (P_h * q - N_h * p) * (N_h / q) / (high - low)
+        return hessian
 
-    def _spread(self, factors: Floats) -> Floats:
-        """Put rows' factors onto the nodes of their cells, shape (n_factors, n_cells, N_NODES)."""
+    def _at_nodes(self, factors: Floats) -> Floats:
+        """Return factors, (n_factors, n_rows), summed up at the nodes of cells, (n_factors, n_cells, N_NODES)."""
         powers = np.zeros((len(factors), *self._nodes.shape))
         sum_powers(self._scores, factors, self._origin, WIDTH, powers)
         return np.asarray(powers @ _TO_POWERS)
 
     def _lay_nodes(self) -> None:
-        """Lay the integral's nodes over the window."""
+        """Choose the nodes of the integral over the window."""
         low, high = self._area.window
         # The thresholds at fpr_min and fpr_max; none where the whole tail belongs to the window.
         self._ends = (
@@ -173,7 +173,7 @@ class Smoothed:
         self._cells = self._inside // N_NODES
 
     def _threshold(self, rate: float) -> float:
-        """Find c with FPR(c) = rate."""
+        """Return c with FPR(c) = rate."""
         low, high = self._middles[REACH], self._middles[-REACH - 1]
         for _ in range(_HALVINGS):
             middle = np.array([0.5 * (low + high)])
@@ -184,7 +184,7 @@ class Smoothed:
         return float(0.5 * (low + high))
 
     def _tail(self, side: int, thresholds: Floats, cells: npt.NDArray[np.int64]) -> Floats:
-        """Give TPR (side 0) or FPR (side 1) at thresholds."""
+        """Return TPR (side 0) or FPR (side 1) at thresholds in cells."""
         tails = np.empty(len(thresholds))
         smooth_tail(thresholds, cells, self._nodes, self._masses[side], self._above[side], tails)
         return tails
@@ -200,7 +200,7 @@ def _sums(
     weights: Floats,
     used: npt.NDArray[np.bool_],
 ) -> Floats:
-    """Sum weights times k, and times k', at targets in cells; shape (2, n_weights, n_targets)."""
+    """Return Σ weight · k and Σ weight · k' at targets in cells, (2, n_weights, n_targets); see `smooth`."""
     sums = np.zeros((2, len(weights), len(targets)))
     smooth(targets, cells, nodes, weights, used, sums)
     return sums
@@ -216,11 +216,15 @@ _FLAGS = numba.boolean[::1]
 
 @kernel(numba.void(_LINE, _TABLE, numba.float64, numba.float64, _BLOCK))
 def sum_powers(scores, factors, origin, width, sums):  # type: ignore[no-untyped-def]
-    """Sum factor · u^p by cell, u in [-1, 1) a score's place within its cell."""
+    """Add Σ factor · u^p by cell to sums, (n_factors, n_cells, n_powers) float64.
+
+    u in [-1, 1) is the position of a score in its cell. scores: (n_rows,) float64; factors: (n_factors, n_rows)
+    float64.
+    """
     for i in range(len(scores)):
-        place = (scores[i] - origin) / width
-        cell = int(place)
-        u = 2.0 * (place - cell) - 1.0
+        position = (scores[i] - origin) / width
+        cell = int(position)
+        u = 2.0 * (position - cell) - 1.0
         for s in range(factors.shape[0]):
             value = factors[s, i]
             if value != 0.0:
@@ -231,12 +235,15 @@ def sum_powers(scores, factors, origin, width, sums):  # type: ignore[no-untyped
 
 @kernel(numba.void(_LINE, numba.float64, numba.float64, _TABLE, _LINE))
 def evaluate(scores, origin, width, coefficients, values):  # type: ignore[no-untyped-def]
-    """Evaluate the polynomial of each score's cell."""
+    """Write the polynomial of each score's cell to values, (n_rows,) float64.
+
+    scores: (n_rows,) float64; coefficients: (n_cells, n_powers) float64.
+    """
     degree = coefficients.shape[1] - 1
     for i in range(len(scores)):
-        place = (scores[i] - origin) / width
-        cell = int(place)
-        u = 2.0 * (place - cell) - 1.0
+        position = (scores[i] - origin) / width
+        cell = int(position)
+        u = 2.0 * (position - cell) - 1.0
         value = coefficients[cell, degree]
         for p in range(degree - 1, -1, -1):
             value = value * u + coefficients[cell, p]
@@ -245,9 +252,11 @@ def evaluate(scores, origin, width, coefficients, values):  # type: ignore[no-un
 
 @kernel(numba.void(_LINE, _CELLS, _TABLE, _BLOCK, _FLAGS, _BLOCK))
 def smooth(targets, cells, nodes, weights, used, sums):  # type: ignore[no-untyped-def]
-    """Sum weight · k(node - target) and weight · k'(node - target), k(x) = e^{-x²}/√π.
+    """Add Σ weight · k(node - target) and Σ weight · k'(node - target) to sums, k(x) = e^{-x²}/√π.
 
-    cells: the cell of each target; nodes of cells farther than REACH, or not used, add nothing.
+    targets: (n_targets,) float64; cells: (n_targets,) int64, their cells; nodes: (n_cells, N_NODES) float64; weights:
+    (n_weights, n_cells, N_NODES) float64; used: (n_cells,) bool; sums: (2, n_weights, n_targets) float64. Nodes of
+    cells farther than REACH, or not used, add nothing.
     """
     for t in range(len(targets)):
         for b in range(cells[t] - REACH, cells[t] + REACH + 1):
@@ -264,7 +273,10 @@ def smooth(targets, cells, nodes, weights, used, sums):  # type: ignore[no-untyp
 
 @kernel(numba.void(_LINE, _CELLS, _TABLE, _TABLE, _LINE, _LINE))
 def smooth_tail(targets, cells, nodes, weights, above, tails):  # type: ignore[no-untyped-def]
-    """Sum weight · Φ(√2 (node - target)); above[b] is the weight of all cells from b on."""
+    """Write Σ weight · Φ(√2 (node - target)) to tails, (n_targets,) float64; see `smooth`.
+
+    weights: (n_cells, N_NODES) float64; above: (n_cells + 1,) float64, the weight of all cells from each one on.
+    """
     for t in range(len(targets)):
         tail = above[cells[t] + REACH + 1]
         for b in range(cells[t] - REACH, cells[t] + REACH + 1):

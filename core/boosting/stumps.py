@@ -26,7 +26,7 @@ from core.coding import (
     measure_inverse_ess,
     missing_code,
 )
-from core.coding.best_split import categories_above
+from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import code_columns, learn_bins
 from core.coding.categories import Bools, Words, unpack
 from core.coding.rows import positives_first, take_weights
@@ -37,33 +37,33 @@ from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_abov
 
 from .algorithms import Hypothesis, Masses, StumpAlgorithm
 from .data import Rows
-from .loop import MIN_EDGE, BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
+from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
-# From this many cells on, listing the rows of the smaller side of a cut pays.
-LISTED_CELLS = 1_000_000
+# Cells of a table from which it pays to list the rows of the smaller side of a cut.
+MIN_LISTED_CELLS = 1_000_000
 
-# Changed histograms are filled anew after so many steps, or when a class's total has left this
-# range: their rounding errors, some 1e-16 of the totals of the last filling, then stay below 1e-12
-# of the present ones. Only the choice of a cut sees them; steps and losses come from the rows.
+# Steps after which changed histograms are filled anew, and the range that the total weight of a class may not leave
+# without it. So their rounding errors, some 1e-16 of the totals of the last filling, stay below 1e-12 of the present
+# totals. They matter for the choice of a cut only; steps and losses come from the rows.
 FILL_EVERY = 16
-TOTALS = (1e-3, 1e3)
+TOTAL_RANGE = (1e-3, 1e3)
 
 
-# A side of a cut is an interval of codes in the arithmetic of their type, which wraps around: `first`, and `width`
-# codes after it. For a set of bins, and for wide codes, marks take their place: 1 above, 0 below. One thread walks over
-# the rows: beside the histograms of all features that is little.
+# A side of a cut is an interval of codes in the arithmetic of uint8, which wraps around: `first`, and `width` codes
+# after it. For a set of bins, and for codes of uint16, marks replace the codes: 1 above, 0 below. One thread walks over
+# the rows: that costs little beside the histograms of all features.
 _CODE = numba.uint8
 
 
 class Interval(NamedTuple):
-    """The codes of one side of a cut."""
+    """The codes of one side of a cut: `first`, and `width` codes after it."""
 
     first: int
     width: int
 
 
 class Sides(NamedTuple):
-    """A column of codes, and which of them are above a cut and below it."""
+    """A column of codes, (n_rows,) uint8, and the intervals above and below a cut."""
 
     column: Codes
     above: Interval
@@ -71,14 +71,14 @@ class Sides(NamedTuple):
 
     @property
     def is_above(self) -> Bools:
-        """Whether each code is above the cut."""
+        """Which rows are above the cut, shape (n_rows,), bool."""
         first, width = self.above
         is_above: Bools = self.column - self.column.dtype.type(first) <= width  # it wraps around
         return is_above
 
 
-def divide(column: Codes, split: Split) -> Sides:
-    """Give the sides of a cut; of a categorical feature and of wide codes by marks in their place."""
+def sides_of(column: Codes, split: Split) -> Sides:
+    """Return the sides of a cut; for a categorical feature, and for uint16, with marks in place of the codes."""
     missing = missing_code(column.dtype)
     if split.bins_above is not None:
         marks = np.zeros(missing + 1, dtype=np.uint8)
@@ -101,7 +101,10 @@ def divide(column: Codes, split: Split) -> Sides:
     fastmath={"reassoc", "nsz", "nnan", "ninf"},
 )
 def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
-    """Sum the weights inside and outside an interval, and count the rows inside."""
+    """Return the sums of the weights inside and outside an interval, and the number of rows inside.
+
+    column: (n_rows,) uint8; weights: (n_rows,) float64.
+    """
     inside = 0.0
     outside = 0.0
     n_inside = 0
@@ -116,7 +119,7 @@ def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_CODE[::1], _CODE, _CODE, numba.float64, numba.float64, numba.float64[::1]))
 def rescale_sides(column, first, width, inside, outside, weights):  # type: ignore[no-untyped-def]
-    """Multiply the weights inside an interval by one factor and those outside by another."""
+    """Multiply the weights, (n_rows,) float64, inside and outside an interval of column, (n_rows,) uint8."""
     for i in range(len(column)):
         weights[i] *= inside if column.dtype.type(column[i] - first) <= width else outside
 
@@ -134,9 +137,10 @@ def rescale_sides(column, first, width, inside, outside, weights):  # type: igno
     )
 )
 def rescale_and_list(column, first, width, factor, weights, start, rows, changes):  # type: ignore[no-untyped-def]
-    """Multiply the weights inside an interval, list those rows, from number `start` on, with the change of each.
+    """Multiply the weights inside an interval, and list those rows with the change of each; return their number.
 
-    `rows` and `changes` need room for one more than is listed, since each row is written before it is known to count.
+    column: (n_rows,) uint8; weights: (n_rows,) float64; start: number of the first row; rows: uint32, changes: float64,
+    with room for one more than is listed, since a row is written before it is known to count.
     """
     listed = np.uint64(0)  # unsigned, so that numba drops the test for negative indices
     for i in range(len(column)):
@@ -167,18 +171,21 @@ ROUND = np.dtype(
 )
 """One round: h(x) = `high` where x > threshold and `low` elsewhere if sign is 1, the reverse if -1.
 
-The score grows by alpha h(x). A ranking algorithm's h is 1 or 0; a classifying one's is 1 or -1. A
-missing x counts as above the threshold where missing_above, else as below it. The threshold -inf
-sets the missing apart from all values. A categorical feature has a set instead, which holds the
-categories that are above: `set` is the place of its first word in the sets' array (`cuts`), -1 for
-a numeric feature, and the threshold NaN. Feature -1 stands for the constant h = high. d_plus and
-d_minus are the masses that h gets right and wrong, of pairs or of rows, under the weights before
-the step. coverage is the share of the training weight where h is `high`.
+The score grows by alpha h(x). For a ranking algorithm h is 1 or 0; for a classifying one 1 or -1. A missing x counts as
+above the threshold if missing_above, else as below it. The threshold -inf separates the missing from all values. A
+categorical feature has a set of the categories above instead: `set` is the index of its first word in the array of
+sets, -1 for a numeric feature, and the threshold is NaN. Feature -1 stands for the constant h = high. d_plus and
+d_minus are the masses that h gets right and wrong, of pairs or of rows, under the weights before the step. coverage is
+the fraction of the training weight for which h is `high`.
 """
 
-FEW_ROWS = 64  # that are sooner bisected than compared with all thresholds
-BLOCK_ROWS = 256
-FEW_THRESHOLDS = 64  # of a feature, that are counted through sooner than bisected
+MIN_COUNTED_ROWS = (
+    64  # rows from which all thresholds are compared, with fewer rows they are bisected
+)
+BLOCK_ROWS = 256  # rows that are scored together
+MAX_COUNTED_THRESHOLDS = (
+    64  # thresholds of a feature up to which all are compared; more are bisected
+)
 
 
 @dataclass(frozen=True)
@@ -194,8 +201,8 @@ class StepFunctions:
     thresholds : ndarray of shape (n_thresholds,), float64
         Ascending within a feature; the test is x > threshold.
     values : ndarray of shape (n_thresholds + 2 * n_used,), float64
-        From starts[u] + 2u on: the value below the first threshold, then after each threshold,
-        and last the value of a missing x.
+        From starts[u] + 2u on: the value below the first threshold, then above each threshold, and last the value of a
+        missing x.
     """
 
     features: npt.NDArray[np.int64]
@@ -204,15 +211,15 @@ class StepFunctions:
     values: Floats
 
     def score(self, X: Floats, offset: float) -> Floats:
-        """Give offset + Σ_j g_j(x_j) of each row, unchecked; X is C-contiguous.
+        """Return offset + Σ_j g_j(x_j) of each row, without checks; X is C-contiguous.
 
-        O(n_rows · n_used · log n_thresholds); many rows are compared with all of few thresholds, which is faster.
+        O(n_rows · n_used · log n_thresholds). Many rows are compared with all thresholds if those are few.
         """
         scores: Floats = _score(X, offset, self.features, self.starts, self.thresholds, self.values)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Give g_j(x_j) of each row and feature, shape as X, unchecked; X is C-contiguous."""
+        """Return g_j(x_j) of each row and feature, in the shape of X, without checks; X is C-contiguous."""
         parts = np.zeros(X.shape)
         _contribute(X, self.features, self.starts, self.thresholds, self.values, parts)
         return parts
@@ -226,10 +233,10 @@ class StepFunctions:
 
 
 def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> StepFunctions:
-    """Fold stumps, rounds of type `ROUND`, into step functions; linear in rounds and sets, but for a sort.
+    """Return the step functions of stumps, given as rounds of type `ROUND`; linear in rounds and sets, but for a sort.
 
-    A stump adds alpha (high - low) on its side of the threshold; what it gives to every row alike, alpha low, is the
-    caller's to add. A feature of K categories has the thresholds 0, 1, ..., K - 2, so that it has a value for each.
+    A stump adds alpha (high - low) on its side of the threshold; alpha low, which all rows get, is not included. A
+    feature of K categories has the thresholds 0, 1, ..., K - 2, so that each category has a value.
     """
     by_feature = rounds[np.argsort(rounds["feature"], kind="stable")]
     features, first = np.unique(by_feature["feature"], return_index=True)
@@ -251,11 +258,11 @@ def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> S
 
 
 def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
-    """Give the thresholds, and the values below, between and above them, last of a missing x."""
+    """Return the thresholds; and the values below, between and above them, then of a missing x."""
     thresholds, step = np.unique(stumps["threshold"], return_inverse=True)
     rises, positive = _rises(stumps), stumps["sign"] > 0
     sums = np.zeros(len(thresholds) + 2)
-    # Each side is summed from its own end, so that what adds up to 0 is 0.
+    # Each side is summed from its own end, so that sums that should be 0 are 0.
     upwards = np.bincount(step[positive], rises[positive], len(thresholds))
     downwards = np.bincount(step[~positive], rises[~positive], len(thresholds))
     sums[1:-1] = np.cumsum(upwards)
@@ -265,7 +272,7 @@ def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
 
 
 def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> Floats:
-    """Give the value of each category, and last of a missing one."""
+    """Return the value of each category, then of a missing one."""
     distinct, which = np.unique(stumps[["set", "sign", "missing_above"]], return_inverse=True)
     rises = np.bincount(which, _rises(stumps))
     sums = np.zeros(n_categories + 1)
@@ -280,7 +287,7 @@ def _rises(stumps: npt.NDArray[np.void]) -> Floats:
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Forbid writing: a fitted ranker is shared by threads, and the kernels take it so."""
+    """Make an array read-only: threads share a fitted ranker, and the kernels take read-only arrays."""
     array.flags.writeable = False
     return array
 
@@ -290,7 +297,7 @@ CONSTANT = Split(-1, -1, False, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Stump:
-    """A stump, by the fields of `ROUND`; `split` and `masses` are the cut of codes it was made of, if it is at hand."""
+    """A stump, with the fields of `ROUND`; `split` and `masses` are those of its cut of codes, if that is known."""
 
     feature: int
     threshold: float
@@ -301,17 +308,17 @@ class Stump:
     d_plus: float
     d_minus: float
     coverage: float
-    members: Bools | None = None  # of a categorical feature the categories above
+    members: Bools | None = None  # for a categorical feature the categories above
     split: Split = CONSTANT
     masses: Masses | None = None
 
     @property
     def above_below(self) -> tuple[float, float]:
-        """What h is above the threshold, and below it."""
+        """The values of h above and below the threshold."""
         return (self.high, self.low) if self.sign > 0 else (self.low, self.high)
 
     def values(self, X: Floats) -> Floats:
-        """Give h(x) of each row."""
+        """Return h(x) of each row."""
         above = is_above(X, self.feature, self.threshold, self.missing_above, self.members)
         return np.where(above, *self.above_below)
 
@@ -329,9 +336,9 @@ class StumpSum(Ensemble):
         0 for a numeric feature.
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     has_missing : ndarray of shape (n_features,), bool
-        Which columns held missing values at fit.
+        Which columns held missing values in training.
     sets : ndarray of shape (n_words,), uint64
-        Sets of categories; see `cuts`.
+        Sets of categories; see `core.coding.categories`.
     """
 
     type: ClassVar[str] = "stumps"
@@ -356,17 +363,17 @@ class StumpSum(Ensemble):
     sets: Annotated[Words, Array("n_words")]
 
     def check(self) -> None:
-        """Refuse rounds that no fit can leave."""
+        """Raise ArtifactError for rounds that no fit can produce."""
         check_cuts(self.rounds, self.sets, self.n_categories)
 
     @cached_property
     def steps(self) -> StepFunctions:
-        """The sum but for its constant."""
+        """The sum without its constant, as step functions."""
         return fold(self.rounds[self.rounds["feature"] >= 0], self.n_categories, self.sets)
 
     @cached_property
     def constant(self) -> float:
-        """What the sum gives to every row alike."""
+        """The part of the sum that is equal for all rows."""
         return float((self.rounds["alpha"] * self.rounds["low"]).sum())
 
     @cached_property
@@ -379,15 +386,15 @@ class StumpSum(Ensemble):
 
     @property
     def mean(self) -> float:
-        """The sum's weighted mean over the rows that it was fitted on."""
+        """Weighted mean of the sum over the training rows."""
         return self.constant + float(self.means.sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Score rows; O(n_rows · n_used · log n_thresholds)."""
+        """Return the score of each row; O(n_rows · n_used · log n_thresholds)."""
         return self.steps.score(X, intercept + self.constant)
 
     def contributions(self, X: Floats) -> Floats:
-        """Give how each feature's step function differs from its training mean."""
+        """Return the difference of each step function from its training mean, in the shape of X."""
         return self.steps.contributions(X) - self.means
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
@@ -398,7 +405,7 @@ class StumpSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[Stump]:
-        """Give the stumps, without the cuts of codes that they were made of."""
+        """Return the stumps, without their cuts of codes."""
         names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
         return [
             Stump(**fields_of(row, names), members=members_of(self.sets, row, self.n_categories))
@@ -406,31 +413,31 @@ class StumpSum(Ensemble):
         ]
 
     def binary_weights(self) -> Floats:
-        """Give α(high - low), and 0 for a constant."""
+        """Return α(high - low) of each round, 0 for a constant."""
         rises = self.rounds["high"] - self.rounds["low"]
         return np.asarray(self.rounds["alpha"] * np.where(self.rounds["feature"] >= 0, rises, 0.0))
 
 
 class StumpMaker:
-    """Makes stumps of cuts, and sums them up.
+    """Makes stumps of cuts, and sums of stumps.
 
     Parameters
     ----------
     bins : Bins
     n_categories : ndarray of shape (n_features,), int64
     shares : ndarray of shape (n_features, n_slots), float64
-        Share of the rows' weight in each bin, the missing last.
+        Fraction of the weight in each bin, the missing last.
     """
 
     def __init__(self, bins: Bins, n_categories: Integers, shares: Floats) -> None:
         self.bins = bins
         self.n_categories = n_categories
         self._shares = shares
-        # Summed from the top: [j, c + 1] is the share of rows above cut c, the missing left out.
+        # Summed from the top: [j, c + 1] is the fraction above cut c, without the missing.
         self._above = np.cumsum(shares[:, -2::-1], axis=1)[:, ::-1]
 
     def make(self, split: Split, masses: Masses | None, hypothesis: Hypothesis) -> Stump:
-        """Make a stump of a cut."""
+        """Return the stump of a cut."""
         shares = self._shares[split.feature]
         if split.bins_above is not None:
             above = shares[: len(split.bins_above)][split.bins_above].sum()
@@ -459,11 +466,10 @@ class StumpLearner(WeakLearner):
     """The training rows with the weights of all crucial pairs, kept as one weight per row, and the scan for a stump.
 
     With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{f(x_k)} on negatives, each class
-    summing to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. A step multiplies each
-    side of a cut by a factor of its own. As only ratios within a class matter, one side may stay
-    as it is: on large data the rows of the smaller side are changed and listed, and only they are
-    added to the histograms. Totals are brought back to 1 before they leave their range, so that no
-    class underflows, however far the scores have gone.
+    summing to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. A step multiplies each side of a cut by a
+    factor of its own. As only ratios within a class matter, one side may stay as it is: for large tables the rows of
+    the smaller side are changed and listed, and only they are added to the histograms. Totals are brought back to 1
+    before they leave their range, so that no class underflows, however large the scores are.
 
     Its algorithm is a `algorithms.StumpAlgorithm`.
 
@@ -496,7 +502,7 @@ class StumpLearner(WeakLearner):
         share_p = self._share_p
         shares = share_p * self._histograms[:, 0] + (1.0 - share_p) * self._histograms[:, 1]
         self._maker = StumpMaker(bins, n_categories, shares)
-        n_listed = len(weight) // 2 + 1 if self._codes.size >= LISTED_CELLS else 0
+        n_listed = len(weight) // 2 + 1 if self._codes.size >= MIN_LISTED_CELLS else 0
         self._rows = np.empty(n_listed, dtype=np.uint32)
         self._changes = np.empty(n_listed)
 
@@ -548,15 +554,15 @@ class StumpLearner(WeakLearner):
         shrink_n = masses.above_n * math.exp(rise_above) + masses.below_n * math.exp(rise_below)
         self._log_f_plus += math.log(shrink_p)
         self._log_f_minus += math.log(shrink_n)
-        # f rises by `common` everywhere, which changes no ratio, and by `rise` on the smaller side.
-        column, above, below = divide(self._codes[weak_ranker.feature], weak_ranker.split)
+        # f rises by `common` for all rows, which changes no ratio, and by `rise` on the smaller side.
+        column, above, below = sides_of(self._codes[weak_ranker.feature], weak_ranker.split)
         if 2 * masses.rows_above <= len(self._weights):
             smaller, rise, common = above, rise_above - rise_below, rise_below
         else:
             smaller, rise, common = below, rise_below - rise_above, rise_above
         total_p = masses.total_p * shrink_p * math.exp(common)
         total_n = masses.total_n * shrink_n * math.exp(-common)
-        low, high = TOTALS
+        low, high = TOTAL_RANGE
         in_range = low < total_p < high and low < total_n < high
         if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
             self._change(column, smaller, rise)
@@ -571,9 +577,9 @@ class StumpLearner(WeakLearner):
         return self._maker.collect(history)
 
     def _sum_masses(self, split: Split) -> Masses:
-        """Add up both sides of a cut under the present weights."""
+        """Return the masses on both sides of a cut under the present weights."""
         m = self._n_positives
-        column, above, _ = divide(self._codes[split.feature], split)
+        column, above, _ = sides_of(self._codes[split.feature], split)
         above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
         above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
         total_p, total_n = above_p + below_p, above_n + below_n
@@ -592,7 +598,7 @@ class StumpLearner(WeakLearner):
         self._changed_since_fill = 0
 
     def _change(self, column: Codes, side: Interval, rise: float) -> None:
-        """Let f grow by `rise` on one side, the smaller, and carry it to the histograms."""
+        """Let f grow by `rise` on one side, the smaller, and update the histograms."""
         m, weights, rows, changes = self._n_positives, self._weights, self._rows, self._changes
         n_p = rescale_and_list(column[:m], *side, math.exp(-rise), weights[:m], 0, rows, changes)
         n_n = rescale_and_list(
@@ -604,7 +610,7 @@ class StumpLearner(WeakLearner):
 
 
 def threshold_of(bins: Bins, split: Split) -> float:
-    """Give the threshold of a cut: -inf where it sets the missing apart, NaN for a set of categories."""
+    """Return the threshold of a cut: -inf if it separates the missing from all values, NaN for a set of categories."""
     if split.bins_above is not None:
         return math.nan
     return float(bins.edges[split.feature][split.cut]) if split.cut >= 0 else -math.inf
@@ -613,14 +619,14 @@ def threshold_of(bins: Bins, split: Split) -> float:
 def rounds_of_cuts(
     history: BoostingHistory, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[np.void], Words]:
-    """Write rounds of cuts as a structured array, and their sets of categories."""
+    """Return the rounds of a run as a structured array, and their sets of categories."""
     rounds, sets = rounds_of(history, dtype), Sets()
     rounds["set"] = [sets.add(stump.feature, stump.members) for stump in history.weak_rankers]
     return rounds, sets.words
 
 
 def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
-    """Refuse with ArtifactError cuts whose threshold, set and values do not go together."""
+    """Raise ArtifactError for cuts whose threshold, set and values contradict each other."""
     check_sets(rounds["feature"], rounds["set"], sets, n_categories)
     is_threshold = rounds["set"] == NO_SET
     if not (rounds["threshold"][is_threshold] < np.inf).all():
@@ -636,7 +642,7 @@ def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers
 def describe_steps(
     steps: StepFunctions, name: Callable[[int], str], categories: Categories
 ) -> list[dict[str, Any]]:
-    """Describe step functions, ready for JSON: thresholds and values (one more), or categories and their values."""
+    """Describe step functions, ready for JSON: thresholds and one more values, or categories and their values."""
     features = []
     for feature, thresholds, values, missing in steps.per_feature():
         names = categories[feature]
@@ -660,9 +666,9 @@ def describe_rules(
     name: Callable[[int], str],
     categories: Categories,
 ) -> list[dict[str, Any]]:
-    """Give one sentence per distinct stump with what it adds in all, greatest first, ready for JSON.
+    """Return one sentence per distinct stump with the total that it adds, greatest first, ready for JSON.
 
-    Sentences speak of the missing only where `has_missing`: where a feature had some at fit.
+    A sentence mentions missing values only if the feature had some in training (`has_missing`).
     """
     rounds = rounds[rounds["feature"] >= 0]
     keys = rounds[["feature", "threshold", "set", "sign", "missing_above"]].copy()
@@ -699,7 +705,7 @@ _STEPS = (_INTEGERS, _INTEGERS, _FLOATS, _FLOATS)
     inner=True,
 )
 def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-def]
-    """Give the u-th step function's value at x."""
+    """Return the value of step function u at x; thresholds, values: 1-D float64, see `StepFunctions`."""
     if np.isnan(x):
         return values[stop + 2 * u + 1]
     low, high = start, stop
@@ -714,7 +720,10 @@ def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-
 
 @kernel(numba.float64[::1](_MATRIX, numba.float64, *_STEPS))
 def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-untyped-def]
-    """Score rows, a block at a time and feature by feature."""
+    """Return the scores of rows, (n_rows,) float64, a block of rows at a time and feature by feature.
+
+    X: (n_rows, n_features) float64; for the other arrays see `StepFunctions`.
+    """
     n_rows = X.shape[0]
     scores, column = np.empty(n_rows), np.empty(BLOCK_ROWS)
     steps = np.empty(BLOCK_ROWS, dtype=np.int32)
@@ -728,7 +737,7 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
             start, stop = starts[u], starts[u + 1]
             for i in range(size):
                 column[i] = X[first + i, features[u]]
-            if stop - start > FEW_THRESHOLDS or n_rows < FEW_ROWS:
+            if stop - start > MAX_COUNTED_THRESHOLDS or n_rows < MIN_COUNTED_ROWS:
                 for i in range(size):
                     scores[first + i] += _look_up(column[i], u, start, stop, thresholds, values)
                 continue
@@ -747,6 +756,7 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
 
 @kernel(numba.void(_MATRIX, *_STEPS, numba.float64[:, ::1]))
 def _contribute(X, features, starts, thresholds, values, parts):  # type: ignore[no-untyped-def]
+    """Write the value of each step function to parts, (n_rows, n_features) float64; see `_score`."""
     for i in range(X.shape[0]):
         for u in range(len(features)):
             j = features[u]

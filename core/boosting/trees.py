@@ -23,7 +23,7 @@ from core.errors import ArtifactError
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
 from core.trees.description import describe_leaves
-from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Grower, Splits, count_leaves
+from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
 from core.trees.options import LeafForm
 from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
@@ -101,7 +101,7 @@ class Tree:
     d_minus: ClassVar[float] = math.nan
 
     def values(self, X: Floats) -> Floats:
-        """Give h(x) of each row."""
+        """Return h(x) of each row."""
         return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
@@ -206,7 +206,7 @@ class TreeSum(Ensemble):
         )
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Give intercept + constant + Σ of the trees for each row, unchecked; O(n_rows · n_trees · depth).
+        """Return intercept + constant + Σ of the trees for each row, unchecked; O(n_rows · n_trees · depth).
 
         A row's score does not depend on the rows beside it: few rows go from node to node, many are coded and sent
         through together (`core.trees.predictor`), and the leaves' values are added in the same order.
@@ -253,7 +253,7 @@ class TreeSum(Ensemble):
         return {"trees": trees}
 
     def weak_rankers(self) -> list[Tree]:
-        """Give the trees."""
+        """Return the trees."""
         return [
             Tree(
                 splits.copy(),
@@ -325,7 +325,7 @@ class TreeLoss(Resumable, ABC):
 
     Parameters
     ----------
-    grower : Grower
+    grower : TreeGrower
     smoothing : float
         Rows of mean mass that are added to a leaf's own.
 
@@ -341,7 +341,7 @@ class TreeLoss(Resumable, ABC):
     log_f_plus: float
     log_f_minus: float
 
-    def __init__(self, grower: Grower, smoothing: float) -> None:
+    def __init__(self, grower: TreeGrower, smoothing: float) -> None:
         self._grower = grower
         self._smoothing = smoothing
         self._weights = grower.weights
@@ -390,7 +390,7 @@ class PairLoss(TreeLoss):
 
     Parameters
     ----------
-    grower : Grower
+    grower : TreeGrower
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     leaf : {"closed", "newton"}
@@ -413,7 +413,7 @@ class PairLoss(TreeLoss):
     changing: ClassVar[tuple[str, ...]] = ("_weights", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(
-        self, grower: Grower, weight: Floats, *, leaf: LeafForm, smoothing: float, push: float
+        self, grower: TreeGrower, weight: Floats, *, leaf: LeafForm, smoothing: float, push: float
     ) -> None:
         super().__init__(grower, smoothing)
         self._leaf = leaf
@@ -470,7 +470,7 @@ class LogisticLoss(TreeLoss):
 
     Parameters
     ----------
-    grower : Grower
+    grower : TreeGrower
         Its weights are the gradient, towards higher scores, and the curvature.
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
@@ -485,7 +485,7 @@ class LogisticLoss(TreeLoss):
 
     changing = ("_weights", "_scores", "_curvature", "_unit", "log_f_plus", "log_f_minus")
 
-    def __init__(self, grower: Grower, weight: Floats, *, smoothing: float) -> None:
+    def __init__(self, grower: TreeGrower, weight: Floats, *, smoothing: float) -> None:
         super().__init__(grower, smoothing)
         m = grower.table.n_positives
         self.start = float(np.log(weight[:m].sum() / weight[m:].sum()))
@@ -529,8 +529,8 @@ class TreeAlgorithm(BoostingAlgorithm):
     n_weights: ClassVar[int]
 
     @abstractmethod
-    def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
-        """Give the loss of rows, positives first, before the first tree."""
+    def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
+        """Return the loss of rows, positives first, before the first tree."""
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
         """Take the learning rate's share of the best step."""
@@ -546,17 +546,17 @@ class RankingTreeAlgorithm(TreeAlgorithm):
     leaf: LeafForm
     push: float
 
-    def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
-        """Give the loss at f = 0 of rows, positives first."""
+    def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
+        """Return the loss at f = 0 of rows, positives first."""
         return PairLoss(grower, weight, leaf=self.leaf, smoothing=self.smoothing, push=self.push)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Give F₊^r Σ_k w_k e^{r f(x_k)}; without a push, r = 1, it is F̃."""
+        """Return F₊^r Σ_k w_k e^{r f(x_k)}; without a push, r = 1, it is F̃."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.push * log_f[0] + log_f[1]))
 
     def intercept(self, log_f: Floats) -> float:
-        """Give ½ ln(F₊/F₋), by Corollary 13; with a push the same of its parts, over 1 + r."""
+        """Return ½ ln(F₊/F₋), by Corollary 13; with a push the same of its parts, over 1 + r."""
         return float(log_f[0] - log_f[1]) / (1.0 + self.push)
 
 
@@ -565,8 +565,8 @@ class LogisticAlgorithm(TreeAlgorithm, RowLossAlgorithm):
 
     n_weights = 2
 
-    def make_loss(self, grower: Grower, weight: Floats) -> TreeLoss:
-        """Give the loss of rows, positives first, all scored by the classes' log odds."""
+    def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
+        """Return the loss of rows, positives first, all scored by the classes' log odds."""
         return LogisticLoss(grower, weight, smoothing=self.smoothing)
 
 
@@ -609,14 +609,13 @@ class TreeLearner(WeakLearner):
         if given.bounds_leaves and max_leaves is not None:
             max_leaves = min(max_leaves, max(count_leaves(table), MIN_LEAVES))
         # the list of rows is of no more use: growth may have its memory
-        self._grower = Grower(
+        self._grower = TreeGrower(
             table,
             weight,
             algorithm.n_weights,
             given.max_depth,
             max_leaves,
             rows,
-            given.subsample,
         )
         self._loss = self._make_loss(algorithm, weight)
         self._round = 0

@@ -1,7 +1,7 @@
-"""The best split: the cut of the feature that is best by a rule's criterion.
+"""The best split: of all cuts of all features the one with the greatest gain by a criterion.
 
 For a cut, A is the mass above it and B the mass below, of positives (A+, B+) and of negatives
-(A-, B-). Both are added up from their own end, never subtracted from a total, so that no mass is
+(A-, B-). Each is added up from its own end, never subtracted from a total, so that "no mass" is
 exactly 0. With each class normalised to 1, P = A+/(A+ + B+) and N likewise, and for the stump that
 is 1 above the cut and 0 below
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from core.kernels import kernel
 
 from .bins import Bins
-from .categories import INFINITE_ESS, SAME_SHARE, InverseESS, order_bins
+from .categories import INFINITE_ESS, SHARE_ATOL, InverseESS, order_bins
 
 
 class Criterion(IntEnum):
@@ -32,8 +32,8 @@ class Criterion(IntEnum):
     LOSS = 1
     """1 - (√(PN) + √((1-P)(1-N)))² = (√d+ - √d-)²: eq. 5, the fall of the loss after the step."""
     EDGE = 2
-    """|p (2P - 1) - n (2N - 1)| = |2 S(t) - S|, where p and n are the classes' shares of all weight
-    and S(t) the signed weight above the cut: the edge of h = ±1 as a classifier. With both shares ½
+    """|p (2P - 1) - n (2N - 1)| = |2 S(t) - S|, where p and n are the fractions of all weight in the two classes
+    and S(t) the signed weight above the cut: the edge of h = ±1 as a classifier. With both fractions ½
     it is |P - N|."""
 
 
@@ -41,22 +41,25 @@ class Split(NamedTuple):
     """The best cut."""
 
     feature: int
-    """-1 where no cut of any feature has a gain above 0."""
+    """-1 if no cut has a gain above 0."""
     cut: int
-    """Codes greater than this are above the cut; -1 sets the missing apart from all values. Of a categorical feature:
-    places in the order that the scan gave its bins."""
+    """Codes greater than this are above the cut; -1 separates the missing from all values. For a categorical feature
+    the index of a bin in the order of bins that the scan chose."""
     missing_above: bool
     """Whether the missing are above the cut."""
     gain: float
     """In [0, 1]; see `Criterion`."""
     bins_above: npt.NDArray[np.bool_] | None = None
-    """Of a categorical feature the bins above the cut; bins without mass are with the missing. None of a numeric one.
-    Shape (n_bins,), bool."""
+    """For a categorical feature the bins above the cut, shape (n_bins,), bool; bins without mass go with the missing.
+    None for a numeric feature."""
 
 
-# Candidates whose gains differ by less than this share are equal but for rounding. Among equals
-# the lowest feature wins, then the lowest cut, then the missing below it.
-TIE = 1e-9
+# Relative difference of gains up to which they count as equal: it may be rounding. Among equals the lowest feature
+# wins, then the lowest cut, then the missing below it.
+GAIN_RTOL = 1e-9
+
+# Edge (d+ - d-, or TPR - FPR) below which a cut counts as none: it is rounding.
+MIN_EDGE = 1e-12
 
 
 def find_best_split(
@@ -76,15 +79,14 @@ def find_best_split(
         Positive and negative mass per code; the last slot is that of the missing.
     n_bins : ndarray of shape (n_features,), int64
     has_missing : ndarray of shape (n_features,), bool
-        Where true, each cut is tried with the missing on both sides, and the missing are also
-        tried against all values. Where false, the missing that may come later go to the side
-        with the greater mass, P + N against 2 - P - N.
+        If true, each cut is tried with the missing on both sides, and the missing are also tried against all values.
+        If false, missing values of later rows go to the side with the greater mass, P + N against 2 - P - N.
     share_p : float
-        The positives' share of all weight, for `Criterion.EDGE`.
+        Fraction of all weight that is on positives, for `Criterion.EDGE`.
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
     inverse_ess : InverseESS
-        Of the weights: how far the shares of categories are shrunk.
+        Of the weights; it decides how far the shares of categories are shrunk.
 
     Notes
     -----
@@ -115,16 +117,16 @@ def find_best_split(
 def bins_after(
     order: npt.NDArray[np.int64], cut: int, missing_above: bool, n_bins: int
 ) -> npt.NDArray[np.bool_]:
-    """Say which bins are above a cut, given the order of those with mass."""
+    """Return which bins are above a cut, shape (n_bins,), bool; `order` lists the bins with mass."""
     above = np.full(n_bins, missing_above)
     above[order] = np.arange(len(order)) > cut
     return above
 
 
 def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
-    """Say which categories of a feature lie above a cut, None for a numeric feature.
+    """Return which categories of a feature lie above a cut, shape (n_categories,), bool; None for a numeric feature.
 
-    A category that no row had at fit goes with the missing.
+    A category without training rows goes with the missing.
     """
     own = bins.category_bins[split.feature]
     if own is None or split.bins_above is None:
@@ -145,7 +147,10 @@ def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
     error_model="numpy",
 )
 def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every cut; missing is the mass to add below (p, n) and above (p, n)."""
+    """Write the gain of every cut to gains, (n_slots,) float64.
+
+    sums: (4, n_slots) float64, see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n).
+    """
     below_p, below_n, above_p, above_n = missing
     # The totals: nothing lies below the first cut but what is missing.
     scale = 1.0 / ((sums[2, 0] + below_p + above_p) * (sums[3, 0] + below_n + above_n))
@@ -185,7 +190,8 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
 def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1.
 
-    The mass below cut c goes to sums[:2, c + 1], that above it to sums[2:, c + 1]; p, then n.
+    histogram: (2, n_slots) float64; sums: (4, n_slots) float64; gains: (2, n_slots) float64. The mass below cut c is
+    written to sums[:2, c + 1], the mass above it to sums[2:, c + 1]; positives, then negatives.
     """
     missing_p = max(histogram[0, -1], 0.0)
     missing_n = max(histogram[1, -1], 0.0)
@@ -210,7 +216,7 @@ def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gain
 
 @kernel(numba.float64(numba.float64[::1]), inner=True, fastmath={"nnan", "nsz"})
 def _greatest(values):  # type: ignore[no-untyped-def]
-    """Give the maximum; apart, so that the compiler may turn it into vector code."""
+    """Return the maximum of (n,) float64, at least 0; on its own, so that the compiler makes vector code of it."""
     greatest = 0.0
     for value in values:
         greatest = max(greatest, value)
@@ -229,9 +235,10 @@ def _greatest(values):  # type: ignore[no-untyped-def]
     inner=True,
 )
 def _order_feature(histogram, n_bins, inverse_ess_p, inverse_ess_n, order, ordered):  # type: ignore[no-untyped-def]
-    """Write a categorical feature's bins in order, and their histogram; returns how many have mass.
+    """Write the bins of a categorical feature in order, and their shrunken histogram; return how many have mass.
 
-    Less than 0 where they are all alike: the histogram then has one bin, of all.
+    histogram, ordered: (2, n_slots) float64; order: (n_slots,) int64. The number is negative if all shares are equal:
+    `ordered` then has one bin, of all rows.
     """
     last = histogram.shape[1] - 1
     masses = np.empty((2, last + 1))
@@ -245,7 +252,7 @@ def _order_feature(histogram, n_bins, inverse_ess_p, inverse_ess_n, order, order
     n = order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, ordered)
     if n >= 2:
         first = ordered[0, 0] / (ordered[0, 0] + ordered[1, 0])
-        if ordered[0, n - 1] / (ordered[0, n - 1] + ordered[1, n - 1]) - first > SAME_SHARE:
+        if ordered[0, n - 1] / (ordered[0, n - 1] + ordered[1, n - 1]) - first > SHARE_ATOL:
             return n
     for k in range(2):
         for r in range(1, n):
@@ -277,7 +284,11 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     inverse_ess_n,
     order,
 ):
-    """Find the best cut: feature, cut, missing above?, gain, and the length of a category's order."""
+    """Return the best cut: feature, cut, missing above?, gain, and the number of bins in `order` if it is categorical.
+
+    histograms: (n_features, 2, n_slots) float64; n_bins: (n_features,) int64; has_missing, is_categorical:
+    (n_features,) bool; order: (n_slots,) int64, written.
+    """
     n_features = len(n_bins)
     n_slots = histograms.shape[2]
     sums = np.empty((4, n_slots))
@@ -301,7 +312,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         if has_missing[j]:
             best[j] = max(best[j], _greatest(gains[1, :n]))
         greatest = max(greatest, best[j])
-    least = greatest * (1.0 - TIE)
+    least = greatest * (1.0 - GAIN_RTOL)
     if least <= 0.0:
         return -1, -1, False, 0.0, 0
     feature = 0

@@ -1,4 +1,4 @@
-"""Columns -> codes: the order along which every prefix sum of this folder runs.
+"""Columns -> codes: small numbers in the order of the values, along which all prefix sums run.
 
 A column with at most `max_bins` distinct values keeps them all: its codes are exact. Any other is
 cut at weighted quantiles. An edge is always a value of the data, the left end `a` of a gap, and
@@ -25,12 +25,12 @@ from annotated_types import Ge, Le
 from core.kernels import kernel
 
 Codes = npt.NDArray[Any]
-"""uint8 or uint16: one type for mypy, since kernels are compiled for both."""
+"""uint8 or uint16; kernels are compiled for both."""
 
-MAX_BINS = 65_535
-MAX_NARROW = 255  # bins that uint8 has room for
-MISSING = 255  # the code of NaN as uint8: above every bin, in a bin of its own
-N_CODES = 256
+MAX_BINS = 65_535  # bins per feature with codes of uint16, whose greatest is the missing one's
+MAX_NARROW_BINS = 255  # bins per feature with codes of uint8
+MISSING = 255  # the code of NaN as uint8, above every bin
+N_CODES = 256  # of uint8
 
 _SENTENCE = (
     "Most bins per feature; with no more distinct values than bins, none are merged, and of too many "
@@ -40,29 +40,31 @@ _SENTENCE = (
 MaxBins = Annotated[
     int, Ge(2), Le(MAX_BINS), Doc(f"{_SENTENCE} Above 255 they take twice the memory.")
 ]
-MaxNarrowBins = Annotated[int, Ge(2), Le(MAX_NARROW), Doc(_SENTENCE)]
+MaxNarrowBins = Annotated[int, Ge(2), Le(MAX_NARROW_BINS), Doc(_SENTENCE)]
 
-# Columns read together, as a cache line of a row-major table holds eight values; and columns whose
-# values are held at the same time, by all threads: each takes as much as the codes of eight.
+# Columns that are read together, since a cache line of a row-major table holds eight values; and columns whose values
+# are in memory at the same time, for all threads: each takes as much as the codes of eight columns.
 COLUMNS_AT_ONCE = 4
 
-# A column of so many rows and more is put into buckets of ascending values, of about so many rows each, by what is
-# found in a sample. Larger buckets are sorted at once, the others where an edge lies in them.
-MANY_ROWS = 1 << 15
+# Rows from which a column is put into buckets of ascending values, by the range of a sample of its values.
+MIN_ROWS_FOR_BUCKETS = 1 << 15
+# Rows of that sample.
 SAMPLED_ROWS = 1 << 12
+# Rows of a bucket, about.
 BUCKET_ROWS = 16
-LARGE_BUCKET = 512
+# Rows up to which a bucket is sorted only if an edge lies in it; larger buckets are sorted at once.
+MAX_UNSORTED_BUCKET = 512
 
-RUN_ROWS = 1 << 14  # coded at a time
-GATHERED_ROWS = 256  # copied at a time, column by column
+RUN_ROWS = 1 << 14  # rows that one task codes
+GATHERED_ROWS = 256  # rows that are copied together, column by column
 
-# A column's sorting is worth a thread of its own from about this many cells on.
+# Cells of a table from which sorting columns in several threads pays.
 PARALLEL_CELLS = 200_000
 
 
 @dataclass(frozen=True)
 class Bins:
-    """What the bins of each column hold.
+    """The bins of each column.
 
     Attributes
     ----------
@@ -73,8 +75,7 @@ class Bins:
     has_missing : ndarray of shape (n_features,), bool
         Whether the column held a NaN.
     category_bins : tuple of ndarray of int64, one per feature, or None
-        For a categorical feature the bin of each category, -1 where no row has it; None for a
-        numeric one.
+        For a categorical feature the bin of each category, -1 if no row has it; None for a numeric one.
     dtype : numpy.dtype
         Of the codes.
     """
@@ -112,7 +113,7 @@ class Bins:
 
 
 def missing_code(dtype: npt.DTypeLike) -> int:
-    """Give the code of a missing value, the greatest that there is: 255 or 65,535."""
+    """Return the code of a missing value, the greatest that there is: 255 or 65,535."""
     return int(np.iinfo(dtype).max)
 
 
@@ -128,9 +129,9 @@ def fit_bins(
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features), float64
-        Finite values or NaN; of a categorical feature the positions of categories.
+        Finite values or NaN; for a categorical feature the indices of categories.
     rows : ndarray of shape (n_rows,), int64 or uint32
-        Which rows to take, in which order.
+        The rows to take, in that order.
     weight : ndarray of shape (n_rows,), float64
         Positive weight of each row of `rows`; a weight k bins as k equal rows do.
     max_bins : int
@@ -186,13 +187,13 @@ def learn_bins(
 ) -> Bins:
     """Learn the bins of every column; see `fit_bins` for the parameters, and `fit_categories` for the last two.
 
-    The order of the rows does not matter; ascending they are read fastest.
+    The result does not depend on the order of the rows; ascending rows are read fastest.
 
     Notes
     -----
-    One sort per numeric column, or of the rows beside its edges. Columns are shared out among as many
-    threads as numba is set to use; each is done by one, so the result does not depend on them. Memory:
-    32 bytes per row, for four columns; where weights differ as much again for each thread.
+    One sort per numeric column, or of the rows near its edges. Columns are shared among as many threads as numba is set
+    to use; each column is done by one thread, so that the result does not depend on their number. Memory: 32 bytes per
+    row, for four columns; with unequal weights as much again for each thread.
     """
     n_features, rows = X.shape[1], rows.astype(np.uint32, copy=False)
     is_weighted = bool((weight != weight[0]).any())
@@ -202,10 +203,10 @@ def learn_bins(
     n_threads = min(numba.get_num_threads(), n_features) if X.size >= PARALLEL_CELLS else 1
     width = min(max(COLUMNS_AT_ONCE // n_threads, 1), n_features)
 
-    # One room for all columns, and for one in buckets where there is room for two, asked for here: what threads ask
-    # for themselves, or give back and ask for again, would stay with the process.
+    # One array for all columns, and for one in buckets if there is room for two. It is allocated here: memory that
+    # threads allocate, or free and allocate again, would stay with the process.
     rooms = np.empty((n_threads, width, len(rows)))
-    with_buckets = width > 1 and len(rows) >= MANY_ROWS and not is_weighted
+    with_buckets = width > 1 and len(rows) >= MIN_ROWS_FOR_BUCKETS and not is_weighted
     width -= with_buckets
 
     def learn_columns(thread: int) -> None:
@@ -228,7 +229,7 @@ def learn_bins(
                     )
 
     share_out(learn_columns, range(n_threads), X.size)
-    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW else np.uint16)
+    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW_BINS else np.uint16)
     return Bins(tuple(edges), has_missing, tuple(category_bins), dtype)
 
 
@@ -240,24 +241,24 @@ def fit_categories(
     max_categories: int = 0,
     least_mass: float = 0.0,
 ) -> npt.NDArray[np.int64]:
-    """Give each category its bin.
+    """Return the bin of each category.
 
     Parameters
     ----------
     column : ndarray of shape (n_rows,), float64
-        Positions of categories, or NaN.
+        Indices of categories, or NaN.
     weight : ndarray of shape (n_rows,), float64
     n_categories : int
     max_bins : int
     max_categories : int
-        So many bins instead, where that is more, for categories of at least `least_mass`.
+        Number of bins instead of `max_bins`, if that is more, for categories of at least `least_mass`.
     least_mass : float
 
     Returns
     -------
     ndarray of shape (n_categories,), int64
-        Bins in the order of the categories; -1 for a category that no row has. With more than
-        `max_bins` the heaviest, and of equals the first, have bins of their own, all but one.
+        Bins in the order of the categories; -1 for a category that no row has. Of more than `max_bins` categories the
+        heaviest, among equals the first, have a bin each, and the others share the last.
     """
     known = ~np.isnan(column)
     mass = np.bincount(column[known].astype(np.int64), weight[known], n_categories)
@@ -273,7 +274,7 @@ def fit_categories(
 
 
 def share_out(task: Callable[[int], None], items: Sequence[int], n_cells: int) -> None:
-    """Run the task on every item, in threads where that pays."""
+    """Run the task on every item, in threads if that pays."""
     n_threads = min(numba.get_num_threads(), len(items)) if n_cells >= PARALLEL_CELLS else 1
     if n_threads == 1:
         for item in items:
@@ -288,7 +289,10 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
 
 @kernel(numba.void(_READ_ONLY_MATRIX, numba.uint32[::1], numba.int64, numba.float64[:, ::1]))
 def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
-    """Copy some columns of X, rows in the given order: few rows at a time, which the cache holds for all columns."""
+    """Copy columns `first`, ... of X to columns, (n_columns, n_rows) float64, in the order of rows, (n_rows,) uint32.
+
+    Few rows are copied at a time, which the cache holds for all columns. X: (n_samples, n_features) float64.
+    """
     for start in range(0, len(rows), GATHERED_ROWS):
         end = min(start + GATHERED_ROWS, len(rows))
         for j in range(columns.shape[0]):
@@ -298,7 +302,7 @@ def gather_columns(X, rows, first, columns):  # type: ignore[no-untyped-def]
 
 @kernel(numba.int64(numba.float64[::1], numba.int64, numba.float64), inner=True)
 def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
-    """Count the edges below a value: a binary search without branches to mispredict."""
+    """Return the number of edges below a value: a binary search without branches; padded: (2 · step,) float64."""
     count = 0
     while step > 0:
         count += step if padded[count + step - 1] < value else 0
@@ -311,7 +315,10 @@ def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
     numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
 )
 def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
-    """Write the code of each value, its number of edges below, and return whether one is NaN."""
+    """Write the code of each value, the number of edges below it; return whether one is NaN.
+
+    column: (n_rows,) float64; edges: (n_bins - 1,) float64, ascending; codes: (n_rows,) uint8 or uint16.
+    """
     size = N_CODES
     while size <= len(edges):
         size *= 2
@@ -338,7 +345,7 @@ def encode_categories(
     missing: int,
     codes: npt.NDArray[Any],
 ) -> None:
-    """Write the bin of each category, and `missing` for what is none."""
+    """Write the bin of each category, and `missing` for a value that is no category."""
     known = (column >= 0.0) & (column < len(bins))
     categories = np.where(known, column, len(bins)).astype(np.intp)
     codes[:] = np.append(bins, missing)[categories]
@@ -347,13 +354,13 @@ def encode_categories(
 def fit_edges(
     column: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, max_bins: int
 ) -> npt.NDArray[np.float64]:
-    """Find where to cut one column.
+    """Return the edges of one column.
 
     Parameters
     ----------
     column : ndarray of shape (n_rows,), float64
     weight : ndarray of shape (n_rows,), float64, or None
-        None when all are equal.
+        None if all are equal.
     max_bins : int
 
     Returns
@@ -369,16 +376,16 @@ def fit_edges(
 
 
 def _whole(ordered: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Give the bounds of a sorted column as one bucket, then its NaNs."""
+    """Return the bounds of a sorted column as two buckets: its values, and its NaNs."""
     return np.array([0, np.searchsorted(ordered, np.inf, "right"), len(ordered)], dtype=np.int64)
 
 
 def _order(
     column: npt.NDArray[np.float64], room: npt.NDArray[np.float64] | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Sort a column in place, or into buckets of ascending values where there is room; give the buckets' bounds.
+    """Sort a column in place, or into buckets of ascending values if `room` is given; return the bounds of the buckets.
 
-    The last bucket holds the NaNs. Buckets of more than `LARGE_BUCKET` rows are sorted.
+    The last bucket holds the NaNs. Buckets of more than `MAX_UNSORTED_BUCKET` rows are sorted.
     """
     if room is not None:
         some = np.sort(column[:: len(column) // SAMPLED_ROWS])
@@ -388,7 +395,7 @@ def _order(
             low, high = float(some[tail]), float(some[-1 - tail])
             bounds = np.zeros(len(column) // BUCKET_ROWS + 2, dtype=np.int64)
             _fill_buckets(column, low, (len(bounds) - 2) / (high - low), room, bounds)
-            for k in np.flatnonzero(np.diff(bounds[:-1]) > LARGE_BUCKET).tolist():
+            for k in np.flatnonzero(np.diff(bounds[:-1]) > MAX_UNSORTED_BUCKET).tolist():
                 room[bounds[k] : bounds[k + 1]].sort()
             return room, bounds
     column.sort()
@@ -401,13 +408,16 @@ def _order(
     )
 )
 def _fill_buckets(column, low, per_unit, room, bounds):  # type: ignore[no-untyped-def]
-    """Copy a column to `room` by buckets, (x - low) · per_unit rounded down being a value's, and write their bounds."""
+    """Copy a column to `room` by buckets, and write their bounds; bucket floor((x - low) · per_unit) holds the value x.
+
+    column, room: (n_rows,) float64; bounds: (n_buckets + 2,) int64, zeros at first.
+    """
     last = len(bounds) - 3
     for turn in range(2):  # count, then copy
         for i in range(len(column)):
             x = column[i]
-            place = (x - low) * per_unit  # grows with x, in rounded numbers, too
-            k = np.int64(min(place, np.float64(last))) if place > 0.0 else 0
+            bucket = (x - low) * per_unit  # grows with x, in rounded numbers, too
+            k = np.int64(min(bucket, np.float64(last))) if bucket > 0.0 else 0
             if np.isnan(x):
                 k = last + 1
             if turn == 0:
@@ -429,17 +439,17 @@ def _find_edges(
     cumulative: npt.NDArray[np.float64],
     max_bins: int,
 ) -> npt.NDArray[np.float64]:
-    """Find where to cut a column in buckets; see `fit_edges` and `cut_ordered`."""
+    """Return the edges of a column in buckets; see `fit_edges` and `cut_ordered`."""
     edges = np.empty(max_bins)
     return edges[: cut_ordered(ordered, bounds, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
 @numba.njit
 def _end_of_value(ordered, bounds, is_sorted, at):  # type: ignore[no-untyped-def]
-    """Count the values up to that of rank `at`, and sort its bucket for that."""
+    """Return the number of values up to that of rank `at`, and sort its bucket for that; see `cut_ordered`."""
     k = np.searchsorted(bounds, at, "right") - 1
     start, stop = bounds[k], bounds[k + 1]
-    if not is_sorted[k] and stop - start <= LARGE_BUCKET:
+    if not is_sorted[k] and stop - start <= MAX_UNSORTED_BUCKET:
         for i in range(start + 1, stop):
             x, j = ordered[i], i
             while j > start and ordered[j - 1] > x:
@@ -452,12 +462,12 @@ def _end_of_value(ordered, bounds, is_sorted, at):  # type: ignore[no-untyped-de
 
 @kernel(numba.int64(numba.float64[::1], numba.int64[::1], numba.float64[::1], numba.float64[::1]))
 def cut_ordered(ordered, bounds, cumulative, edges):  # type: ignore[no-untyped-def]
-    """Write the edges of a column in buckets of ascending values and return their number.
+    """Write the edges of a column in buckets of ascending values, and return their number.
 
-    `bounds` are those of the buckets, the last of which holds the NaNs; one that is not large is sorted
-    where an edge lies in it. `cumulative` holds the running weight of a sorted column, or nothing when
-    all rows weigh the same; `edges` has room for as many as there may be bins. Each bin takes its share
-    of the mass that is left, so a heavy value costs one bin, not the several it would fill.
+    ordered: (n_rows,) float64; bounds: (n_buckets + 1,) int64, the last bucket holds the NaNs; a bucket that is not
+    large is sorted if an edge lies in it. cumulative: (n_rows,) float64, the running weight of a sorted column, or
+    (0,) if all rows weigh the same; edges: (max_bins,) float64. Each bin takes its fraction of the mass that is left,
+    so that a heavy value costs one bin, not all the bins that it would fill.
     """
     n = bounds[len(bounds) - 2]
     is_sorted = np.zeros(len(bounds), dtype=np.bool_)

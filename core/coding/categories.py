@@ -23,7 +23,7 @@ identifier is never chosen for its training fit. With few large categories f_k i
 gain are those of the mixed masses; steps and leaf values are measured on the true ones.
 
 **Sets of categories** are bits: bit c % 64 of word c // 64 tells whether category c is in the set. A model keeps its
-sets in one array, one behind the other; a set is known by the place of its first word.
+sets in one array, one behind the other; a set is known by the index of its first word.
 
 References
 ----------
@@ -49,15 +49,15 @@ Bools = state.Booleans
 Words = state.Words
 Count = TypeVar("Count", int, npt.NDArray[np.int64])
 
-# Observed scatter must exceed that of chance by more than rounding.
-ROUNDING = 1e-9
+# Relative excess of the observed scatter over that of chance, below which it is rounding.
+SCATTER_RTOL = 1e-9
 
-# Shrunken shares that differ by less are one and the same.
-SAME_SHARE = 1e-12
+# Difference of shrunken shares up to which they count as equal.
+SHARE_ATOL = 1e-12
 
 
 class InverseESS(NamedTuple):
-    """How finely each class's mass is divided: Σ v²/(Σ v)² over its rows, one over their number."""
+    """1 over the effective sample size of each class: Σ v²/(Σ v)² over its weights v, 1/n for n equal ones."""
 
     positive: float
     negative: float
@@ -68,10 +68,10 @@ INFINITE_ESS = InverseESS(0.0, 0.0)
 
 
 def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Say for how many rows each row stands: a weight k counts as k rows.
+    """Return the number of rows that each row stands for: a weight k counts as k rows.
 
-    Returns ndarray of shape (n_rows,), float64: the weights; where their mean is below 1, and they cannot be meant as
-    numbers of rows, the weights divided by their mean.
+    Returns ndarray of shape (n_rows,), float64: the weights. If their mean is below 1 they cannot be meant as numbers
+    of rows, and are divided by their mean.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
 def measure_inverse_ess(
     weights: npt.NDArray[np.float64], rows: npt.NDArray[np.float64] | None, n_positives: int
 ) -> InverseESS:
-    """Measure how finely each class's mass is divided.
+    """Return 1 over the effective sample size of each class.
 
     Parameters
     ----------
     weights : ndarray of shape (n_rows,), float64
         Present weights, positives first.
     rows : ndarray of shape (n_rows,), float64, or None
-        For how many rows each stands; None: for one.
+        The number of rows that each row stands for; None: one.
     """
     squares = weights * weights
     if rows is not None:
@@ -104,13 +104,13 @@ def measure_inverse_ess(
 
 
 def _credibility(masses, total, scatter, chance):  # type: ignore[no-untyped-def]
-    """Give f_k of Bühlmann & Straub: the weight of each bin's own share, beside that of the mean.
+    """Return f_k of Bühlmann & Straub, (n,) float64: the weight of each bin's own share beside that of the mean.
 
-    masses: M_k, above 0, and their total; scatter: of the bins' sums about what their masses would have by the mean;
-    chance: the scatter that chance gives to bins of one unit of mass in all. 0 where chance explains all scatter.
+    masses: (n,) float64, M_k above 0; total: their sum; scatter: Σ (P_k - s M_k)²; chance: the scatter that chance
+    alone gives to bins of total mass 1. All f_k are 0 if chance explains the scatter.
     """
     excess = scatter - chance * total
-    if excess <= ROUNDING * scatter:
+    if excess <= SCATTER_RTOL * scatter:
         return np.zeros(len(masses))
     signal = masses * excess
     return signal / (signal + chance * (masses * masses).sum())
@@ -122,7 +122,7 @@ credibility = numba.njit(inline="always")(_credibility)
 
 @kernel(numba.void(numba.float64[::1], numba.int64[::1]), inner=True)
 def sort_stably(keys, order):  # type: ignore[no-untyped-def]
-    """Write the places of the keys in ascending order, of equal ones the first first: merges of ever longer runs."""
+    """Write the indices that sort keys, (n,) float64, stably to order, (n,) int64: merges of longer and longer runs."""
     n = len(keys)
     merged = np.empty(n, dtype=np.int64)
     for r in range(n):
@@ -156,13 +156,11 @@ def sort_stably(keys, order):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # type: ignore[no-untyped-def]
-    """Put the bins of a categorical feature in the order of their shrunken share of positives.
+    """Sort the bins of a categorical feature by their shrunken share of positives; return the number of bins with mass.
 
-    masses: [0, k] positive and [1, k] negative mass of bin k, not negative; of all rows each class
-    sums to 1, and a node's are a part of that. Bins without mass are left out.
-
-    Writes the bins to `order`, lowest share first and of equals the first, and their mixed masses, in
-    that order, to mixed[0] and mixed[1]. Returns their number.
+    masses: (2, n_slots) float64, positive and negative mass of each bin, at least 0, where each class has the mass 1
+    in all rows. order: (n_bins,) int64, gets the bins with mass, lowest share first, among equals the lower bin.
+    mixed: (2, n_slots) float64, gets their shrunken masses in that order.
     """
     n = 0
     total_p = total_n = 0.0
@@ -199,18 +197,18 @@ def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # t
 
 
 def count_words(n_categories: Count) -> Count:
-    """Give the number of words that a set of so many categories takes."""
+    """Return the number of 64-bit words of a set of `n_categories` categories."""
     return -(-n_categories // WORD_BITS)
 
 
-def pack(held: Bools) -> Words:
-    """Write which categories are in a set as words."""
-    bits = np.zeros(count_words(len(held)) * WORD_BITS, dtype=np.bool_)
-    bits[: len(held)] = held
+def pack(category_mask: Bools) -> Words:
+    """Return a set of categories, given as (n_categories,) bool, as 64-bit words."""
+    bits = np.zeros(count_words(len(category_mask)) * WORD_BITS, dtype=np.bool_)
+    bits[: len(category_mask)] = category_mask
     return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def unpack(words: Words, first: int, n_categories: int) -> Bools:
-    """Read which of so many categories are in the set whose first word is `first`."""
+    """Return the set whose first word is words[first] as (n_categories,) bool."""
     octets = words[first : first + count_words(n_categories)].astype("<u8").view(np.uint8)
     return np.unpackbits(octets, bitorder="little")[:n_categories].astype(np.bool_)

@@ -12,8 +12,8 @@ from core.kernels import kernel
 from .bins import N_CODES, Codes
 from .threads import shared_pool, take
 
-# Below this, clearing and adding up sub-histograms costs more than they save.
-FEW_ROWS = 2_000
+# Rows below which sub-histograms cost more, to be cleared and added up, than they save.
+MIN_ROWS_FOR_PARTS = 2_000
 
 
 def fill_histograms(
@@ -22,7 +22,7 @@ def fill_histograms(
     n_positives: int,
     histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Add up the mass of each class in each bin of each feature.
+    """Sum up the mass of each class in each bin of each feature.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def fill_histograms(
     weights : ndarray of shape (n_rows,), float64
     n_positives : int
     histograms : ndarray of shape (n_features, 2, n_slots), float64
-        Overwritten: [feature, 0, code] is positive mass, [feature, 1, code] negative mass. The last
-        slot holds the missing; uint8 needs 256 slots, uint16 one more than there are bins.
+        Overwritten: [feature, 0, code] is positive mass, [feature, 1, code] negative mass. The last slot is that of
+        the missing; there are 256 slots for uint8, and one more than bins for uint16.
 
     Notes
     -----
@@ -49,23 +49,23 @@ def change_histograms(
     n_positives: int,
     histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Add changes of some rows' weights to histograms.
+    """Add the changes of some weights to histograms.
 
     Parameters
     ----------
     codes : ndarray of shape (n_features, n_rows), uint8 or uint16, C-contiguous
     rows : ndarray of shape (n_changed,), uint32
-        Which rows have changed, positives first; ascending is fastest.
+        Rows whose weights have changed, positives first; ascending is fastest.
     changes : ndarray of shape (n_changed,), float64
-        By how much.
+        Change of each weight.
     n_positives : int
-        How many of `rows` are positive.
+        Number of positives among `rows`.
     histograms : ndarray of shape (n_features, 2, n_slots), float64
-        Changed in place. Rounding adds up: fill them anew from time to time.
+        Changed in place. Rounding errors add up: fill them anew from time to time.
 
     Notes
     -----
-    O(n_features · n_changed): for a fifth of the rows it takes a third of the time of filling.
+    O(n_features · n_changed): a fifth of the rows takes a third of the time of filling.
     """
     _add_up(codes, rows, changes, n_positives, False, histograms)
 
@@ -78,7 +78,7 @@ def _add_up(
     is_filled: bool,
     histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Fill or change histograms: in threads where they pay, one table at a time."""
+    """Fill or change histograms, in threads if that pays."""
     is_narrow = codes.dtype == np.uint8
     by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
     arguments = (*by_width, rows, weights, n_positives, is_filled, histograms)
@@ -86,20 +86,20 @@ def _add_up(
 
 
 def slot(code: Any, last: Any) -> Any:
-    """Give the slot of a code in a histogram whose last one is that of the missing."""
+    """Return the slot of a code; `last` is the slot of the missing."""
     return min(code, last)
 
 
 @overload(slot, inline="always")
 def _overload_slot(code, last):  # type: ignore[no-untyped-def]
-    """Compile it for kernels; for uint8 it is nothing at all."""
+    """Compile `slot` for kernels; for uint8 it is the code itself."""
     if code == numba.uint8:
         return lambda code, last: code
     return lambda code, last: min(np.uint64(code), last)
 
 
 def slots_of(codes: Any, n_slots: Any) -> Any:
-    """Give the length of a histogram of these codes: of uint8 a constant, that kernels are faster by."""
+    """Return the number of slots of a histogram: for uint8 a constant, which makes kernels faster."""
     return N_CODES if codes.dtype == np.uint8 else n_slots
 
 
@@ -113,7 +113,7 @@ def _overload_slots_of(codes, n_slots):  # type: ignore[no-untyped-def]
 WIDTHS = (numba.uint8, numba.uint16)
 
 
-# Arrays of the types that a call has no use for.
+# Arrays for the arguments that a call does not need.
 _NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
 _NO_ROWS = np.empty(0, dtype=np.uint32)
 
@@ -128,11 +128,14 @@ _NO_ROWS = np.empty(0, dtype=np.uint32)
     inner=True,
 )
 def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[no-untyped-def]
-    """Fill a histogram with the weights of all rows, or add changes of some rows' weights to it."""
+    """Fill histogram, (n_slots,) float64, with the weights of all rows, or add the changes of some weights to it.
+
+    codes: (n_rows,) uint8 or uint16; rows: (n_changed,) uint32; weights: (n_rows,) or (n_changed,) float64.
+    """
     n_rows = np.uint64(len(weights))
     last = np.uint64(len(histogram) - 1)
     i = np.uint64(0)
-    if is_filled and n_rows < FEW_ROWS:
+    if is_filled and n_rows < MIN_ROWS_FOR_PARTS:
         for code in range(len(histogram)):
             histogram[code] = 0.0
         while i < n_rows:
@@ -182,7 +185,10 @@ _ARGUMENTS = (
 
 @kernel(numba.void(numba.int64[::1], numba.int64, *_ARGUMENTS))
 def _add_up_features(queue, n, narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
-    """Add up features from the queue, of the codes of either width."""
+    """Sum up the features from the queue; see `change_histograms` for the arrays.
+
+    narrow: codes of uint8, wide: of uint16; the other is empty.
+    """
     m = n_positives
     j = take(queue)
     while j < n:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from core.kernels import kernel
 
-from .best_split import TIE, Split, bins_after
+from .best_split import GAIN_RTOL, Split, bins_after
 from .bins import N_CODES, Codes, share_out
 from .categories import credibility
 from .histogram import WIDTHS, slot, slots_of
@@ -29,15 +29,15 @@ from .threads import ThreadPool
 Floats = npt.NDArray[np.float64]
 
 
-# Every turn gains; few are needed.
+# Turns of choosing cut and votes. Each turn gains, and few are needed.
 MAX_TURNS = 20
 
 
 class Scatter(NamedTuple):
-    """How finely the mass is divided: it tells how far bins' sums are shrunk to the mean."""
+    """How finely the mass is divided; it decides how far the sums of bins are shrunk to the mean."""
 
     mass: Floats
-    """Each row's share of Σ|signed|. Shape (n_rows,), float64."""
+    """Fraction of Σ|signed| in each row. Shape (n_rows,), float64."""
     chance: float
     """The scatter of bins' sums that chance alone explains: Σ |x - wT|² over rows, with x a row's signed mass per
     label, w its mass and T the sum of all x."""
@@ -51,7 +51,7 @@ def find_best_label_split(
     is_categorical: npt.NDArray[np.bool_] | None = None,
     rows: npt.NDArray[np.float64] | None = None,
 ) -> Split:
-    """Find the cut whose votes have the greatest edge.
+    """Return the cut whose votes have the greatest edge.
 
     O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
@@ -63,20 +63,19 @@ def find_best_label_split(
         Signed mass, in all Σ |signed| = 1.
     n_bins : ndarray of shape (n_features,), int64
     has_missing : ndarray of shape (n_features,), bool
-        Where true, each cut is tried with the missing on both sides, and the missing are also
-        tried against all values. Where false, the missing that may come later go below.
+        If true, each cut is tried with the missing on both sides, and the missing are also tried against all values.
+        If false, missing values of later rows go below.
     is_categorical : ndarray of shape (n_features,), bool, optional
         None: all features are numeric.
     rows : ndarray of shape (n_rows,), float64, optional
-        For how many rows each stands (`categories.effective_counts`); None: the shares of
-        categories are not shrunk.
+        The number of rows that each row stands for (`categories.effective_counts`); None: the shares of categories
+        are not shrunk.
 
     Returns
     -------
     Split
-        Feature -1 where the best is no cut at all: votes that are the same everywhere have the edge
-        Σ_l |S_l|. Its gain is the edge. Among equals no cut comes first, then the lowest feature,
-        the lowest cut, the missing below.
+        Its gain is the edge. The feature is -1 if no cut is best: votes that are the same for all rows have the edge
+        Σ_l |S_l|. Among equals no cut comes first, then the lowest feature, the lowest cut, the missing below.
     """
     n_slots = N_CODES if codes.dtype == np.uint8 else int(n_bins.max()) + 1
     if is_categorical is None:
@@ -100,7 +99,7 @@ def find_best_label_split(
         share_out(scan, np.flatnonzero(is_categorical).tolist(), codes.size)
     everywhere = float(best[0, 3])
     greatest = max(everywhere, best[:, 0].max())
-    least = greatest * (1.0 - TIE)
+    least = greatest * (1.0 - GAIN_RTOL)
     if everywhere >= least:
         return Split(-1, -1, False, everywhere)
     feature = int(np.argmax(best[:, 0] >= least))
@@ -111,7 +110,7 @@ def find_best_label_split(
 def _cut_categories(
     histogram: Floats, masses: Floats, has_missing: bool, scatter: Scatter, best: Floats
 ) -> npt.NDArray[np.bool_]:
-    """Write what `_cut` does, and give the bins above the cut."""
+    """Write the result of `_cut` for a categorical feature to `best`, and return the bins above the cut."""
     best[:] = -1.0
     n_bins, present = len(masses), np.flatnonzero(masses > 0.0)
     if len(present) == 0:
@@ -119,27 +118,27 @@ def _cut_categories(
     missing, masses = histogram[-1], masses[present]
     sums = shrink(histogram[present], masses, scatter.chance)
     votes = first_votes(sums, masses)
-    found = np.empty(4)
+    candidate = np.empty(4)
     order = best_order = np.arange(len(present))
     for _ in range(MAX_TURNS):
         order = order_by_votes(sums, masses, votes)
         ordered = sums[order]
-        _cut(np.vstack([ordered, missing]), len(order), has_missing, found)
-        if found[0] * (1.0 - TIE) <= best[0]:
+        _cut(np.vstack([ordered, missing]), len(order), has_missing, candidate)
+        if candidate[0] * (1.0 - GAIN_RTOL) <= best[0]:
             break
-        best[:], best_order = found, order
-        votes = best_votes(ordered, missing, int(found[1]), bool(found[2]))
+        best[:], best_order = candidate, order
+        votes = best_votes(ordered, missing, int(candidate[1]), bool(candidate[2]))
     return bins_after(present[best_order], int(best[1]), bool(best[2]), n_bins)
 
 
 def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
-    """Measure how finely the signed mass is divided.
+    """Return how finely the signed mass is divided.
 
     Parameters
     ----------
     signed : ndarray of shape (n_rows, n_labels), float64
     rows : ndarray of shape (n_rows,), float64, or None
-        For how many rows each stands; None: for infinitely many, so that chance explains nothing.
+        The number of rows that each row stands for; None: infinitely many, so that chance explains nothing.
     """
     mass = np.abs(signed).sum(axis=1)
     mass /= mass.sum()
@@ -153,7 +152,7 @@ def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
 
 
 def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
-    """Mix the sums of each bin with the mean of all, as far as chance explains that they differ.
+    """Return the sums of each bin shrunk to the mean of all, as far as chance explains the differences.
 
     Returns ndarray of shape (n_bins, n_labels), float64.
 
@@ -163,7 +162,7 @@ def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
     masses : ndarray of shape (n_bins,), float64
         Above 0.
     chance : float
-        Scatter that chance gives to bins of one unit of mass in all.
+        Scatter that chance alone gives to bins of total mass 1.
     """
     means = masses[:, None] * (sums.sum(axis=0) / masses.sum())
     scatter = float(((sums - means) ** 2).sum())
@@ -172,21 +171,21 @@ def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
 
 
 def first_votes(sums: Floats, masses: Floats) -> Floats:
-    """Give the votes, 1 or -1, of the bin that differs most from the mean."""
+    """Return the votes, (n_labels,) of 1 or -1, of the bin that differs most from the mean."""
     differences = sums - masses[:, None] * (sums.sum(axis=0) / masses.sum())
     sizes = np.abs(differences).sum(axis=1)
-    first = int(np.argmax(sizes >= sizes.max() * (1.0 - TIE)))
+    first = int(np.argmax(sizes >= sizes.max() * (1.0 - GAIN_RTOL)))
     return np.asarray(np.where(differences[first] >= 0.0, 1.0, -1.0))
 
 
 def order_by_votes(sums: Floats, masses: Floats, votes: Floats) -> npt.NDArray[np.int64]:
-    """Sort bins by the mean that they give the votes."""
+    """Return the indices that sort bins by their mean signed mass in the direction of the votes."""
     towards = np.einsum("kl,l->k", sums, votes) / masses
     return np.asarray(np.argsort(towards, kind="stable"))
 
 
 def best_votes(ordered: Floats, missing: Floats, cut: int, missing_above: bool) -> Floats:
-    """Give the best votes of a cut, 1 or -1."""
+    """Return the best votes of a cut, (n_labels,) of 1 or -1."""
     edges = ordered[cut + 1 :].sum(axis=0) - ordered[: cut + 1].sum(axis=0)
     edges += missing if missing_above else -missing
     return np.asarray(np.where(edges >= 0.0, 1.0, -1.0))
@@ -197,7 +196,10 @@ _MATRIX = numba.float64[:, ::1]
 
 @kernel(*[_MATRIX(width[::1], _MATRIX, numba.int64) for width in WIDTHS])
 def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
-    """Sum the rows of each bin, the missing last: (n_slots, n_labels)."""
+    """Return the sums of the rows of each bin, the missing last, (n_slots, n_labels) float64.
+
+    codes: (n_rows,) uint8 or uint16; signed: (n_rows, n_labels) float64.
+    """
     n_labels = signed.shape[1]
     # made here, so that the compiler knows that no row of `signed` lies in it
     histogram = np.empty((slots_of(codes, n_slots), n_labels))
@@ -214,7 +216,10 @@ def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, numba.int64, numba.boolean, numba.float64[::1]))
 def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut."""
+    """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut to best, (4,) float64.
+
+    histogram: (n_slots, n_labels) float64, the missing last.
+    """
     n_labels = histogram.shape[1]
     missing = len(histogram) - 1
     total, below = np.empty(n_labels), np.empty(n_labels)
@@ -239,9 +244,9 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
             edge_high = -1.0  # all rows above: no cut
             if not has_missing:
                 edge_low = -1.0
-        if edge_low * (1.0 - TIE) > best[0]:
+        if edge_low * (1.0 - GAIN_RTOL) > best[0]:
             best[0], best[1], best[2] = edge_low, cut, 0.0
-        if has_missing and edge_high * (1.0 - TIE) > best[0]:
+        if has_missing and edge_high * (1.0 - GAIN_RTOL) > best[0]:
             best[0], best[1], best[2] = edge_high, cut, 1.0
 
 
@@ -263,7 +268,11 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
     ]
 )
 def _scan_numeric(first, step, n, codes, signed, n_slots, n_bins, has_missing, categorical, best):  # type: ignore[no-untyped-def]
-    """Cut every step-th feature, those without order apart."""
+    """Write the result of `_cut` for every step-th numeric feature to best, (n_features, 4) float64.
+
+    codes: (n_features, n_rows) uint8 or uint16; signed: (n_rows, n_labels) float64; n_bins: (n_features,) int64;
+    has_missing, categorical: (n_features,) bool.
+    """
     for j in range(first, n, step):
         if not categorical[j]:
             histogram = _sum_bins(codes[j], signed, n_slots)

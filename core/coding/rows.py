@@ -1,11 +1,11 @@
-"""Lists of rows: positives first, and what they weigh."""
+"""Lists of rows with the positives first, and their weights."""
 
 import numpy as np
 import numpy.typing as npt
 
 
 def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uint32], int]:
-    """List the rows of the positives, then those of the others; return how many are positive."""
+    """Return the indices of all rows, (n_rows,) uint32, positives first; and the number of positives."""
     rows, n_positives = np.empty(len(positive), dtype=np.uint32), int(np.count_nonzero(positive))
     rows[:n_positives] = np.flatnonzero(positive)
     rows[n_positives:] = np.flatnonzero(~positive)
@@ -15,7 +15,7 @@ def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uin
 def take_weights(
     weight: npt.NDArray[np.float64], rows: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.float64]:
-    """Give the weights of rows; where all weigh the same, a view of one number, without memory."""
+    """Return weight[rows]; if all weights are equal, a view of one number, which takes no memory."""
     if (weight != weight[0]).any():
         return np.asarray(weight[rows])
     return np.broadcast_to(weight[0], len(rows))

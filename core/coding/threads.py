@@ -1,10 +1,10 @@
-"""Threads that share out the pieces of a piece of work.
+"""Threads that share the tasks of a computation.
 
-Kernels leave the interpreter's lock. `ThreadPool` wakes plain threads for each piece of work, which takes some fifty
-microseconds. In a parallel region (`Region`) threads stay in compiled code from one phase of the work to the next,
-and phases of tens of microseconds can be shared: one thread, the leader, publishes how many pieces a phase has, takes
-pieces as the others do, and waits until all are done. The others come and go as they like. One that comes late joins
-the present phase; one that finds nothing to do gives its core to whoever wants it, and after a while ends.
+Kernels release the interpreter's lock. `ThreadPool` wakes ordinary threads for each computation, which takes about
+fifty microseconds. In a parallel region (`Region`) threads stay in compiled code from one phase of a computation to
+the next, so that even phases of tens of microseconds can be shared. One thread, the leader, publishes the number of
+tasks of a phase, takes tasks as the others do, and waits until all are done. The others, its workers, may come and
+go. A worker that comes late joins the present phase; one that finds no task yields its core, and ends after a while.
 """
 
 import os
@@ -22,17 +22,17 @@ from numba.extending import intrinsic
 
 from core.kernels import INNER
 
-# Waking a thread costs some fifty microseconds; this many cells of the table repay it.
+# Cells of the table from which a second thread pays: waking it costs about fifty microseconds.
 PARALLEL_CELLS = 500_000
 
 
 class ThreadPool:
-    """As many threads as numba is set to use, or one where the work is small.
+    """As many threads as numba is set to use, or one if the computation is small.
 
     Parameters
     ----------
     n_cells : int
-        Size of the work: what a pass over the whole table touches.
+        Size of the computation: the number of table cells that it reads.
     """
 
     def __init__(self, n_cells: int) -> None:
@@ -41,43 +41,43 @@ class ThreadPool:
 
     @property
     def n_threads(self) -> int:
-        """How many threads share a piece of work."""
+        """Number of threads that share the tasks."""
         return self._n_threads
 
-    def run(self, kernel: Callable[..., None], n_pieces: int, *arguments: object) -> None:
-        """Call kernel(first, step, n_pieces, *arguments) so that each piece is done once.
+    def run(self, kernel: Callable[..., None], n_tasks: int, *arguments: object) -> None:
+        """Call kernel(first, step, n_tasks, *arguments) so that each task is done once.
 
-        Pieces are dealt out in turn, as neighbours are alike in size. They must not write to the
-        same place.
+        Thread k does the tasks k, k + step, ...: neighbours are alike in size. No two tasks may write to the same
+        memory.
         """
-        step = min(self._n_threads, n_pieces)
+        step = min(self._n_threads, n_tasks)
         shares = [
-            self._others.submit(kernel, first, step, n_pieces, *arguments)
+            self._others.submit(kernel, first, step, n_tasks, *arguments)
             for first in range(1, step)
         ]
-        kernel(0, max(step, 1), n_pieces, *arguments)
+        kernel(0, max(step, 1), n_tasks, *arguments)
         for share in shares:
             share.result()
 
-    def deal(self, kernel: Callable[..., None], n_pieces: int, *arguments: object) -> None:
-        """Call kernel(queue, n_pieces, *arguments) so that each piece is done once.
+    def deal(self, kernel: Callable[..., None], n_tasks: int, *arguments: object) -> None:
+        """Call kernel(queue, n_tasks, *arguments) so that each task is done once.
 
-        A thread takes the next piece from the queue when it is ready for one (`take`): where pieces differ
-        in size, or a thread wakes late, the others do more. They must not write to the same place.
+        A thread takes the next task from the queue when it is ready (`take`): if tasks differ in size, or a thread
+        wakes late, the others do more. No two tasks may write to the same memory.
         """
         queue = np.zeros(1, dtype=np.int64)
         shares = [
-            self._others.submit(kernel, queue, n_pieces, *arguments)
-            for _ in range(1, min(self._n_threads, n_pieces))
+            self._others.submit(kernel, queue, n_tasks, *arguments)
+            for _ in range(1, min(self._n_threads, n_tasks))
         ]
-        kernel(queue, n_pieces, *arguments)
+        kernel(queue, n_tasks, *arguments)
         for share in shares:
             if not share.cancel():  # one that has not begun is not waited for
                 share.result()
 
 
 def shared_pool(n_cells: int) -> ThreadPool:
-    """Give a pool whose threads live on, for what is shared out often: waking threads costs less than starting them."""
+    """Return a pool whose threads stay, for frequent computations: to wake threads costs less than to start them."""
     return _pool(os.getpid(), numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
 
 
@@ -90,7 +90,7 @@ def _pool(
 
 @intrinsic
 def take(typing_context, queue):  # type: ignore[no-untyped-def]
-    """Take the next number from queue[0], in one step for all threads."""
+    """Return queue[0] and add 1 to it, atomically; queue is (1,) int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -101,18 +101,18 @@ def take(typing_context, queue):  # type: ignore[no-untyped-def]
 
 
 class Region(NamedTuple):
-    """What the threads of a parallel region have in common; arrays of one number, each on a cache line of its own.
+    """The shared state of a parallel region: arrays of one number, each on a cache line of its own.
 
     Attributes
     ----------
     ticket : ndarray of shape (1,), int64
-        Of the present phase: its number of pieces in the high half, the next piece in the low half.
+        Number of tasks of the present phase in the high 32 bits, the next task in the low 32 bits.
     done : ndarray of shape (1,), int64
-        Pieces of the present phase that are done.
+        Tasks of the present phase that are done.
     failed : ndarray of shape (1,), int64
-        How many pieces could not be done, for want of memory.
+        Tasks that failed for lack of memory.
     ended : ndarray of shape (1,), int64
-        1 once nobody can lead any more.
+        1 once there is no leader any more.
     """
 
     ticket: Any
@@ -125,49 +125,50 @@ REGION_TYPE = numba.types.NamedUniTuple(numba.int64[::1], len(Region._fields), R
 _LINE = 64 // 8  # numbers of a cache line
 _HALF, _LOW_HALF = 32, (1 << 32) - 1
 
-# A thread without work looks so many times for some, then yields its core between looks, so many times.
+# How often a thread without a task looks for one before it yields its core between looks.
 SPINS = 20_000
+# How often it then yields and looks before it ends.
 YIELDS = 5_000
 
 
 def open_region() -> Region:
-    """Give a region without work."""
+    """Return a region without tasks."""
     room = np.zeros((len(Region._fields) + 1) * _LINE, dtype=np.int64)
     return Region(*(room[(k + 1) * _LINE :][:1] for k in range(len(Region._fields))))
 
 
-class Helpers:
-    """The threads that help a leader in a parallel region.
+class WorkerTeam:
+    """The threads that work for a leader in a parallel region.
 
     Parameters
     ----------
     n_cells : int
-        Size of the work: see `ThreadPool`.
-    help_out : kernel (region, *arguments)
-        Does pieces until the region has ended or there has been nothing to do for a while.
+        Size of the computation: see `ThreadPool`.
+    work : kernel (region, *arguments)
+        Does tasks until the region has ended, or there has been no task for a while.
     *arguments : object
 
     Attributes
     ----------
     region : Region
     n_threads : int
-        The leader among them.
+        Including the leader.
     """
 
-    def __init__(self, n_cells: int, help_out: Callable[..., None], *arguments: object) -> None:
+    def __init__(self, n_cells: int, work: Callable[..., None], *arguments: object) -> None:
         n_threads = numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1
         self.n_threads = n_threads
         self.region = open_region()
-        self._call: tuple[Any, ...] = (help_out, self.region, *arguments)
+        self._call: tuple[Any, ...] = (work, self.region, *arguments)
         self._threads = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
         self._present: list[Future[None]] = [Future() for _ in range(n_threads - 1)]
         for absent in self._present:
             absent.set_result(None)
-        # Threads that still look for work hold its memory: let them go with the last who could give them any.
+        # Workers that still look for tasks hold the arrays: let them end with the last reference to the team.
         weakref.finalize(self, _end, self.region)
 
     def __enter__(self) -> Region:
-        """Have those come back who have left; nobody is waited for."""
+        """Start the workers that have ended; wait for none."""
         if self._threads is not None:
             for k, last in enumerate(self._present):
                 if last.done():
@@ -176,9 +177,9 @@ class Helpers:
         return self.region
 
     def __exit__(self, *_: object) -> None:
-        """Say what went wrong in another thread."""
+        """Raise MemoryError if a task of another thread failed."""
         if self.region.failed[0]:
-            raise MemoryError("a thread had no memory for its piece of work")
+            raise MemoryError("a thread had no memory for its task")
 
 
 def _end(region: Region) -> None:
@@ -186,7 +187,7 @@ def _end(region: Region) -> None:
 
 
 def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an intrinsic of the first number of an array from what is done to its address."""
+    """Return the code generator of an atomic operation on the first number of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -197,7 +198,7 @@ def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
 
 @intrinsic
 def atomic_load(typing_context, array):  # type: ignore[no-untyped-def]
-    """Read array[0] as other threads have left it."""
+    """Return array[0] as other threads have left it."""
 
     def load(context, builder, data):  # type: ignore[no-untyped-def]
         return builder.load_atomic(data, "seq_cst", 8)
@@ -207,7 +208,7 @@ def atomic_load(typing_context, array):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def atomic_store(typing_context, array, value):  # type: ignore[no-untyped-def]
-    """Write array[0], after all that was written before."""
+    """Write array[0] after all earlier writes."""
 
     def store(context, builder, data, value):  # type: ignore[no-untyped-def]
         builder.store_atomic(value, data, "seq_cst", 8)
@@ -218,7 +219,7 @@ def atomic_store(typing_context, array, value):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def atomic_add(typing_context, array, value):  # type: ignore[no-untyped-def]
-    """Add to array[0] in one step for all threads, and give what it was."""
+    """Add to array[0] atomically, and return its old value."""
 
     def add(context, builder, data, value):  # type: ignore[no-untyped-def]
         return builder.atomic_rmw("add", data, value, "seq_cst")
@@ -239,28 +240,28 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def publish(region, n_pieces):  # type: ignore[no-untyped-def]
-    """Begin a phase of so many pieces, all of the last one being done."""
+def publish(region, n_tasks):  # type: ignore[no-untyped-def]
+    """Begin a phase of `n_tasks` tasks; all tasks of the last phase must be done."""
     region.done[0] = 0
-    atomic_store(region.ticket, n_pieces << _HALF)
+    atomic_store(region.ticket, n_tasks << _HALF)
 
 
 @numba.njit(**INNER)
-def take_piece(region):  # type: ignore[no-untyped-def]
-    """Take the next piece of the present phase; -1 where none is left."""
+def take_task(region):  # type: ignore[no-untyped-def]
+    """Return the next task of the present phase; -1 if none is left."""
     ticket = atomic_load(region.ticket)
     if ticket & _LOW_HALF >= ticket >> _HALF:
         return -1
     ticket = atomic_add(region.ticket, 1)
-    piece = ticket & _LOW_HALF
-    return piece if piece < ticket >> _HALF else -1
+    task = ticket & _LOW_HALF
+    return task if task < ticket >> _HALF else -1
 
 
 @numba.njit(**INNER)
-def wait_for_all(region, n_pieces):  # type: ignore[no-untyped-def]
-    """Wait until all pieces of the present phase are done."""
+def wait_for_all(region, n_tasks):  # type: ignore[no-untyped-def]
+    """Wait until all tasks of the present phase are done."""
     looks = 0
-    while atomic_load(region.done) < n_pieces:
+    while atomic_load(region.done) < n_tasks:
         looks += 1
         if looks > SPINS:
             yield_core()

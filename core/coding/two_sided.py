@@ -10,7 +10,8 @@ from core.kernels import kernel
 
 Floats = npt.NDArray[np.float64]
 
-TIE = 1e-12  # differences so close are equal
+# Difference of two rates up to which they count as equal: it may be rounding.
+RATE_ATOL = 1e-12
 
 
 class TwoSided(NamedTuple):
@@ -18,21 +19,21 @@ class TwoSided(NamedTuple):
 
     above: float
     below: float
-    """In [-1, 1]: the expected value of what the classifier says. One of the two is certain (1 above or -1 below); the
-    other side is decided by a coin."""
+    """Expected value of the classifier, in [-1, 1]. One of the two is certain (1 above or -1 below), a coin decides the
+    other."""
     error: float
-    """Its expected error on each class, the same on both."""
+    """Its expected error, the same on both classes."""
 
 
 def two_sided(p_plus: float, p_minus: float) -> TwoSided:
-    """Balance the errors of a cut by a coin.
+    """Return the classifier that errs alike on both classes: a cut, with a coin on one of its sides.
 
     Parameters
     ----------
     p_plus : float
-        Share of the positives' weight below the cut.
+        Fraction of the positives' weight that is below the cut.
     p_minus : float
-        Share of the negatives' weight above the cut; p_plus + p_minus <= 1.
+        Fraction of the negatives' weight that is above the cut; p_plus + p_minus <= 1.
 
     Returns
     -------
@@ -64,17 +65,17 @@ class Threshold(NamedTuple):
 def youden_threshold(
     scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> Threshold | None:
-    """Find the cut of greatest TPR - FPR; of several, the one whose errors differ least.
+    """Return the cut of greatest TPR - FPR; None if all scores are equal.
 
-    O(n_rows log n_rows). Cuts within 1e-12 of the greatest difference count as equal to it. Returns Threshold or None:
-    None where all scores are equal. The value is a score of the data.
+    Differences within 1e-12 of the greatest count as equal to it; among those the cut whose errors differ least is
+    taken. Its value is a score of the data. O(n_rows log n_rows).
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
-        Both classes have some.
+        Each class has a weight above 0.
     """
     if (weight == weight[0]).all():  # sorted apart, the classes need no order of rows
         ends = np.sort(scores[positive]), np.sort(scores[~positive])
@@ -89,16 +90,17 @@ def youden_threshold(
     above_n = np.cumsum(negatives[::-1])[::-1] / negatives.sum()
     p_minus = above_n[1:]
     difference = 1.0 - p_plus - p_minus
-    best = np.flatnonzero(difference >= difference.max() - TIE)
+    best = np.flatnonzero(difference >= difference.max() - RATE_ATOL)
     k = int(best[np.argmin(np.abs(p_plus - p_minus)[best])])
     return Threshold(float(values[k]), float(p_plus[k]), float(p_minus[k]))
 
 
 @kernel(numba.types.UniTuple(numba.float64, 3)(numba.float64[::1], numba.float64[::1]))
 def _best_cut(positives, negatives):  # type: ignore[no-untyped-def]
-    """Find the cut of `youden_threshold` from the ascending scores of each class, all of one weight.
+    """Return value, p_plus and p_minus of the cut of `youden_threshold` for rows of equal weight; NaN without a cut.
 
-    Walks up both twice: for the greatest difference, and for the cut itself. NaN where there is no cut.
+    positives: (m,), negatives: (n,), float64, ascending. The scores are walked through twice: for the greatest
+    difference, and for the cut itself.
     """
     m, n = len(positives), len(negatives)
     greatest, least = -np.inf, np.inf
@@ -118,7 +120,7 @@ def _best_cut(positives, negatives):  # type: ignore[no-untyped-def]
             difference = 1.0 - plus - minus
             if walk == 0:
                 greatest = max(greatest, difference)
-            elif difference >= greatest - TIE and abs(plus - minus) < least:
+            elif difference >= greatest - RATE_ATOL and abs(plus - minus) < least:
                 least = abs(plus - minus)
                 value, p_plus, p_minus = here, plus, minus
     return value, p_plus, p_minus

@@ -14,12 +14,12 @@ from core.base.state import Array, Index, Nested, Records, State, Totals
 from core.base.table import Categories
 from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_estimator
 from core.coding import effective_counts, youden_threshold
+from core.coding.best_split import MIN_EDGE
 from core.coding.rows import positives_first
 from core.errors import ArtifactError
 
 from .growth import Draw, Report
 from .program import (
-    MIN_EDGE,
     NODE,
     RULES,
     Integers,
@@ -36,7 +36,7 @@ from .program import (
 
 Positive = npt.NDArray[np.bool_]
 
-# Rows of which less than this share is at a node are left out of its fit: they weigh nothing.
+# Fraction of a row, relative to the greatest one at the node, below which the row is left out of a fit.
 MIN_PRESENCE = 1e-6
 
 
@@ -47,31 +47,31 @@ class WeakRankers(ABC):
 
     @property
     def n_fitted(self) -> int:
-        """How many there are."""
+        """Number of fitted weak rankers."""
         return len(self._fitted)
 
     def drop(self) -> None:
-        """Forget the one fitted last."""
+        """Forget the weak ranker that was fitted last."""
         self._fitted.pop()
 
     @abstractmethod
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more to rows of both classes."""
+        """Fit one more weak ranker to rows of both classes."""
 
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows by one of them."""
+        """Return the scores of rows by one of them."""
 
     @abstractmethod
     def describe(self, number: int) -> str:
-        """Name one of them."""
+        """Return the name of one of them."""
 
 
 @dataclass
 class NamedRankers(WeakRankers):
     """Classifiers by name; the k-th fit draws by the k-th child of the seed, so that no two seeds share a draw.
 
-    `stack` holds those that were read from an artifact.
+    `stack` holds the classifiers that were read from an artifact.
     """
 
     name: ClassifierName
@@ -92,24 +92,24 @@ class NamedRankers(WeakRankers):
         )
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows by one of them."""
+        """Return the scores of rows by one of them."""
         if self.stack is not None:
             return self.stack.score(number, X)
         return self._fitted[number].score(0, X)
 
     def joined(self) -> Stack:
-        """Give the classifiers one after the other."""
+        """Return the classifiers one after the other."""
         if self.stack is None:
             self.stack = STACKS[self.name].join(self._fitted, self.n_categories)
         return self.stack
 
     def describe(self, number: int) -> str:
-        """Name one of them."""
+        """Return the name of one of them."""
         return f"{self.name} {number}"
 
 
 class EstimatorRankers(WeakRankers):
-    """Clones of a scikit-learn estimator, which sees X as it is, missing values as NaN."""
+    """Clones of a scikit-learn estimator; it sees X as it is, with NaN for missing values."""
 
     def __init__(self, template: BaseEstimator) -> None:
         self._template = template
@@ -127,7 +127,7 @@ class EstimatorRankers(WeakRankers):
         return np.asarray(estimator.predict_proba(X)[:, 1], dtype=np.float64)
 
     def describe(self, number: int) -> str:
-        """Name one of them."""
+        """Return the name of one of them."""
         return f"{type(self._template).__name__} {number}"
 
 
@@ -137,15 +137,15 @@ def _is_fitted(number: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 @dataclass
 class AnyProgram:
-    """A program whose nodes cut the scores of weak rankers; the same to its readers as `Program`.
+    """A program whose nodes cut the scores of weak rankers; it is used as `Program` is.
 
     Attributes
     ----------
     n_layers : int
     nodes : structured ndarray of shape (T(T+1)/2,)
-        A node that cuts scores looks at "feature" 0, the score, above `threshold`.
+        The "feature" of a node that cuts scores is 0: the score.
     number : ndarray of shape (T(T+1)/2,), int64
-        Of each node's weak ranker; -1 where it has none.
+        Number of the weak ranker of each node; -1 if it has none.
     rankers : WeakRankers
     """
 
@@ -155,7 +155,7 @@ class AnyProgram:
     rankers: WeakRankers
 
     def score(self, X: Floats, output: Output) -> Floats:
-        """Score rows, in expectation over the coins; see `Program.score`."""
+        """Return the scores of rows, in expectation over the coins; see `Program.score`."""
         mass, frozen = self.start(X), np.zeros(len(X))
         for t, position, node, here in self.walk(X, mass):
             if self.nodes[node]["frozen"]:
@@ -170,16 +170,16 @@ class AnyProgram:
         return frozen
 
     def start(self, X: Floats) -> Floats:
-        """Give each row's mass by position, (T + 1, n_rows): all at the root."""
+        """Return the mass of each row by position, (T + 1, n_rows): all of it is at the root."""
         mass = np.zeros((self.n_layers + 1, len(X)))
         mass[0] = 1.0
         return mass
 
     def walk(self, X: Floats, mass: Floats) -> Iterator[tuple[int, int, int, Floats]]:
-        """Move rows from node to node; yield each node's layer, position, number and rows' mass before they move on.
+        """Move rows from node to node; yield layer, position and number of each node, and the mass of rows at it.
 
-        In each layer from the highest position down: what rises joins mass that has moved already. Rows that froze go
-        no further.
+        Each layer is walked from the highest position down: mass that rises joins mass that has already been moved.
+        Rows of a frozen node stay there.
         """
         for t in range(self.n_layers):
             for position in range(t, -1, -1):
@@ -193,7 +193,7 @@ class AnyProgram:
                 mass[position] -= here * rises
 
     def rises(self, node: int, X: Floats, there: Positive) -> Floats:
-        """Give the probability of rising of the rows that are there."""
+        """Return the probability of rising of each row; `there` are the rows at the node."""
         cut = self.nodes[node]
         rises = np.full(len(X), cut["rise_below"])
         if self.number[node] >= 0 and there.any():
@@ -225,10 +225,10 @@ def grow(
     draw: Draw | None,
     report: Report,
 ) -> AnyProgram:
-    """Grow a program, each layer on the rows that are drawn for it, or on all, and a weak ranker fitted at each node.
+    """Return a program with a weak ranker fitted at each node; each layer is grown on the rows drawn for it, or on all.
 
-    Weak rankers take a row of weight k for k rows, and one that is at a node in part for a part of a row. In each fit
-    both classes weigh the same if they are to be balanced, else their mass at the node, as in the paper (§5).
+    For a weak ranker a row of weight k is k rows, and a row that is partly at a node is that part of a row. With
+    `balance_classes` both classes weigh the same in each fit, else their mass at the node, as in the paper (§5).
     """
     weight = effective_counts(weight)
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
@@ -261,7 +261,7 @@ def _grow_node(
     balance_classes: bool,
     noise: Noise,
 ) -> tuple[npt.NDArray[np.void], bool]:
-    """Make a node, with a weak ranker fitted to the rows that are there; say whether it has one."""
+    """Make a node, with a weak ranker fitted to the rows that are there; return whether it has one."""
     labelled = Mass.by_label(mass, positive)
     share, end = noise.end(labelled, total)
     if end is not None:
@@ -286,7 +286,7 @@ def _grow_node(
 
 @dataclass(frozen=True, eq=False)
 class AnyPrograms(State):
-    """Programs of as many layers that share their weak rankers, one after the other, as they are kept."""
+    """Programs of equal numbers of layers that share their weak rankers, as an artifact holds them."""
 
     nodes: Annotated[
         npt.NDArray[np.void],
@@ -303,7 +303,7 @@ class AnyPrograms(State):
 
     @classmethod
     def join(cls, programs: Sequence[AnyProgram]) -> "AnyPrograms":
-        """Put programs one after the other; refuse those of estimators: an artifact holds no foreign code."""
+        """Return programs one after the other; raise ArtifactError for those of estimators, which are foreign code."""
         rankers = programs[0].rankers
         if not isinstance(rankers, NamedRankers):
             raise ArtifactError(
@@ -317,14 +317,14 @@ class AnyPrograms(State):
         )
 
     def split(self, n_layers: int, name: ClassifierName) -> list[AnyProgram]:
-        """Give each program."""
+        """Return each program."""
         rankers = NamedRankers(name, self.stack.n_categories, stack=self.stack)
         starts = range(0, len(self.nodes), n_nodes(n_layers))
-        places = [slice(start, start + n_nodes(n_layers)) for start in starts]
-        return [AnyProgram(n_layers, self.nodes[own], self.number[own], rankers) for own in places]
+        ranges = [slice(start, start + n_nodes(n_layers)) for start in starts]
+        return [AnyProgram(n_layers, self.nodes[own], self.number[own], rankers) for own in ranges]
 
     def check(self) -> None:
-        """See that nodes make sense, and that each that cuts has a weak ranker of its own."""
+        """Raise ArtifactError for nodes that make no sense, or a node that cuts without a weak ranker of its own."""
         check_nodes(self.nodes)
         fitted = np.flatnonzero(_is_fitted(self.number))
         if (_is_fitted(self.number) != (self.nodes["feature"] >= 0)).any() or (

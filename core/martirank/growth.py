@@ -29,13 +29,12 @@ from core.coding import (
     find_best_split,
     fit_bins,
 )
-from core.coding.best_split import categories_above
+from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.categories import pack
 from core.coding.rows import positives_first
 from core.kernels import kernel
 
 from .program import (
-    MIN_EDGE,
     NO_MASS,
     NO_NOISE,
     NODE,
@@ -49,20 +48,20 @@ from .program import (
     uniform_node,
 )
 
-POSITIONS = 4  # in a block: the doubles of a vector register
-ROWS = 1 << 13  # whose masses, one block of them, stay in a core's own cache
+POSITIONS = 4  # positions of a block: the doubles of a vector register
+ROWS = 1 << 13  # rows of a task: one block of their masses stays in a core's own cache
 
 
 def n_blocks(n_positions: int) -> int:
-    """Blocks that hold so many positions."""
+    """Return the number of blocks that hold `n_positions` positions."""
     return -(-n_positions // POSITIONS)
 
 
 @intrinsic
 def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-def]
-    """Add terms[at : at + 4] to sums[to : to + 4] in one vector addition.
+    """Add terms[at : at + 4] to sums[to : to + 4], both 1-D float64, in one vector addition.
 
-    The compiler sees four additions and leaves them four; numba's switch for joining them is global.
+    The compiler would leave four additions four; numba's switch that joins them is global.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -84,7 +83,10 @@ def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-de
 
 @numba.njit(inline="always")
 def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def]
-    """Add the masses of rows[start:stop] to histogram[code * 4 + position]."""
+    """Add the masses of rows start to stop to histogram[code * 4 + position].
+
+    column: (n_rows,) uint8; masses: (4 * n_rows,) float64; histogram: (n_codes * 4,) float64.
+    """
     for i in range(start, stop):
         row = np.uint64(i)
         four = np.uint64(POSITIONS)
@@ -103,11 +105,10 @@ def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def
     )
 )
 def add_layer(first, step, n_features, codes, masses, n_positives, histograms):  # type: ignore[no-untyped-def]
-    """Add up both classes' mass per node, feature and code, of every step-th feature.
+    """Add the mass of each class per node and code to the histograms of every step-th feature.
 
-    codes : (n_features, n_rows), positives first.
-    masses : (n_blocks, 4 * n_rows).
-    histograms : (n_blocks, n_features, 2, n_codes * 4), added to.
+    codes: (n_features, n_rows) uint8, positives first; masses: (n_blocks, 4 * n_rows) float64; histograms: (n_blocks,
+    n_features, 2, n_codes * 4) float64.
     """
     n_rows = codes.shape[1]
     for block in range(len(masses)):
@@ -130,16 +131,16 @@ def add_layer(first, step, n_features, codes, masses, n_positives, histograms): 
         numba.float64[:, ::1],
     )
 )
-def take_step(first, step, n_pieces, codes, features, rises, masses):  # type: ignore[no-untyped-def]
+def take_step(first, step, n_tasks, codes, features, rises, masses):  # type: ignore[no-untyped-def]
     """Move the masses of every step-th run of rows to the next layer.
 
-    features : (n_nodes,), the column that each node of the layer looks at.
-    rises : (n_nodes, n_codes), the share that goes one position up, by code.
-    masses : (n_blocks, 4 * n_rows), changed in place; one position more is in use afterwards.
+    codes: (n_features, n_rows) uint8; features: (n_nodes,) int64, the feature of each node of the layer; rises:
+    (n_nodes, n_codes) float64, the fraction that goes one position up, by code; masses: (n_blocks, 4 * n_rows) float64,
+    changed in place: one position more is in use afterwards.
     """
     n_rows = codes.shape[1]
-    for piece in range(first, n_pieces, step):
-        start, stop = piece * ROWS, min(piece * ROWS + ROWS, n_rows)
+    for task in range(first, n_tasks, step):
+        start, stop = task * ROWS, min(task * ROWS + ROWS, n_rows)
         # From the highest position down: what rises joins rows that have been moved already.
         for position in range(len(features) - 1, -1, -1):
             column, rise = codes[features[position]], rises[position]
@@ -153,7 +154,16 @@ def take_step(first, step, n_pieces, codes, features, rises, masses):  # type: i
 
 
 class CodedRows(NamedTuple):
-    """Coded rows, (n_features, n_rows) and positives first, their weights, and for how many rows each counts."""
+    """Coded rows, positives first.
+
+    Attributes
+    ----------
+    bins : Bins
+    codes : ndarray of shape (n_features, n_rows), uint8
+    weight, counts : ndarray of shape (n_rows,), float64
+        Weight of each row, and the number of rows that it stands for.
+    n_positives : int
+    """
 
     bins: Bins
     codes: Codes
@@ -167,7 +177,7 @@ class CodedRows(NamedTuple):
         return Mass.of(self.weight, self.n_positives)
 
     def take(self, rows: Integers, n_positives: int) -> "CodedRows":
-        """Give some of the rows, positives first."""
+        """Return some of the rows; `rows` lists the positives first."""
         codes = np.ascontiguousarray(self.codes[:, rows])
         return CodedRows(self.bins, codes, self.weight[rows], n_positives, self.counts[rows])
 
@@ -179,7 +189,7 @@ def code_rows(
     max_bins: int,
     n_categories: Integers,
 ) -> CodedRows:
-    """Learn the bins of every column, and code the rows with them, positives first."""
+    """Learn the bins of every column, and return the rows coded with them."""
     rows, n_positives = positives_first(positive)
     own = weight[rows]
     bins, codes = fit_bins(X, rows, own, max_bins, n_categories)
@@ -187,16 +197,19 @@ def code_rows(
 
 
 Draw = Callable[[int], tuple[Integers, int]]
-"""Which rows a layer, counted from 0, is grown on: places among them, positives first; and how many are positive."""
+"""Returns the rows that a layer, counted from 0, is grown on, positives first; and the number of positives."""
 
 Report = Callable[[int, npt.NDArray[np.void]], None]
-"""Takes each layer's number, from 1, and its nodes."""
+"""Is called with the number of each layer, from 1, and its nodes."""
 
 
 def draw_rows(
     keys: npt.NDArray[np.uint64], n_positives: int, subsample: float, seed: int
 ) -> tuple[Integers, int]:
-    """Draw a share of the rows of each class, positives first, equal keys together; say how many are positive."""
+    """Return a random fraction of the rows of each class, positives first, and the number of positives.
+
+    Rows of equal keys are drawn together.
+    """
     drawn = scramble_keys(keys, seed)
     rows = []
     for first, of_class in ((0, drawn[:n_positives]), (n_positives, drawn[n_positives:])):
@@ -208,7 +221,7 @@ def draw_rows(
 def grow(
     table: CodedRows, n_layers: int, noise: Noise, draw: Draw | None, report: Report
 ) -> Program:
-    """Grow a program of stumps, each layer on the rows that are drawn for it, or on all."""
+    """Return a program of stumps; each layer is grown on the rows drawn for it, or on all."""
     growth = Growth(table.bins, n_layers, noise)
     masses = growth.start(table.weight)
     shown, here = table, masses
@@ -227,9 +240,9 @@ def grow(
 class Growth:
     """A program under construction.
 
-    A layer takes rows, in one piece or in many; what it keeps of them is a histogram per node. When it is closed, its
-    nodes are read off the histograms, and the next layer takes rows: the same ones, moved one step on (`step`), or
-    others, moved down from the root (`descend`).
+    A layer takes rows, all at once or in parts, and keeps a histogram per node. When it is closed, its nodes are made
+    from the histograms, and the next layer takes rows: the same rows after one more step (`step`), or others, which are
+    sent down from the root (`descend`).
 
     Parameters
     ----------
@@ -253,54 +266,52 @@ class Growth:
         self._start_layer()
 
     def start(self, weight: Floats) -> Floats:
-        """Put rows of some weights at the root: their mass at each position, (n_blocks, 4 * n_rows)."""
+        """Return the masses of rows at the root, (n_blocks, 4 * n_rows); `weight` is (n_rows,)."""
         masses = np.zeros((n_blocks(self._n_layers + 1), POSITIONS * len(weight)))
         masses[0, ::POSITIONS] = weight
         return masses
 
     def descend(self, codes: Codes, masses: Floats) -> None:
-        """Move rows from the root to the layer that is open."""
+        """Move the masses of rows from the root to the open layer."""
         for t in range(self.n_closed):
             self.step(t, codes, masses)
 
     def step(self, t: int, codes: Codes, masses: Floats) -> None:
-        """Move rows from layer t, counted from 0, to the next."""
+        """Move the masses of rows from layer t, counted from 0, to the next."""
         nodes, rises = self.nodes[layer(t)], self._rises[layer(t)]
-        for position in np.flatnonzero(nodes["frozen"]):  # rows that froze go no further
+        for position in np.flatnonzero(nodes["frozen"]):  # rows of a frozen node stay there
             masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
         features = np.maximum(nodes["feature"], 0)
-        n_pieces = -(-codes.shape[1] // ROWS)
-        ThreadPool(codes.shape[1] * (t + 1)).run(
-            take_step, n_pieces, codes, features, rises, masses
-        )
+        n_tasks = -(-codes.shape[1] // ROWS)
+        ThreadPool(codes.shape[1] * (t + 1)).run(take_step, n_tasks, codes, features, rises, masses)
 
     def add(self, rows: CodedRows, masses: Floats) -> None:
-        """Add rows, whose masses are those in the open layer, to its histograms."""
+        """Add rows to the histograms of the open layer; `masses` are those in that layer."""
         codes, n_positives = rows.codes, rows.n_positives
         used = masses[: n_blocks(self.n_closed + 1)]
         ThreadPool(codes.size * len(used)).run(
             add_layer, len(codes), codes, used, n_positives, self._histograms
         )
         if self._bins.is_categorical.any():
-            # whose shares are shrunk the more the fewer the rows are
+            # The fewer rows, the more the shares of categories are shrunk.
             for position in range(self.n_closed + 1):
                 mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
                 squares = mass * mass / rows.counts
                 self._squares[position, 0] += squares[:n_positives].sum()
                 self._squares[position, 1] += squares[n_positives:].sum()
-        self._shown = self._shown.plus(rows.mass)  # those that froze before this layer, too
+        self._shown = self._shown.plus(rows.mass)  # including rows that froze in an earlier layer
 
-    def is_satisfied(self, least: float, most: float) -> bool:
-        """Whether the open layer has seen enough rows.
+    def is_satisfied(self, min_mass: float, max_shown: float) -> bool:
+        """Return whether the open layer has seen enough rows.
 
         Parameters
         ----------
-        least : float
-            Mass of either class, noise taken out, that each node needs that is not to be frozen.
-        most : float
-            Mass of rows after which it has seen enough in any case.
+        min_mass : float
+            Mass of either class, corrected for noise, that each node needs unless it will be frozen.
+        max_shown : float
+            Mass of rows after which the layer has seen enough in any case.
         """
-        if self._shown.positive + self._shown.negative >= most:
+        if self._shown.positive + self._shown.negative >= max_shown:
             return True
         total = self._noise.total(self._shown)
         for position in range(self.n_closed + 1):
@@ -308,12 +319,12 @@ class Growth:
             here = labelled.without_noise(self._noise.rate)
             least_share = self._noise.least_share
             frozen = any(h <= least_share * t for h, t in zip(here, total, strict=True))
-            if min(here) < least and not (frozen and min(total) > least / least_share):
+            if min(here) < min_mass and not (frozen and min(total) > min_mass / least_share):
                 return False
         return True
 
     def close_layer(self) -> npt.NDArray[np.void]:
-        """Read the open layer's nodes off their histograms, and open the next; give the nodes."""
+        """Make the nodes of the open layer from their histograms, open the next layer, and return the nodes."""
         t = self.n_closed
         first = n_nodes(t)
         total = self._noise.total(self._shown)
@@ -326,7 +337,7 @@ class Growth:
         return self.nodes[layer(t)]
 
     def program(self) -> Program:
-        """Give the program of the layers closed so far."""
+        """Return the program of the closed layers."""
         return Program(self.n_closed, self.nodes[: n_nodes(self.n_closed)], self._words)
 
     def _start_layer(self) -> None:
@@ -337,14 +348,14 @@ class Growth:
         self._shown = NO_MASS
 
     def _histogram(self, position: int) -> Floats:
-        """Give the mass per feature, class and code of a node: (n_features, 2, 256)."""
+        """Return the mass of a node per feature, class and code, (n_features, 2, 256)."""
         block = self._histograms[position // POSITIONS]
         return np.ascontiguousarray(block[..., position % POSITIONS :: POSITIONS])
 
     def _grow(
         self, histogram: Floats, total: Mass, squares: Floats
     ) -> tuple[npt.NDArray[np.void], Floats]:
-        """Make a node of its histogram; give it with the probability of rising, by code."""
+        """Return the node of a histogram, and its probability of rising by code."""
         labelled = Mass(*histogram[0].sum(axis=1))
         share, end = self._noise.end(labelled, total)
         if end is not None:
@@ -373,17 +384,17 @@ class Growth:
         return node, np.where(above, node["rise_above"], node["rise_below"])
 
     def _note_cut(self, split: Split) -> tuple[float, int]:
-        """Give a cut's threshold and its set's first word, which is put down; -1 without a set."""
-        held = categories_above(self._bins, split)
-        if held is not None:
+        """Return the threshold of a cut, and the index of the first word of its stored set; -1 without a set."""
+        category_mask = categories_above(self._bins, split)
+        if category_mask is not None:
             first = len(self._words)
-            self._words = np.concatenate([self._words, pack(held)])
-            return float(len(held)), first
+            self._words = np.concatenate([self._words, pack(category_mask)])
+            return float(len(category_mask)), first
         return -np.inf if split.cut < 0 else float(self._bins.edges[split.feature][split.cut]), -1
 
 
 def codes_above(split: Split) -> npt.NDArray[np.bool_]:
-    """Say of each code whether it lies above a cut."""
+    """Return which codes lie above a cut, shape (256,), bool."""
     above = np.arange(N_CODES) > split.cut
     if split.bins_above is not None:
         above[:] = False

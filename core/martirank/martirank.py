@@ -105,7 +105,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         return self._mean_output(X) + self.intercept_
 
     def expected_position(self, X: Any) -> Floats:
-        """Give E[j]/T of each row, or with output='vote' P(j >= T/2).
+        """Return E[j]/T of each row, or with output='vote' P(j >= T/2).
 
         Parameters
         ----------
@@ -150,14 +150,14 @@ class ProgramRanker(ProgramParameters, Ranker):
             )
 
     def _weak_rankers(self) -> WeakRankers:
-        """Give what fits the weak rankers of programs whose nodes are no stumps."""
+        """Return what fits the weak rankers of programs whose nodes are no stumps."""
         if isinstance(self.weak_ranker, str):
             name = cast(ClassifierName, self.weak_ranker)
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
     def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Grower:
-        """Give what grows programs on rows."""
+        """Return what grows programs on rows."""
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
             return partial(grow, table, self.n_rounds)
@@ -172,7 +172,7 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     @abstractmethod
     def _sizes(self) -> tuple[int, int]:
-        """Give how many programs a fit makes, and how many losses it tells."""
+        """Return how many programs a fit makes, and how many losses it tells."""
 
     def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
         self._programs = programs

@@ -37,12 +37,11 @@ NODE = np.dtype(
 )
 """One node of a program.
 
-feature: what it looks at; -1 where every row is treated alike. threshold, missing_above: a row lies
-above if x > threshold. word: -1, or the first word of the set of categories that lie above; threshold is
-then the number of categories.
-rise_above, rise_below: probability of going one position up. positive, negative: share of the class
-that gets here, as estimated at fit. error: of the two-sided classifier, on either class; NaN where
-there is none. frozen: rows end here; rise_below tells with which label, 0 or 1."""
+feature: the feature of its cut; -1 if it treats all rows alike. threshold, missing_above: a row is above if
+x > threshold. word: -1, or the first word of the set of categories above; threshold is then the number of
+categories. rise_above, rise_below: probability of going one position up. positive, negative: fraction of the
+class that reaches the node, as estimated at fit. error: of the two-sided classifier, on either class; NaN if
+there is none. frozen: rows end here with the label rise_below, 0 or 1."""
 
 RULES: dict[str, Any] = {
     "feature": Index("n_features", least=-1),
@@ -53,12 +52,10 @@ RULES: dict[str, Any] = {
     "positive": (Ge(0.0), Le(1e9)),
     "negative": (Ge(0.0), Le(1e9)),
 }
-"""What a node's fields may be in an artifact; see `core.base.state.Records`."""
+"""Constraints of a node's fields in an artifact; see `core.base.state.Records`."""
 
-# A node that no more of a class than this reaches is taken to hold the other class alone.
-MIN_SHARE = 1e-9
-
-MIN_EDGE = 1e-12  # below this, TPR - FPR is rounding, not knowledge
+# Fraction of a class up to which a node is taken to hold the other class alone.
+MIN_CLASS_FRACTION = 1e-9
 
 
 class Mass(NamedTuple):
@@ -79,11 +76,11 @@ class Mass(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The positives' share."""
+        """Fraction of the mass that is positive."""
         return self.positive / (self.positive + self.negative)
 
     def without_noise(self, noise_rate: float) -> "Mass":
-        """Undo labels flipped with some probability: (M_b - η M)/(1 - 2η), 0 where that is negative (§5, p^b_{i,t})."""
+        """Return the mass without label noise of rate η: (M_b - η M)/(1 - 2η), at least 0 (§5, p^b_{i,t})."""
         flipped = noise_rate * (self.positive + self.negative)
         kept = 1.0 - 2.0 * noise_rate
         return Mass(
@@ -91,7 +88,7 @@ class Mass(NamedTuple):
         )
 
     def plus(self, other: "Mass") -> "Mass":
-        """Add masses class by class: `+` would put tuples one after the other."""
+        """Return the sum, class by class; `+` would join the tuples."""
         return Mass(self.positive + other.positive, self.negative + other.negative)
 
 
@@ -107,9 +104,9 @@ class Sides(NamedTuple):
 
 
 def split(above: Mass, below: Mass) -> Sides:
-    """Make a two-sided classifier of a cut, whichever side the positives prefer (Long & Servedio 2007, Lemma 4).
+    """Return the two-sided classifier of a cut (Long & Servedio 2007, Lemma 4); positives may prefer either side.
 
-    The masses are those with the noise taken out; each class has some.
+    The masses are corrected for noise, and each class has some.
     """
     total = above.plus(below)
     above_p, above_n = above.positive / total.positive, above.negative / total.negative
@@ -122,28 +119,28 @@ def split(above: Mass, below: Mass) -> Sides:
 
 
 def _rise(expected: float) -> float:
-    """Give the probability of 1 from the expected value of what is 1 or -1."""
+    """Return the probability of 1, given the expected value of a variable that is 1 or -1."""
     return 0.5 * (1.0 + expected)
 
 
 def uniform_node(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[np.void]:
-    """Make a node that treats every row alike."""
+    """Return a node that treats all rows alike."""
     return np.array(
         (-1, 0.0, False, -1, rise, rise, mass.positive, mass.negative, np.nan, frozen), dtype=NODE
     )[()]
 
 
 class Noise(NamedTuple):
-    """What `SampledMartiRank` takes into account.
+    """The label noise that `SampledMartiRank` corrects for.
 
     Attributes
     ----------
     rate : float
-        η, the probability with which a label is flipped.
+        η, the probability that a label is flipped.
     least_share : float
-        A node that no more than this share of either class reaches is frozen; 0 freezes none.
+        A node that is reached by at most this fraction of either class is frozen; 0 freezes none.
     class_prior : float or None
-        True share of positives; None: that of the rows shown, noise taken out.
+        True fraction of positives; None: that of the rows shown, corrected for noise.
     """
 
     rate: float = 0.0
@@ -151,21 +148,21 @@ class Noise(NamedTuple):
     class_prior: float | None = None
 
     def total(self, shown: Mass) -> Mass:
-        """Give the true mass of each class among rows of such masses by their labels."""
+        """Return the true mass of each class, given the masses of the rows shown by their labels."""
         if self.class_prior is None:
             return shown.without_noise(self.rate)
         both = shown.positive + shown.negative
         return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
 
     def end(self, labelled: Mass, total: Mass) -> tuple[Mass, npt.NDArray[np.void] | None]:
-        """Give each class's share at a node; and the node, where it is frozen (eq. 2) or one class has it to itself.
+        """Return the fraction of each class at a node; and the node, if it is frozen (eq. 2) or holds one class alone.
 
-        `labelled` is the mass at the node by the labels, `total` the true mass of all rows.
+        labelled: mass at the node by the labels; total: true mass of all rows.
         """
         here = labelled.without_noise(self.rate)
-        # A draw of few rows of a class may seem to hold none once noise is taken out.
+        # A draw of few rows of a class may seem to hold none after the correction.
         share = Mass(*(h / t if t > 0.0 else 0.0 for h, t in zip(here, total, strict=True)))
-        if min(share) > max(self.least_share, MIN_SHARE):
+        if min(share) > max(self.least_share, MIN_CLASS_FRACTION):
             return share, None
         rise = 1.0 if share.positive > share.negative else 0.0
         return share, uniform_node(rise, share, frozen=self.least_share > 0.0)
@@ -177,7 +174,7 @@ NO_NOISE = Noise()
 def cut_node(
     cut: tuple[int, float, bool, int], above: Mass, below: Mass, share: Mass, noise_rate: float
 ) -> npt.NDArray[np.void]:
-    """Make a node of a cut: its feature, threshold, missing_above and word; and what lies above and below it."""
+    """Return the node of a cut, given as feature, threshold, missing_above and word; `above`, `below`: its masses."""
     sides = split(above.without_noise(noise_rate), below.without_noise(noise_rate))
     return np.array(
         (*cut, sides.rise_above, sides.rise_below, *share, sides.error, False), dtype=NODE
@@ -185,9 +182,9 @@ def cut_node(
 
 
 def mean_error(nodes: npt.NDArray[np.void]) -> float:
-    """Give the error of a layer's nodes on either class, by the share of the classes that they see.
+    """Return the mean error of the nodes of a layer on either class, weighted by the fractions that reach them.
 
-    A node without a cut errs on half of what it sees; below ½, the layer parts the classes.
+    The error of a node without a cut is ½. Below ½ the layer separates the classes.
     """
     share = nodes["positive"] + nodes["negative"]
     error = np.where(np.isnan(nodes["error"]), 0.5, nodes["error"])
@@ -197,7 +194,7 @@ def mean_error(nodes: npt.NDArray[np.void]) -> float:
 def describe_layers(
     nodes: npt.NDArray[np.void], n_layers: int, condition: Callable[[int], str | None]
 ) -> list[list[dict[str, Any]]]:
-    """Describe nodes layer by layer, ready for JSON; `condition` words a node's upper side, None for no cut."""
+    """Describe nodes layer by layer, ready for JSON; `condition` returns a cut's upper side in words, or None."""
     return [
         [
             {"position": node - n_nodes(t)}
@@ -228,7 +225,7 @@ def _describe_node(
 
 
 def check_nodes(nodes: npt.NDArray[np.void]) -> None:
-    """Refuse nodes whose fields contradict each other with ArtifactError; those of `RULES` are checked."""
+    """Raise ArtifactError if fields of a node contradict each other; `RULES` have been checked before."""
     cuts = nodes["feature"] >= 0
     if not ((nodes["error"][cuts] >= 0.0) & (nodes["error"][cuts] <= 1.0)).all():
         raise ArtifactError("error must be from 0 to 1 where a node cuts")
@@ -243,16 +240,18 @@ Count = TypeVar("Count", int, Integers)
 
 
 def n_nodes(n_layers: Count) -> Count:
-    """Nodes of a program: layer t has t of them."""
+    """Return the number of nodes of a program; layer t, counted from 1, has t nodes."""
     return n_layers * (n_layers + 1) // 2
 
 
 def layer(t: int) -> slice:
-    """Where the nodes of layer t lie, counted from 0: it has t + 1."""
+    """Return the range of the t + 1 nodes of layer t, counted from 0."""
     return slice(n_nodes(t), n_nodes(t + 1))
 
 
-ROWS = 64  # scored together: their masses at all positions stay in the first-level cache
+ROWS = (
+    64  # rows that are scored together: their masses at all positions stay in the first-level cache
+)
 
 
 def _array(dtype: Any, n_dimensions: int = 1) -> Any:
@@ -264,7 +263,7 @@ _NODES = _array(numba.from_dtype(NODE))
 
 @kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), inner=True)
 def _move(here, up, rises):  # type: ignore[no-untyped-def]
-    """Move each row's share of its mass one position up: a function of its own, which takes rows by vectors."""
+    """Move the fraction rises[r] of here[r] to up[r]; all (n,) float64. On its own, so that it becomes vector code."""
     for r in range(len(rises)):
         moved = here[r] * rises[r]
         up[r] += moved
@@ -282,10 +281,11 @@ def _move(here, up, rises):  # type: ignore[no-untyped-def]
     )
 )
 def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
-    """Write each row's expected position over T, or its expected vote.
+    """Write the expected position over T of each row, or its expected vote, to scores, (n_rows,) float64.
 
-    Rows go together, a block at a time: columns is (n_features, block), mass (n_layers + 1, block) by position. The
-    mass of a layer is moved to the next in place, from the highest position down: what rises joins mass that has moved.
+    X: (n_rows, n_features) float64; nodes: (n_nodes,) `NODE`; words: (n_words,) uint64. Rows are scored in blocks:
+    columns is (n_features, block), mass (n_layers + 1, block) by position. The mass of a layer is moved to the next in
+    place, from the highest position down: mass that rises joins mass that has already been moved.
     """
     n_rows, n_features = X.shape
     size = min(ROWS, n_rows)
@@ -352,7 +352,7 @@ class Program:
     nodes : structured ndarray of shape (T(T+1)/2,)
         Layer by layer, by position within each; see `NODE`.
     words : ndarray of shape (n_words,), uint64
-        Sets of categories: bit c % 64 of word c // 64 tells whether category c lies above.
+        Sets of categories: bit c % 64 of word c // 64 is 1 if category c lies above.
     """
 
     n_layers: int
@@ -360,7 +360,7 @@ class Program:
     words: npt.NDArray[np.uint64]
 
     def score(self, X: Floats, output: Output) -> Floats:
-        """Score rows, in expectation over the program's coins, unchecked.
+        """Return the scores of rows, in expectation over the coins, without checks.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Program:
         ----------
         name : callable feature -> str
         categories : tuple, one entry per feature
-            The names of a categorical feature's categories.
+            Names of the categories of a categorical feature.
         """
         return describe_layers(
             self.nodes,
@@ -416,7 +416,7 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Programs(State):
-    """Programs one after the other, as they are kept.
+    """Programs one after the other, as an artifact holds them.
 
     Attributes
     ----------
@@ -436,7 +436,7 @@ class Programs(State):
 
     @classmethod
     def join(cls, programs: Sequence[Program], n_categories: Integers) -> "Programs":
-        """Put programs one after the other."""
+        """Return programs one after the other."""
         return cls(
             n_categories,
             np.array([program.n_layers for program in programs]),
@@ -446,13 +446,13 @@ class Programs(State):
         )
 
     def split(self) -> list[Program]:
-        """Give each program."""
+        """Return each program."""
         nodes = pieces(self.nodes, n_nodes(self.n_layers))
         words = pieces(self.words, self.n_words)
         return [Program(*each) for each in zip(self.n_layers.tolist(), nodes, words, strict=True)]
 
     def check(self) -> None:
-        """See that nodes make sense, and that sets are where features are categorical, and whole."""
+        """Raise ArtifactError for nodes that make no sense, and for sets that are missing, incomplete or needless."""
         check_nodes(self.nodes)
         feature, word = self.nodes["feature"], self.nodes["word"]
         categories = np.where(feature >= 0, self.n_categories[feature], 0)

@@ -98,7 +98,7 @@ def draws_needed(
 
 
 def guess_and_halve(share: float) -> float:
-    """Give a guess of a class's share that is within a factor of two: ½, ¼, ... not above it."""
+    """Return a guess of a class's share that is within a factor of two: ½, ¼, ... not above it."""
     guess = 0.5
     while guess > share and guess > 2.0**-40:
         guess /= 2.0
@@ -128,7 +128,7 @@ class Stream:
         return all(growth.n_closed == self.n_layers for growth in self.growths)
 
     def programs(self) -> list[Program]:
-        """Give the programs of the layers closed so far."""
+        """Return the programs of the layers closed so far."""
         return [growth.program() for growth in self.growths]
 
     def feed(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
@@ -152,9 +152,11 @@ class Stream:
         true = self.seen.without_noise(self.noise_rate)
         if min(true) <= 0.0:
             return
-        most = draws_needed(self.n_layers, self.epsilon, true.share, self.noise_rate, self.demand)
-        most = min(most, self.demand.layer_rows)
-        if growth.is_satisfied(self.demand.least_examples, most):
+        max_shown = draws_needed(
+            self.n_layers, self.epsilon, true.share, self.noise_rate, self.demand
+        )
+        max_shown = min(max_shown, self.demand.layer_rows)
+        if growth.is_satisfied(self.demand.least_examples, max_shown):
             growth.close_layer()
 
 
@@ -472,7 +474,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         return Noise(rate, self._least_share, self.class_prior)
 
     def _bagged(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Bagged:
-        """Give what grows the program of a noise rate and a bag, each layer on rows drawn anew."""
+        """Return what grows the program of a noise rate and a bag, each layer on rows drawn anew."""
         grower = self._grower(X, positive, weight)
         order, n_positives = positives_first(positive)
         keys = row_keys(X, positive, weight)[order]

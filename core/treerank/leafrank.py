@@ -128,7 +128,7 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
             n_waiting -= 1
             number = waiting[n_waiting]
             node = nodes[number]
-            if node.is_divided:
+            if node.is_split:
                 split_node[nodes[node.below].leaf - 1] = number
                 waiting[n_waiting], waiting[n_waiting + 1] = node.below, node.above
                 n_waiting += 2
@@ -234,7 +234,7 @@ def join(trees: Sequence[CutTree], table: CodedSample) -> CutRules:
     nodes, masses, above, merged = map(np.concatenate, zip(no_tree, *trees, strict=True))
     feature, is_leaf = nodes["feature"].copy(), nodes["feature"] < 0
     # a feature in a bundle has one cut, and its code there is the bundle's
-    nodes["cut"][table.table.places["code"][feature] > 0] = 0
+    nodes["cut"][table.table.locations["code"][feature] > 0] = 0
     by_category = ~is_leaf & table.bins.is_categorical[feature]
     sets = _sets(nodes[by_category], above, table)
     n_words = np.zeros(len(nodes), dtype=np.int64)
@@ -346,7 +346,7 @@ class LeafRank:
 
     Notes
     -----
-    Memory: the table, and that of `core.trees.grower.Grower` with one weight per row.
+    Memory: the table, and that of `core.trees.grower.TreeGrower` with one weight per row.
     """
 
     def __init__(
@@ -385,7 +385,7 @@ class LeafRank:
         max_leaves = min(2**shape.max_depth, shape.max_leaves)
         self._max_leaves = max_leaves
         self._max_cells = max(MAX_NODES // (2 * max_leaves - 1), 1)
-        self._grower = grower.Grower(
+        self._grower = grower.TreeGrower(
             table,
             np.where(weight > 0.0, weight, 1.0),  # those of other rows do not matter
             1,

@@ -1,6 +1,6 @@
-"""Where a row stands to a cut, numbers by a threshold, categories by a set; and a model's sets.
+"""On which side of a cut a row is: numbers by a threshold, categories by a set; and the sets of a model.
 
-A cut names the place of the first word of its set; see `core.coding.categories`.
+A cut holds the index of the first word of its set; see `core.coding.categories`.
 """
 
 import numpy as np
@@ -12,23 +12,23 @@ from core.errors import ArtifactError
 
 Integers = state.Integers
 
-NO_SET = -1  # in place of a first word: the cut is a threshold
+NO_SET = -1  # stands for the index of a first word: the cut has a threshold
 
 
 def is_above(
     X: Floats, feature: int, threshold: float, missing_above: bool, members: Bools | None
 ) -> Bools:
-    """Say which rows are above a cut; all are where the feature is -1.
+    """Return which rows are above a cut, shape (n_rows,), bool; all rows if the feature is -1.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
     feature : int
     threshold : float
-        A numeric x is above it where x > threshold.
+        A numeric x is above if x > threshold.
     missing_above : bool
     members : ndarray of shape (n_categories,), bool, or None
-        Of a categorical feature the categories above the cut.
+        For a categorical feature the categories above the cut.
     """
     if feature < 0:
         return np.ones(len(X), dtype=np.bool_)
@@ -42,7 +42,7 @@ def is_above(
 
 
 class Sets:
-    """Sets of categories, one behind the other; equal ones are kept once."""
+    """Sets of categories, one behind the other; equal sets of a feature are stored once."""
 
     def __init__(self) -> None:
         self._parts: list[Words] = []
@@ -51,11 +51,11 @@ class Sets:
 
     @property
     def words(self) -> Words:
-        """All words."""
+        """All words, shape (n_words,), uint64."""
         return np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
 
     def add(self, feature: int, members: Bools | None) -> int:
-        """Keep a set, and give the place of its first word; `NO_SET` for a numeric feature's."""
+        """Store a set, and return the index of its first word; `NO_SET` if `members` is None."""
         if members is None:
             return NO_SET
         words = pack(members)
@@ -68,19 +68,19 @@ class Sets:
 
 
 def members_of(words: Words, cut: np.void, n_categories: Integers) -> Bools | None:
-    """Read the set of a round, which has the fields `feature` and `set`; None without one."""
+    """Return the set of a cut, a record with the fields `feature` and `set`; None if it has a threshold."""
     if cut["set"] == NO_SET:
         return None
     return unpack(words, cut["set"], n_categories[cut["feature"]])
 
 
 def check_sets(features: Integers, firsts: Integers, words: Words, n_categories: Integers) -> None:
-    """Refuse with ArtifactError sets that are not there, or not those of their features.
+    """Raise ArtifactError for sets that do not exist, or do not belong to their features.
 
     Parameters
     ----------
     features, firsts : ndarray of shape (n_cuts,), int64
-        Feature of each cut, from -1 to n_features - 1, and the place of its set.
+        Feature of each cut, from -1 to n_features - 1, and the index of the first word of its set.
     words : ndarray of shape (n_words,), uint64
     n_categories : ndarray of shape (n_features,), int64
     """
@@ -93,8 +93,8 @@ def check_sets(features: Integers, firsts: Integers, words: Words, n_categories:
     lengths = count_words(counts)
     if not ((starts >= 0) & (starts <= len(words) - lengths)).all():
         raise ArtifactError(f"set must name words from 0 to {len(words) - 1}")
-    places = np.unique(np.stack([starts, starts + lengths]), axis=1)
-    if (places[0, 1:] < places[1, :-1]).any():
+    ranges = np.unique(np.stack([starts, starts + lengths]), axis=1)
+    if (ranges[0, 1:] < ranges[1, :-1]).any():
         raise ArtifactError("sets must not overlap")
     used = (counts - 1) % WORD_BITS  # the highest bit of the last word that stands for a category
     if (words[starts + lengths - 1] >> used.astype(np.uint64) >> np.uint64(1)).any():

@@ -1,8 +1,8 @@
 """From a matrix to the coded table on which trees are grown, a chunk of rows at a time.
 
-Columns stand in groups of eight. The codes of a row in a group are one word of 64 bits, or two where the group has
-more than 256 codes: adding a row to the group's histogram takes one or two reads, and the histogram stays in a core's
-cache. Columns of about as many codes share a group, so that no histogram is larger than its columns need.
+Columns are in groups of eight. The codes of a row in a group are one word of 64 bits, or two if the group has more than
+256 codes: to add a row to the histogram of the group takes one or two reads, and the histogram stays in the cache of a
+core. Columns with similar numbers of codes share a group, so that no histogram is larger than its columns need.
 
 Columns of two codes that exclude one another, such as those of a one-hot encoding, are bundled (Ke et al. 2017,
 section 4; here without any conflict): one column whose code k says that the k-th member has the one of its values
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from core.base import state
 from core.base.ranker import Floats
 from core.coding import Bins, ThreadPool, effective_counts
-from core.coding.bins import MAX_NARROW, RUN_ROWS, learn_bins
+from core.coding.bins import MAX_NARROW_BINS, RUN_ROWS, learn_bins
 from core.coding.threads import take
 from core.kernels import kernel
 
@@ -37,16 +37,19 @@ Words = state.Words
 Integers = state.Integers
 
 LANES = 8  # columns of a group
-CELL = 2  # numbers of a cell: two masses, or a gradient and a curvature
+CELL = 2  # numbers of a cell: two masses, or gradient and Hessian
 CATEGORY_ROWS = 5.0
-"""A category of fewer rows has no place in the order of a leaf's categories: chance would put it at an end."""
+"""Minimum rows of a category that has a place in the order of categories: chance would put others at an end."""
 
-ROWS_AT_ONCE = 1024  # their values of thirty columns stay in the second-level cache
-MAX_OF_ALL = 0.9  # of the rows: a value of more would keep others out of its bundle
-MAX_MEMBERS = 255  # of a bundle, whose code 0 is none of them
-SAMPLED_WORDS = (
-    16  # of 64 rows each: most columns that do not exclude each other are told apart by these
+ROWS_AT_ONCE = (
+    1024  # rows coded together: their values of thirty columns stay in the second-level cache
 )
+MAX_ON_FRACTION = (
+    0.9  # of the rows, that a member of a bundle may take: a value of more would keep others out
+)
+MAX_MEMBERS = 255  # members of a bundle, whose code 0 is none of them
+# Words of 64 rows that are compared first: they separate most columns that do not exclude each other.
+SAMPLED_WORDS = 16
 
 
 class Kind(IntEnum):
@@ -85,16 +88,16 @@ MEMBER = np.dtype(
         (
             "on_above",
             np.int64,
-        ),  # whether the value that its code stands for lies above the feature's cut
+        ),  # 1 if the value that its code stands for lies above the feature's cut
     ],
     align=True,
 )
-PLACE = np.dtype(
+LOCATION = np.dtype(
     [
         ("group", np.int64),
         ("lane", np.int64),
         ("code", np.int64),  # in a bundle, else 0
-        ("on", np.int64),  # the feature's own code that it stands for
+        ("on", np.int64),  # the feature's own code that the code in the bundle stands for
     ],
     align=True,
 )
@@ -113,12 +116,12 @@ class Table:
     columns : ndarray of shape (n_groups, 8), `COLUMN`
     members : ndarray, `MEMBER`
         Of all bundles.
-    places : ndarray of shape (n_features,), `PLACE`
-        Where each feature stands.
+    locations : ndarray of shape (n_features,), `LOCATION`
+        Group, lane and code of each feature.
     cell_feature : ndarray of shape (n_cells,), int32
-        Of each cell [code, column] of all groups the feature that is cut there, -1 for none: in an ordered column the
-        cut is between this code and the next, in a bundle between it and all others, at the missing's code between
-        the missing and all others.
+        For each cell [code, column] of all groups the feature that is cut there, -1 for none. In an ordered column the
+        cut is between this code and the next, in a bundle between this code and all others, at the code of the missing
+        between the missing and all others.
     """
 
     words: Words
@@ -127,13 +130,13 @@ class Table:
     groups: npt.NDArray[np.void]
     columns: npt.NDArray[np.void]
     members: npt.NDArray[np.void]
-    places: npt.NDArray[np.void]
+    locations: npt.NDArray[np.void]
     cell_feature: npt.NDArray[np.int32]
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self.places)
+        return len(self.locations)
 
     @property
     def n_cells(self) -> int:
@@ -146,7 +149,7 @@ def code_table(
     rows: npt.NDArray[np.uint32],
     n_positives: int,
     weight: Floats,
-    most: tuple[int, int],
+    max_bins: tuple[int, int],
     n_categories: Integers,
 ) -> tuple[Bins, Table]:
     """Learn the bins of every column and code the rows with them.
@@ -154,15 +157,15 @@ def code_table(
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
-        Finite values or NaN; of a categorical feature the positions of categories.
+        Finite values or NaN; for a categorical feature the indices of categories.
     rows : ndarray of shape (n_rows,), uint32
         All rows, positives first.
     n_positives : int
     weight : ndarray of shape (n_rows,), float64
         Of the rows of X; above 0.
-    most : (int, int)
-        Most bins of a numeric and of a categorical feature, at most 65,535; the missing bin comes on top. Of more
-        categories than there are bins for a number, those of fewer rows than count are pooled.
+    max_bins : (int, int)
+        Greatest number of bins of a numeric and of a categorical feature, at most 65,535, without the bin of the
+        missing. If there are more categories than bins of a number, those of few rows are pooled.
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
 
@@ -177,12 +180,12 @@ def code_table(
     columns, 16 where a column has more than 256 codes.
     """
     least = CATEGORY_ROWS * float(weight[0] / effective_counts(weight)[0])
-    bins = learn_bins(X, np.sort(rows), weight, most[0], n_categories, most[1], least)
+    bins = learn_bins(X, np.sort(rows), weight, max_bins[0], n_categories, max_bins[1], least)
     bundles, on = _find_bundles(X, bins)
     table = _lay_out(bins, bundles, on, len(X), n_positives)
     n_runs = -(-len(X) // RUN_ROWS)
     narrow, wide = table.words.view(np.uint8), table.words.view(np.uint16)
-    coding = (*_tables(bins), table.places, table.groups, narrow, wide)
+    coding = (*_tables(bins), table.locations, table.groups, narrow, wide)
     ThreadPool(X.size).deal(_encode, n_runs, X, rows, *coding)
     return bins, table
 
@@ -190,8 +193,8 @@ def code_table(
 def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
     """Bundle features of two values that exclude each other, first fit by feature.
 
-    Returns the features of each bundle of two or more, and of each feature which of its codes its own in the bundle
-    stands for.
+    Returns the features of each bundle of two or more; and for each feature the code, 0 or 1, that has a code in the
+    bundle.
     """
     on = np.ones(len(bins.edges), dtype=np.int64)
     two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
@@ -226,7 +229,7 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
         if b is None and share[k] > 0.5:  # perhaps the lower value excludes others
             flipped = ~(own | padding)
             b = first_fit(flipped)
-            if b is not None or share[k] > MAX_OF_ALL:
+            if b is not None or share[k] > MAX_ON_FRACTION:
                 own, on[feature] = flipped, 0
         if b is None:
             b = len(bundles)
@@ -242,10 +245,10 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
 def _lay_out(
     bins: Bins, bundles: list[list[int]], on: Integers, n_rows: int, n_positives: int
 ) -> Table:
-    """Put columns into groups by their number of codes, and find room for all."""
+    """Return the empty table: columns in groups by their number of codes."""
     n_bins, is_categorical = bins.n_bins, bins.is_categorical
     members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
-    places = np.zeros(len(n_bins), dtype=PLACE)
+    locations = np.zeros(len(n_bins), dtype=LOCATION)
     listed: list[tuple[int, ...]] = []  # in the order of `COLUMN`
     bundled = {j for bundle in bundles for j in bundle}
     first = 0
@@ -253,8 +256,8 @@ def _lay_out(
         listed.append((Kind.BUNDLE, bundle[0], len(bundle) + 1, first, 0))
         members["feature"][first : first + len(bundle)] = bundle
         members["on_above"][first : first + len(bundle)] = on[bundle]
-        places["code"][bundle] = np.arange(1, len(bundle) + 1)
-        places["on"][bundle] = on[bundle]
+        locations["code"][bundle] = np.arange(1, len(bundle) + 1)
+        locations["on"][bundle] = on[bundle]
         first += len(bundle)
     for j, n in enumerate(n_bins.tolist()):
         if j not in bundled:
@@ -262,14 +265,14 @@ def _lay_out(
             listed.append((kind, j, n, 0, int(bins.has_missing[j])))
     # Columns with the missing and those without, categories and numbers need other scans.
     listed.sort(
-        key=lambda c: (c[2] + c[4] <= MAX_NARROW, c[0] == Kind.CATEGORICAL, -c[4], -c[2], c[1])
+        key=lambda c: (c[2] + c[4] <= MAX_NARROW_BINS, c[0] == Kind.CATEGORICAL, -c[4], -c[2], c[1])
     )
     columns = np.zeros((-(-len(listed) // LANES), LANES), dtype=COLUMN)
     columns.reshape(-1)[: len(listed)] = listed
     groups = np.zeros(len(columns), dtype=GROUP)
     groups["has_missing"] = columns["has_missing"].any(axis=1)
     groups["n_codes"] = columns["n_bins"].max(axis=1) + groups["has_missing"]
-    groups["row_words"] = np.where(groups["n_codes"] > MAX_NARROW + 1, 2, 1)
+    groups["row_words"] = np.where(groups["n_codes"] > MAX_NARROW_BINS + 1, 2, 1)
     is_cut = (columns["kind"] == Kind.ORDERED) | (columns["kind"] == Kind.BUNDLE)
     groups["has_cuts"] = is_cut.any(axis=1)
     n_cells = groups["n_codes"] * LANES
@@ -285,20 +288,20 @@ def _lay_out(
             if column["kind"] == Kind.BUNDLE:
                 own = members["feature"][column["first_member"] :][: n - 1]
                 cells[1:n, lane] = own
-                places["group"][own], places["lane"][own] = g, lane
+                locations["group"][own], locations["lane"][own] = g, lane
             elif column["kind"] != Kind.PADDING:
-                places["group"][column["feature"]] = g
-                places["lane"][column["feature"]] = lane
+                locations["group"][column["feature"]] = g
+                locations["lane"][column["feature"]] = lane
                 if column["kind"] == Kind.ORDERED:
                     cells[: n - 1, lane] = column["feature"]
                     if column["has_missing"]:
                         cells[-1, lane] = column["feature"]
     words = np.zeros(int(n_words.sum()), dtype=np.uint64)
-    return Table(words, n_rows, n_positives, groups, columns, members, places, cell_feature)
+    return Table(words, n_rows, n_positives, groups, columns, members, locations, cell_feature)
 
 
 class _Tables(NamedTuple):
-    """How each column is coded.
+    """How the columns are coded.
 
     Attributes
     ----------
@@ -345,7 +348,11 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
     )
 )
 def _pack(queue, n_runs, X, features, edges, bits, counts):  # type: ignore[no-untyped-def]
-    """For runs of 256 words from the queue write which rows' values lie above a feature's edge, and count them."""
+    """Write for runs of 256 words from the queue which values lie above the edge of each feature, and count them.
+
+    X: (n_rows, n_features) float64; features: (n,) int64; edges: (n,) float64; bits: (n, n_words) uint64, a bit per
+    row; counts: (n, n_words) uint8.
+    """
     run = take(queue)
     while run < n_runs:
         for word in range(run * 256, min((run + 1) * 256, bits.shape[1])):
@@ -366,19 +373,23 @@ def _pack(queue, n_runs, X, features, edges, bits, counts):  # type: ignore[no-u
     numba.void(numba.float64[::1], numba.float64[::1], numba.int64, numba.int64, numba.int64[::1]),
     inner=True,
 )
-def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untyped-def]
-    """Write the bin of each value of a column."""
-    for i in range(len(found)):
-        found[i] = 0
-    for s in range(n_steps - 1, -1, -1):  # a binary search of all side by side
+def find_bins(values, table, n_steps, missing, bins):  # type: ignore[no-untyped-def]
+    """Write the bin of each value of a column to bins, (n,) int64.
+
+    values: (n,) float64; table: (2**n_steps - 1,) float64, edges padded with infinity; for n_steps = -1 the bin of each
+    category. missing: the bin of NaN.
+    """
+    for i in range(len(bins)):
+        bins[i] = 0
+    for s in range(n_steps - 1, -1, -1):  # a binary search for all values side by side
         half = 1 << s
         for i in range(len(values)):
-            found[i] += half if table[found[i] + half - 1] < values[i] else 0
+            bins[i] += half if table[bins[i] + half - 1] < values[i] else 0
     for i in range(len(values)):
         if np.isnan(values[i]):
-            found[i] = missing
+            bins[i] = missing
         elif n_steps < 0:
-            found[i] = np.int64(table[np.int64(values[i])])
+            bins[i] = np.int64(table[np.int64(values[i])])
 
 
 @kernel(
@@ -390,16 +401,20 @@ def find_bins(values, table, n_steps, missing, found):  # type: ignore[no-untype
         numba.float64[::1],
         numba.int64[::1],
         numba.int64[::1],
-        numba.from_dtype(PLACE)[::1],
+        numba.from_dtype(LOCATION)[::1],
         numba.from_dtype(GROUP)[::1],
         numba.uint8[::1],
         numba.uint16[::1],
     )
 )
-def _encode(queue, n_runs, X, rows, tables, starts, n_steps, places, groups, narrow, wide):  # type: ignore[no-untyped-def]
-    """Code runs of rows, as they come from the queue; narrow, wide: the words as codes of 8 and of 16 bits."""
+def _encode(queue, n_runs, X, rows, tables, starts, n_steps, locations, groups, narrow, wide):  # type: ignore[no-untyped-def]
+    """Code runs of rows from the queue.
+
+    X: (n_rows, n_features) float64; rows: (n_rows,) uint32; tables: float64, starts, n_steps: (n_features,) int64, see
+    `_Tables`; narrow, wide: the words of the table as codes of 8 and of 16 bits, written.
+    """
     values = np.empty(ROWS_AT_ONCE)
-    found = np.empty(ROWS_AT_ONCE, dtype=np.int64)
+    codes = np.empty(ROWS_AT_ONCE, dtype=np.int64)
     run = take(queue)
     while run < n_runs:
         end = min((run + 1) * RUN_ROWS, len(rows))
@@ -408,19 +423,19 @@ def _encode(queue, n_runs, X, rows, tables, starts, n_steps, places, groups, nar
             for j in range(X.shape[1]):
                 for i in range(n):
                     values[i] = X[rows[low + i], j]
-                place = places[j]
-                group = groups[place.group]
-                find_bins(values[:n], tables[starts[j] :], n_steps[j], group.n_codes - 1, found[:n])
-                if place.code > 0:  # the other members' rows stay as they are
+                location = locations[j]
+                group = groups[location.group]
+                find_bins(values[:n], tables[starts[j] :], n_steps[j], group.n_codes - 1, codes[:n])
+                if location.code > 0:  # the other members' rows stay as they are
                     for i in range(n):
-                        found[i] = place.code if found[i] == place.on else 0
+                        codes[i] = location.code if codes[i] == location.on else 0
                 per_word = LANES // group.row_words
-                first = (group.first_word + group.row_words * low) * per_word + place.lane
+                first = (group.first_word + group.row_words * low) * per_word + location.lane
                 for i in range(n):
-                    if place.code > 0 and found[i] == 0:
+                    if location.code > 0 and codes[i] == 0:
                         continue
                     if group.row_words == 2:
-                        wide[first + i * LANES] = found[i]
+                        wide[first + i * LANES] = codes[i]
                     else:
-                        narrow[first + i * LANES] = found[i]
+                        narrow[first + i * LANES] = codes[i]
         run = take(queue)

@@ -1,4 +1,4 @@
-"""A tree in words: what holds on the way to each of its leaves."""
+"""A tree in words: the conditions on the path to each leaf."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ from core.trees.category_sets import NO_SET
 def describe_leaves(
     splits: npt.NDArray[np.void], sets: Words, name: Callable[[int], str], categories: Categories
 ) -> list[str]:
-    """Say for each leaf of a tree which rows it holds.
+    """Return for each leaf of a tree, in words, which rows it holds.
 
     Parameters
     ----------
@@ -51,20 +51,22 @@ def describe_leaves(
             above, below = numbers.divide(float(split["threshold"]), missing_above=missing_above)
         else:
             n = len(categories[feature] or ())
-            held = paths[leaf].get(feature, any_category(n))
-            assert isinstance(held, CategorySet)
-            above, below = held.divide(unpack(sets, split["set"], n), missing_above=missing_above)
+            condition = paths[leaf].get(feature, any_category(n))
+            assert isinstance(condition, CategorySet)
+            above, below = condition.divide(
+                unpack(sets, split["set"], n), missing_above=missing_above
+            )
         paths.append({**paths[leaf], feature: below})
         paths[leaf] = {**paths[leaf], feature: above}
     return [
         " and ".join(
             in_words(
                 name(feature),
-                held,
+                condition,
                 categories[feature],
                 mentions_missing=mentions_missing[feature],
             )
-            for feature, held in path.items()
+            for feature, condition in path.items()
         )
         for path in paths
     ]

@@ -1,20 +1,20 @@
-"""Growing a tree: leaves are divided, the smaller child is added up, its sibling subtracted.
+"""Growing a tree: a leaf is split, the histogram of its smaller child is summed up, that of the other by subtraction.
 
-A tree is a list of splits. Leaf 0 is the root; the s-th split (from 0) divides the leaf it names: rows above its cut
-stay in that leaf, those below it become leaf s + 1. Level by level all leaves with a gain are divided; best first it is
-the one that gains most, until there are enough.
+A tree is a list of splits. Leaf 0 is the root. Split s, counted from 0, names a leaf: rows above its cut stay in that
+leaf, rows below it go to leaf s + 1. Level by level, all leaves with a gain are split; best first, the leaf of greatest
+gain is split until there are `max_leaves`.
 
-A tree may also be grown from some of the rows alone, those of a cell, one cell after the other in one call: that is how
-LeafRank grows the small tree in each node of a ranking tree. The rows of its last splits are divided, too, and the
-masses of its nodes summed up from their rows.
+Trees can also be grown in cells, from the rows of each cell alone, all cells in one call: this is how LeafRank grows
+the small tree in each node of a ranking tree. There the rows of the last splits are partitioned too, and the masses of
+the nodes are summed up from their rows.
 
-Best first, several leaves are divided ahead at the same time: those that gain most, which will hardly be left out.
-Which of them the tree gets, and in what order, is decided by their gains as if they had been divided one by one. So
-threads have more to share, and wait for each other less often.
+Best first, several leaves are split speculatively at the same time: those of greatest gain, which the tree will nearly
+always get. Their gains decide which of them it gets, and in which order, as if they had been split one by one. This
+gives the threads more to share, and they wait for each other less often.
 
-The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree,
-each of many pieces that no two of which write to the same place. Sums go over fixed runs of rows and are added in
-order, so that the tree is the same whatever the number of threads.
+The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree.
+A phase has many tasks, no two of which write to the same memory. Sums go over fixed runs of rows and are added in
+order, so that the tree does not depend on the number of threads.
 """
 
 from typing import Any, NamedTuple
@@ -33,11 +33,11 @@ from core.coding.threads import (
     REGION_TYPE,
     SPINS,
     YIELDS,
-    Helpers,
+    WorkerTeam,
     atomic_add,
     atomic_load,
     publish,
-    take_piece,
+    take_task,
     wait_for_all,
     yield_core,
 )
@@ -51,9 +51,9 @@ from .sampling import close_up, find_threshold, uniform
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
+    MASS_RTOL,
     SCRATCH_TYPE,
     SPLIT,
-    TIE,
     YOUDEN,
     SplitCriterion,
     find_split,
@@ -62,40 +62,40 @@ from .splitting import (
 )
 
 MIN_LEAVES, MAX_LEAVES = 2, 1024
-MAX_BYTES = (
-    4 << 30
-)  # of histograms: 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte
+# Bytes of all histograms: 31 leaves of 255 bins × 30 columns take 4 MB, of 65,535 bins a gigabyte.
+MAX_BYTES = 4 << 30
 
-# Leaves that are divided at the same time, best first, by as many threads as share them; and at most. Those that the
-# tree does not get in the end are work for nothing, so that one thread divides one leaf at a time.
-AHEAD_PER_THREAD = 2
-MAX_AHEAD = 16
+# Leaves that are split at the same time, best first, per thread and at most. A split that the tree does not get in the
+# end is wasted, so that a single thread splits one leaf at a time.
+SPLITS_PER_THREAD = 2
+MAX_SPECULATIVE_SPLITS = 16
 
-# Rows that are divided as one piece; rows at least per code that are added up as one piece, so that clearing and
-# adding up its histogram costs little beside; and pieces of a phase that are enough.
-DIVIDED_ROWS = 1 << 14
-ROWS_PER_CODE = 16
-ENOUGH_PIECES = 8
+# Rows that one task partitions.
+PARTITION_ROWS = 1 << 14
+# Rows per code that one task adds to a histogram, at least: then clearing the histogram costs little.
+MIN_ROWS_PER_CODE = 16
+# Tasks into which a phase is divided, about.
+TASKS_PER_PHASE = 8
 
-# Rows of a run of passes over all rows, and those that are sent to their leaves at once: their codes stay in the
-# first-level cache.
+# Rows of one run in a pass over all rows.
 PASS_ROWS = 1 << 13
+# Rows that are sent to their leaves together: their codes stay in the first-level cache.
 ROUTED_ROWS = 1024
-
-# Rows between asking for a row and using it: about the time that memory takes.
-SUMMED_ROWS = 1 << 15  # rows of a run whose weights are summed up: runs are added in order
-AHEAD_OF_ADDING = 64
-AHEAD_OF_DIVIDING = 256
+# Rows of a run whose weights are summed up: the sums of runs are added in order.
+SUMMED_ROWS = 1 << 15
+# Rows between prefetching a row and using it, about the time that memory takes: for adding and for partitioning.
+PREFETCH_ADD = 64
+PREFETCH_PARTITION = 256
 
 NODE = np.dtype(
     [
         ("start", np.int64),  # of its rows
         ("stop", np.int64),
-        ("place", np.int64),  # of its histogram
+        ("histogram", np.int64),  # its index in `SumArrays.histograms`
         ("depth", np.int64),
         ("leaf", np.int64),  # its number, once its parent's split belongs to the tree
-        ("is_divided", np.int64),
-        ("above", np.int64),  # its children, once it is divided
+        ("is_split", np.int64),
+        ("above", np.int64),  # its children, once it is partitioned
         ("below", np.int64),
         ("positive", np.float64),  # its masses, summed up from its rows; of trees of cells alone
         ("negative", np.float64),
@@ -106,8 +106,8 @@ RUN = np.dtype(
     [
         ("start", np.int64),
         ("stop", np.int64),
-        ("item", np.int64),  # of the batch that is divided, or of the pairs that are added up
-        ("n_above", np.int64),  # where rows are divided
+        ("item", np.int64),  # of the batch that is partitioned, or of the pairs that are added up
+        ("n_above", np.int64),  # where rows are partitioned
         ("above", np.int64),  # where those above go; -1 where the run is all of its leaf
         ("below", np.int64),
         (
@@ -137,98 +137,61 @@ TREE_SPLIT = np.dtype(
     align=True,
 )
 PASS = np.dtype([("start", np.int64), ("stop", np.int64), ("negative", np.int64)], align=True)
-TASK = np.dtype(
+SETTINGS = np.dtype(
     [
-        ("phase", np.int64),
         ("n_rows", np.int64),
         ("n_positives", np.int64),
         ("n_weights", np.int64),
         ("max_depth", np.int64),
-        ("most_leaves", np.int64),
-        ("best_first", np.int64),
-        ("ahead", np.int64),  # leaves that are divided at the same time, best first
-        ("threshold", np.float64),  # of the draw; 0 where all rows are taken
-        ("key", np.uint64),
-        ("objective", np.int64),
-        ("push", np.float64),
-        ("smoothing", np.float64),
-        ("least_mass", np.float64),
-        ("category_penalty", np.float64),
-        ("category_mass", np.float64),
-        ("category_smoothing", np.float64),
-        ("class_positive", np.float64),
-        ("class_negative", np.float64),
-        ("inverse_ess_positive", np.float64),
-        ("inverse_ess_negative", np.float64),
-        ("n_cells", np.int64),  # from whose rows trees are grown; 0: one tree from all rows
-        ("n_leaves", np.int64),
-        ("n_nodes", np.int64),
-        ("n_places", np.int64),
-        ("n_columns", np.int64),
+        ("max_leaves", np.int64),
+        ("best_first", np.int64),  # 0: level by level
+        ("speculative_splits", np.int64),  # leaves that are split at the same time, best first
     ],
     align=True,
 )
+"""What is the same for all trees of a fit."""
 
-LIST, DRAW, ADD, BUILD, DIVIDE, GATHER, SUM, ROUTE, RESCALE, STEP = range(10)  # the phases
-HELP, GROW = range(10, 12)  # what else a thread does
+CRITERION = np.dtype(
+    [(name, np.int64 if name == "objective" else np.float64) for name in SplitCriterion._fields],
+    align=True,
+)
+"""A `SplitCriterion` as a record."""
+
+PROGRESS = np.dtype(
+    [
+        ("phase", np.int64),
+        ("threshold", np.float64),  # of the draw of rows; 0 where all rows are taken
+        ("key", np.uint64),  # of the draw of rows
+        ("n_cells", np.int64),  # cells in which trees are grown; 0: one tree from all rows
+        ("n_leaves", np.int64),
+        ("n_nodes", np.int64),
+        ("n_histograms", np.int64),
+        ("n_columns", np.int64),  # that the tree has split on
+    ],
+    align=True,
+)
+"""What is done at present, and how far the tree is."""
+
+# Phases; and what else a thread can be called for.
+LIST, DRAW, ADD, BUILD, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(10)
+WORK, GROW = range(10, 12)
 
 
-class FitArrays(NamedTuple):
-    """The arrays of a fit, shared by its kernels.
+class CodeArrays(NamedTuple):
+    """The coded table, and what a tree may split on.
 
     Attributes
     ----------
-    task : ndarray of shape (1,), `TASK`
-        What is done at present, and how far the tree is.
     words, groups, columns, members
         Of the table; see `coding.Table`.
     features : ndarray of shape (n_trees, n_features), bool
-        Which features each tree may ask.
+        Features that each tree may split on.
     cuttable : ndarray of shape (n_cells,), bool
-        The cells at which a tree may cut that asks their column; see `coding.Table.cell_feature`.
+        Cells at which this tree may cut, if it may split on their column; see `coding.Table.cell_feature`.
     allowed : ndarray of shape (n_groups, 8), bool
-        The columns that this tree may ask.
-    weights : ndarray of shape (n_rows * n_weights,), float64
-        Of each row a weight, or gradient and curvature.
-    sample_weight, scores : ndarray of shape (n_rows,) or (0,), float64
-    leaves : ndarray of shape (n_rows,), uint16
-        Where each row was last sent.
-    passes : ndarray of shape (n_passes,), `PASS`
-        Runs of rows of one class.
-    counts : ndarray of shape (n_passes,), int64
-        Rows drawn of each run.
-    sums : ndarray of shape (n_passes, 3, n_leaves), float64
-    pass_sums : ndarray of shape (n_passes, 3), float64
-    factors : ndarray of shape (2, n_leaves), float64
-    rows : ndarray of shape (n_rows,), uint32
-        The rows drawn, those of a node together, ascending.
-    divided : ndarray of shape (n_rows,), uint32
-        Where runs of rows are divided before they are put in their places; in the memory of `spare`.
-    histograms, spare : ndarray of shape (n_places, 2 * n_cells), float64
-        Of each group both numbers of each cell [code, column].
-    nodes : ndarray of shape (n_nodes,), `NODE`
-        The roots of all trees, then their other nodes.
-    node_splits : ndarray of shape (n_nodes,), `SPLIT`
-        The best of each.
-    subsets : ndarray of shape (n_nodes, n_codes), uint8
-        Of each node that is divided BY_SUBSET 1 for the codes above. No codes without categories.
-    frontier : ndarray of shape (n_leaves,), int64
-        The node that each leaf is; -1 if it will not be divided.
-    batch : ndarray of shape (n_batch,), int64
-        The nodes that are divided now.
-    above : ndarray of shape (n_batch, n_codes), uint8
-        1 for the codes above the split of each.
-    pairs : ndarray of shape (n_batch,), `PAIR`
-    found : ndarray of shape (2 * n_batch, n_groups), `SPLIT`
-    runs : ndarray, `RUN`
-    splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
-    coded_splits : ndarray of shape (n_leaves - 1,), `CODED_SPLIT`
-        The same splits as codes are compared, of columns by their places in `split_columns`.
-    split_columns : ndarray of shape (n_leaves - 1,), int64
-        Columns that the tree asks: 8 · group + lane.
+        Columns that this tree may split on.
     """
 
-    task: Any
     words: Any
     groups: Any
     columns: Any
@@ -236,77 +199,181 @@ class FitArrays(NamedTuple):
     features: Any
     cuttable: Any
     allowed: Any
+
+
+class RowArrays(NamedTuple):
+    """The rows: their weights and scores, and in which node and leaf they are.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_rows * n_weights,), float64
+        One weight per row, or gradient and Hessian.
+    sample_weight, scores : ndarray of shape (n_rows,) or (0,), float64
+    leaves : ndarray of shape (n_rows,), uint16
+        Leaf of each row in the last tree.
+    listed : ndarray of shape (n_rows,), uint32
+        The rows drawn; rows of a node are together, ascending.
+    partitioned : ndarray of shape (n_rows,), uint32
+        Rows after they were partitioned, before they are copied to `listed`; in the memory of `SumArrays.spare`.
+    passes : ndarray of shape (n_passes,), `PASS`
+        Runs of rows of one class.
+    n_drawn : ndarray of shape (n_passes,), int64
+        Number of rows drawn from each run.
+    """
+
     weights: Any
     sample_weight: Any
     scores: Any
     leaves: Any
+    listed: Any
+    partitioned: Any
     passes: Any
-    counts: Any
-    sums: Any
-    pass_sums: Any
-    factors: Any
-    rows: Any
-    divided: Any
+    n_drawn: Any
+
+
+class SumArrays(NamedTuple):
+    """Sums over rows.
+
+    Attributes
+    ----------
+    histograms, spare : ndarray of shape (n_histograms, 2 * n_cells), float64
+        For each group both numbers of each cell [code, column]. `spare` holds parts that are added up to histograms.
+    by_leaf : ndarray of shape (n_passes, 3, n_leaves), float64
+        Positive and negative weight, or gradient and Hessian; then the sample weight.
+    by_pass : ndarray of shape (n_passes, 3), float64
+        What `RESCALE` and `STEP` sum up.
+    factors : ndarray of shape (2, n_leaves), float64
+        What `RESCALE` multiplies weights by, or `STEP` adds to scores.
+    """
+
     histograms: Any
     spare: Any
+    by_leaf: Any
+    by_pass: Any
+    factors: Any
+
+
+class TreeArrays(NamedTuple):
+    """The tree: its nodes and splits, and the nodes that are split at present.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes,), `NODE`
+        The roots of all trees, then their other nodes.
+    node_splits : ndarray of shape (n_nodes,), `SPLIT`
+        Best split of each node.
+    subsets : ndarray of shape (n_nodes, n_codes), uint8
+        For a node that is split BY_SUBSET 1 for the codes above. Without categories n_codes is 0.
+    open_leaves : ndarray of shape (n_leaves,), int64
+        Node of each leaf; -1 if the leaf will not be split.
+    batch : ndarray of shape (n_batch,), int64
+        Nodes that are split at present.
+    above : ndarray of shape (n_batch, n_codes), uint8
+        For each of them 1 for the codes above its split.
+    pairs : ndarray of shape (n_batch,), `PAIR`
+    runs : ndarray, `RUN`
+    group_splits : ndarray of shape (2 * n_batch, n_groups), `SPLIT`
+        Best split by the columns of each group, of both nodes of each pair.
+    splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
+    coded_splits : ndarray of shape (n_leaves - 1,), `CODED_SPLIT`
+        The same splits as `find_leaves` compares codes; columns are indices of `split_columns`.
+    split_columns : ndarray of shape (n_leaves - 1,), int64
+        Columns that the tree has split on: 8 · group + lane.
+    """
+
     nodes: Any
     node_splits: Any
     subsets: Any
-    frontier: Any
+    open_leaves: Any
     batch: Any
     above: Any
     pairs: Any
-    found: Any
     runs: Any
+    group_splits: Any
     splits: Any
     coded_splits: Any
     split_columns: Any
 
 
-_RECORDS = {
-    "task": TASK,
-    "groups": GROUP,
-    "members": MEMBER,
-    "passes": PASS,
-    "nodes": NODE,
-    "node_splits": SPLIT,
-    "pairs": PAIR,
-    "runs": RUN,
-    "splits": TREE_SPLIT,
-    "coded_splits": CODED_SPLIT,
-}
+class FitArrays(NamedTuple):
+    """The arrays of a fit, shared by its kernels and threads.
+
+    Attributes
+    ----------
+    settings, criterion, progress : ndarray of shape (1,), `SETTINGS`, `CRITERION` and `PROGRESS`
+    codes : CodeArrays
+    rows : RowArrays
+    sums : SumArrays
+    tree : TreeArrays
+    """
+
+    settings: Any
+    criterion: Any
+    progress: Any
+    codes: CodeArrays
+    rows: RowArrays
+    sums: SumArrays
+    tree: TreeArrays
+
+
 _F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
-_TYPES = {name: numba.from_dtype(dtype)[::1] for name, dtype in _RECORDS.items()} | {
-    "words": numba.uint64[::1],
-    "columns": numba.from_dtype(COLUMN)[:, ::1],
-    "features": numba.boolean[:, ::1],
-    "cuttable": numba.boolean[::1],
-    "allowed": numba.boolean[:, ::1],
-    "weights": _F1,
-    "sample_weight": _F1,
-    "scores": _F1,
-    "leaves": numba.uint16[::1],
-    "counts": _I1,
-    "sums": numba.float64[:, :, ::1],
-    "pass_sums": _F2,
-    "factors": _F2,
-    "rows": numba.uint32[::1],
-    "divided": numba.uint32[::1],
-    "histograms": _F2,
-    "spare": _F2,
-    "subsets": numba.uint8[:, ::1],
-    "frontier": _I1,
-    "batch": _I1,
-    "above": numba.uint8[:, ::1],
-    "found": numba.from_dtype(SPLIT)[:, ::1],
-    "split_columns": _I1,
-}
-ARRAYS_TYPE = numba.types.NamedTuple([_TYPES[name] for name in FitArrays._fields], FitArrays)
+
+
+def _records(dtype: np.dtype[np.void]) -> Any:
+    return numba.from_dtype(dtype)[::1]
+
+
+_CODES_TYPE = numba.types.NamedTuple(
+    (
+        numba.uint64[::1],
+        _records(GROUP),
+        numba.from_dtype(COLUMN)[:, ::1],
+        _records(MEMBER),
+        numba.boolean[:, ::1],
+        numba.boolean[::1],
+        numba.boolean[:, ::1],
+    ),
+    CodeArrays,
+)
+_ROWS_TYPE = numba.types.NamedTuple(
+    (_F1, _F1, _F1, numba.uint16[::1], numba.uint32[::1], numba.uint32[::1], _records(PASS), _I1),
+    RowArrays,
+)
+_SUMS_TYPE = numba.types.NamedTuple((_F2, _F2, numba.float64[:, :, ::1], _F2, _F2), SumArrays)
+_TREE_TYPE = numba.types.NamedTuple(
+    (
+        _records(NODE),
+        _records(SPLIT),
+        numba.uint8[:, ::1],
+        _I1,
+        _I1,
+        numba.uint8[:, ::1],
+        _records(PAIR),
+        _records(RUN),
+        numba.from_dtype(SPLIT)[:, ::1],
+        _records(TREE_SPLIT),
+        _records(CODED_SPLIT),
+        _I1,
+    ),
+    TreeArrays,
+)
+FIT_TYPE = numba.types.NamedTuple(
+    (
+        _records(SETTINGS),
+        _records(CRITERION),
+        _records(PROGRESS),
+        _CODES_TYPE,
+        _ROWS_TYPE,
+        _SUMS_TYPE,
+        _TREE_TYPE,
+    ),
+    FitArrays,
+)
 
 
 @intrinsic
 def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
-    """Ask for array[index] to be brought into the cache."""
+    """Prefetch array[index] into the cache; array is 1-D of any dtype."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -323,7 +390,7 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _add_pair(typing_context, histogram, cell, first, second):  # type: ignore[no-untyped-def]
-    """Add two numbers to two of a histogram, by one instruction."""
+    """Add `first`, `second` to histogram[cell], histogram[cell + 1] by one instruction; histogram is 1-D float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         kind = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), 2)
@@ -341,13 +408,14 @@ def _add_pair(typing_context, histogram, cell, first, second):  # type: ignore[n
 
 @numba.njit(inline="always")
 def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
+    """Add rows[start:stop] to a histogram; see `add_rows`. The last two arguments are constants of the compiler."""
     last = stop - 1
     bits = np.uint64(8 * row_words)
     one_code = (np.uint64(1) << bits) - np.uint64(1)
     for i in range(start, stop):
-        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_ADDING, last))])
-        prefetch(words, ahead * row_words)
-        prefetch(weights, ahead * n_weights)
+        prefetched = np.int64(rows[np.uint64(min(i + PREFETCH_ADD, last))])
+        prefetch(words, prefetched * row_words)
+        prefetch(weights, prefetched * n_weights)
         row = np.uint64(rows[np.uint64(i)])
         first, second = weights[row * np.uint64(n_weights)], 0.0
         if n_weights == 1:
@@ -370,7 +438,7 @@ def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n
 
 @numba.njit(**INNER)
 def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
-    """Find the first of rows[start:stop] that is not below `least`; those that are come first."""
+    """Return the first index from start to stop whose row is at least `least`; rows: (n,) uint32, ascending there."""
     while start < stop:
         middle = (start + stop) // 2
         if rows[middle] < least:
@@ -384,10 +452,12 @@ def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
 def add_rows(  # type: ignore[no-untyped-def]
     words, row_words, rows, weights, n_weights, least, n_positives, start, stop, histogram
 ):
-    """Clear the histogram of a group and add rows[start:stop] to it.
+    """Clear the histogram of a group, and add rows[start:stop] to it.
 
-    One weight is added to the cells of the row's class; gradient and curvature to both numbers of a cell. The weight of
-    a row, or its gradient, is raised to `least` where it is less, and its curvature in proportion; see `sampling`.
+    words: uint64, the group's codes, row_words (1 or 2) per row; rows: (n,) uint32; weights: (n_rows · n_weights,)
+    float64; histogram: (2 · 8 · n_codes,) float64. Rows below n_positives are positive. A single weight is added to
+    the number of the row's class; gradient and Hessian to both numbers of a cell. A weight, or gradient, less than
+    `least` is raised to it, and the Hessian in proportion; see `sampling`.
     """
     for cell in range(len(histogram)):
         histogram[cell] = 0.0
@@ -408,11 +478,12 @@ def add_rows(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # type: ignore[no-untyped-def]
-    """Divide rows[start:stop] by the codes of a column of a group; return how many lie above.
+def partition_rows(words, row_words, lane, above, start, stop, rows, partitioned):  # type: ignore[no-untyped-def]
+    """Partition rows[start:stop] by the codes of a column of a group; return the number of rows above.
 
-    `above` holds a 1 for each code above, a 0 for the others. Rows above go to the front of
-    divided[start:stop] in their order, the others to its back in reverse.
+    words: uint64, the group's codes; lane: the column in its group; above: (n_codes,) uint8, 1 for the codes above;
+    rows, partitioned: (n,) uint32. Rows above go to the front of partitioned[start:stop] in their order, the others to
+    its back in reverse.
     """
     per_word = LANES // row_words
     bits = np.uint64(8 * row_words)
@@ -423,12 +494,12 @@ def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # t
     high = np.uint64(stop - 1)
     last = stop - 1
     for i in range(start, stop):
-        ahead = np.int64(rows[np.uint64(min(i + AHEAD_OF_DIVIDING, last))])
-        prefetch(words, ahead * row_words + np.int64(at))
+        prefetched = np.int64(rows[np.uint64(min(i + PREFETCH_PARTITION, last))])
+        prefetch(words, prefetched * row_words + np.int64(at))
         row = rows[np.uint64(i)]
         # written to both ends, one of which is written again: no branch to mispredict
-        divided[low] = row
-        divided[high] = row
+        partitioned[low] = row
+        partitioned[high] = row
         code = (words[np.uint64(row) * np.uint64(row_words) + at] >> shift) & one_code
         is_above = np.uint64(above[code])
         low += is_above
@@ -437,39 +508,40 @@ def divide_rows(words, row_words, lane, above, start, stop, rows, divided):  # t
 
 
 @numba.njit(**INNER)
-def gather_rows(divided, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
-    """Copy divided[start:middle] to rows[above:] and divided[middle:stop], reversed, to rows[below:]."""
+def gather_rows(partitioned, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
+    """Copy partitioned[start:middle] to rows[above:], partitioned[middle:stop] in reverse to rows[below:]; uint32."""
     for i in range(middle - start):
-        rows[np.uint64(above + i)] = divided[np.uint64(start + i)]
+        rows[np.uint64(above + i)] = partitioned[np.uint64(start + i)]
     for i in range(stop - middle):
-        rows[np.uint64(below + i)] = divided[np.uint64(stop - 1 - i)]
+        rows[np.uint64(below + i)] = partitioned[np.uint64(stop - 1 - i)]
 
 
 @numba.njit(**INNER)
-def _draw(job, t):  # type: ignore[no-untyped-def]
-    """Write the rows of a run that are kept, from its start on; see `sampling`."""
-    task = job.task[0]
-    start, stop = job.passes[t].start, job.passes[t].stop
+def _draw(fit, t):  # type: ignore[no-untyped-def]
+    """Write the rows drawn from run t to `listed`, from the start of the run on; see `sampling`."""
+    settings, progress = fit.settings[0], fit.progress[0]
+    start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     end = np.uint64(start)
     for i in range(start, stop):
-        size = abs(job.weights[i * task.n_weights])
-        kept = uniform(task.key, np.uint64(i)) * task.threshold < size
-        job.rows[end] = i
+        size = abs(fit.rows.weights[i * settings.n_weights])
+        kept = uniform(progress.key, np.uint64(i)) * progress.threshold < size
+        fit.rows.listed[end] = i
         end += np.uint64(1) if kept else np.uint64(0)
-    job.counts[t] = np.int64(end) - start
+    fit.rows.n_drawn[t] = np.int64(end) - start
 
 
 @numba.njit(**INNER)
-def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
-    task, group = job.task[0], job.groups[g]
+def _add(fit, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
+    settings, progress = fit.settings[0], fit.progress[0]
+    group = fit.codes.groups[g]
     add_rows(
-        job.words[group.first_word :],
+        fit.codes.words[group.first_word :],
         group.row_words,
-        job.rows,
-        job.weights,
-        task.n_weights,
-        task.threshold,
-        task.n_positives,
+        fit.rows.listed,
+        fit.rows.weights,
+        settings.n_weights,
+        progress.threshold,
+        settings.n_positives,
         start,
         stop,
         histogram,
@@ -477,117 +549,129 @@ def _add(job, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _criterion_of(task):  # type: ignore[no-untyped-def]
+def _criterion_of(fit):  # type: ignore[no-untyped-def]
+    """Return the present `SplitCriterion`."""
+    criterion = fit.criterion[0]
     return SplitCriterion(
-        task.objective,
-        task.push,
-        task.smoothing,
-        task.least_mass,
-        task.category_penalty,
-        task.category_mass,
-        task.category_smoothing,
-        task.class_positive,
-        task.class_negative,
-        task.inverse_ess_positive,
-        task.inverse_ess_negative,
+        criterion.objective,
+        criterion.push,
+        criterion.smoothing,
+        criterion.least_mass,
+        criterion.category_penalty,
+        criterion.category_mass,
+        criterion.category_smoothing,
+        criterion.class_positive,
+        criterion.class_negative,
+        criterion.inverse_ess_positive,
+        criterion.inverse_ess_negative,
     )
 
 
 @numba.njit(**INNER)
-def _may_be_divided(job, number):  # type: ignore[no-untyped-def]
-    """Whether a node of a cell's tree has both classes, and the mass of two leaves."""
-    p, q = job.nodes[number].positive, job.nodes[number].negative
-    return min(p, q) > 0.0 and p + q >= 2.0 * job.task[0].least_mass
+def _may_be_split(fit, number):  # type: ignore[no-untyped-def]
+    """Return True if a node of a cell's tree has both classes, and the mass of two leaves."""
+    p, q = fit.tree.nodes[number].positive, fit.tree.nodes[number].negative
+    return min(p, q) > 0.0 and p + q >= 2.0 * fit.criterion[0].least_mass
 
 
 @numba.njit(**INNER)
-def _sum_weights(job, start, stop):  # type: ignore[no-untyped-def]
-    """Sum up the weights of rows[start:stop], by runs."""
-    if len(job.sample_weight) == 0:
+def _sum_weights(fit, start, stop):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of listed[start:stop], summed up by runs."""
+    if len(fit.rows.sample_weight) == 0:
         return float(stop - start)
     total = 0.0
     for first in range(start, stop, SUMMED_ROWS):
         of_run = 0.0
         for i in range(first, min(first + SUMMED_ROWS, stop)):
-            of_run += job.weights[np.uint64(job.rows[np.uint64(i)])]
+            of_run += fit.rows.weights[np.uint64(fit.rows.listed[np.uint64(i)])]
         total += of_run
     return total
 
 
 @numba.njit(**INNER)
-def _sum_node(job, number):  # type: ignore[no-untyped-def]
-    """Sum up both masses of a node."""
-    node = job.nodes[number]
-    middle = find_first(job.rows, node.start, node.stop, job.task[0].n_positives)
-    node.positive = _sum_weights(job, node.start, middle)
-    node.negative = _sum_weights(job, middle, node.stop)
+def _sum_node(fit, number):  # type: ignore[no-untyped-def]
+    """Write both masses of a node."""
+    node = fit.tree.nodes[number]
+    middle = find_first(fit.rows.listed, node.start, node.stop, fit.settings[0].n_positives)
+    node.positive = _sum_weights(fit, node.start, middle)
+    node.negative = _sum_weights(fit, middle, node.stop)
 
 
 @numba.njit(**INNER)
-def _build(job, p, g, scratch):  # type: ignore[no-untyped-def]
-    """Finish a group of the histograms of two siblings, and find the best split of each by its columns."""
-    task, group, pair = job.task[0], job.groups[g], job.pairs[p]
+def _build(fit, p, g, scratch):  # type: ignore[no-untyped-def]
+    """Complete group g of the histograms of pair p, and find the best split of each node by its columns."""
+    progress = fit.progress[0]
+    group, pair = fit.codes.groups[g], fit.tree.pairs[p]
     first = CELL * group.first_cell
     last = first + CELL * LANES * group.n_codes
-    node = job.nodes[pair.added]
-    own = job.histograms[node.place, first:last]
+    node = fit.tree.nodes[pair.added]
+    own = fit.sums.histograms[node.histogram, first:last]
     if pair.n_runs == 1:
-        _add(job, g, pair.added, node.start, node.stop, own)
+        _add(fit, g, pair.added, node.start, node.stop, own)
     for r in range(pair.first_run, pair.first_run + pair.n_runs):
-        if pair.n_runs > 1 and job.runs[r].spare >= 0:
-            part = job.spare[job.runs[r].spare, first:last]
+        if pair.n_runs > 1 and fit.tree.runs[r].spare >= 0:
+            part = fit.sums.spare[fit.tree.runs[r].spare, first:last]
             for cell in range(len(own)):
                 own[cell] += part[cell]
-    cuttable = job.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
-    criterion = _criterion_of(task)
+    cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
+    criterion = _criterion_of(fit)
     for which in range(2 if pair.sibling >= 0 else 1):
         number = pair.added
         if which == 1:
             number = pair.sibling
-            other = job.histograms[job.nodes[number].place, first:last]
+            other = fit.sums.histograms[fit.tree.nodes[number].histogram, first:last]
             for cell in range(len(own)):
                 other[cell] -= own[cell]
             own = other
-        found = job.found[2 * p + which, g]
-        if task.n_cells > 0:
-            if not _may_be_divided(job, number):
-                found.lane = -1
+        best_split = fit.tree.group_splits[2 * p + which, g]
+        if progress.n_cells > 0:
+            if not _may_be_split(fit, number):
+                best_split.lane = -1
                 continue
             for k in range(LANES):
-                scratch.total[CELL * k] = job.nodes[number].positive
-                scratch.total[CELL * k + 1] = job.nodes[number].negative
+                scratch.total[CELL * k] = fit.tree.nodes[number].positive
+                scratch.total[CELL * k + 1] = fit.tree.nodes[number].negative
         find_split(
             own,
             group,
-            job.columns[g],
-            job.members,
-            job.allowed[g],
+            fit.codes.columns[g],
+            fit.codes.members,
+            fit.codes.allowed[g],
             cuttable,
             criterion,
             scratch,
-            found,
+            best_split,
         )
-        found.group = g
+        best_split.group = g
 
 
 @numba.njit(**INNER)
-def _divide(job, t):  # type: ignore[no-untyped-def]
-    run = job.runs[t]
-    split = job.node_splits[job.batch[run.item]]
-    group = job.groups[split.group]
-    words, above = job.words[group.first_word :], job.above[run.item]
-    run.n_above = divide_rows(
-        words, group.row_words, split.lane, above, run.start, run.stop, job.rows, job.divided
+def _partition(fit, t):  # type: ignore[no-untyped-def]
+    run = fit.tree.runs[t]
+    split = fit.tree.node_splits[fit.tree.batch[run.item]]
+    group = fit.codes.groups[split.group]
+    words, above = fit.codes.words[group.first_word :], fit.tree.above[run.item]
+    run.n_above = partition_rows(
+        words,
+        group.row_words,
+        split.lane,
+        above,
+        run.start,
+        run.stop,
+        fit.rows.listed,
+        fit.rows.partitioned,
     )
     if run.above < 0:
         middle = run.start + run.n_above
-        gather_rows(job.divided, run.start, middle, run.stop, job.rows, run.start, middle)
+        gather_rows(
+            fit.rows.partitioned, run.start, middle, run.stop, fit.rows.listed, run.start, middle
+        )
 
 
 @numba.njit(**INNER)
-def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
-    """Write the leaf of the rows from `first` to `last` in a part of the list, divided by split s if that is not -1."""
-    rows, leaves = job.rows, job.leaves
+def _write_leaves(fit, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
+    """Write the leaf of the rows from `first` to `last` in listed[listed_from:listed_to]; if s >= 0 split s decides."""
+    rows, leaves = fit.rows.listed, fit.rows.leaves
     at = np.uint64(find_first(rows, listed_from, listed_to, first))
     end = np.uint64(find_first(rows, listed_from, listed_to, last))
     if s < 0:
@@ -595,20 +679,23 @@ def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: i
             leaves[np.uint64(rows[at])] = leaf
             at += np.uint64(1)
         return
-    split = job.coded_splits[s]
-    column = job.split_columns[split.column]
-    group, lane = job.groups[column // LANES], column % LANES
+    split = fit.tree.coded_splits[s]
+    column = fit.tree.split_columns[split.column]
+    group, lane = fit.codes.groups[column // LANES], column % LANES
     per_word = LANES // group.row_words
-    words, n_words = job.words[group.first_word + lane // per_word :], np.uint64(group.row_words)
+    words, n_words = (
+        fit.codes.words[group.first_word + lane // per_word :],
+        np.uint64(group.row_words),
+    )
     bits = np.uint64(8 * group.row_words)
     shift, one_code = bits * np.uint64(lane % per_word), (np.uint64(1) << bits) - np.uint64(1)
-    first_above, n_more, place = np.uint64(split.first), np.uint64(split.n_more), split.subset
-    subsets = job.subsets.reshape(-1)
+    first_above, n_more, subset = np.uint64(split.first), np.uint64(split.n_more), split.subset
+    subsets = fit.tree.subsets.reshape(-1)
     while at < end:
         row = np.uint64(rows[at])
         code = (words[row * n_words] >> shift) & one_code
-        if place >= 0:
-            is_above = subsets[np.uint64(place) + code] != 0
+        if subset >= 0:
+            is_above = subsets[np.uint64(subset) + code] != 0
         else:
             is_above = ((code - first_above) & one_code) <= (n_more & one_code)
         leaves[row] = leaf if is_above else s + 1
@@ -616,44 +703,44 @@ def _write_leaves(job, first, last, listed_from, listed_to, s, leaf):  # type: i
 
 
 @numba.njit(**INNER)
-def _read_leaves(job, start, stop):  # type: ignore[no-untyped-def]
-    """Write the leaf of the rows from start to stop: by the lists of the nodes, which have all rows."""
-    n_splits = job.task[0].n_leaves - 1
+def _read_leaves(fit, start, stop):  # type: ignore[no-untyped-def]
+    """Write the leaf of the rows from start to stop, by the lists of the nodes; all rows must be listed."""
+    n_splits = fit.progress[0].n_leaves - 1
     for s in range(n_splits):
-        split = job.splits[s]
-        node = job.nodes[split.node]
-        if not node.is_divided:
-            _write_leaves(job, start, stop, node.start, node.stop, s, split.leaf)
+        split = fit.tree.splits[s]
+        node = fit.tree.nodes[split.node]
+        if not node.is_split:
+            _write_leaves(fit, start, stop, node.start, node.stop, s, split.leaf)
     for leaf in range(n_splits + 1):
-        if job.frontier[leaf] < 0:
+        if fit.tree.open_leaves[leaf] < 0:
             continue
-        node = job.nodes[job.frontier[leaf]]
-        middle = job.nodes[node.above].stop if node.is_divided else node.stop
-        _write_leaves(job, start, stop, node.start, middle, -1, leaf)
-        _write_leaves(job, start, stop, middle, node.stop, -1, leaf)
+        node = fit.tree.nodes[fit.tree.open_leaves[leaf]]
+        middle = fit.tree.nodes[node.above].stop if node.is_split else node.stop
+        _write_leaves(fit, start, stop, node.start, middle, -1, leaf)
+        _write_leaves(fit, start, stop, middle, node.stop, -1, leaf)
 
 
 @numba.njit(**INNER)
-def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
-    """Write the leaf of the rows from start to stop: by their codes."""
-    task = job.task[0]
-    n_columns, n_leaves = task.n_columns, task.n_leaves
+def _find_leaves(fit, start, stop):  # type: ignore[no-untyped-def]
+    """Write the leaf of the rows from start to stop, by their codes."""
+    progress = fit.progress[0]
+    n_columns, n_leaves = progress.n_columns, progress.n_leaves
     wide = False
     for u in range(n_columns):
-        wide |= job.groups[job.split_columns[u] // LANES].row_words == 2
+        wide |= fit.codes.groups[fit.tree.split_columns[u] // LANES].row_words == 2
     narrow_codes = np.empty((0 if wide else n_columns, ROUTED_ROWS), dtype=np.uint8)
     wide_codes = np.empty((n_columns if wide else 0, ROUTED_ROWS), dtype=np.uint16)
     room = np.empty(ROUTED_ROWS, dtype=np.uint8)
-    splits = job.coded_splits[: n_leaves - 1]
-    subsets = job.subsets.reshape(-1)
+    splits = fit.tree.coded_splits[: n_leaves - 1]
+    subsets = fit.tree.subsets.reshape(-1)
     for low in range(start, stop, ROUTED_ROWS):
         n = min(ROUTED_ROWS, stop - low)
         for u in range(n_columns):
-            g, lane = job.split_columns[u] // LANES, job.split_columns[u] % LANES
-            group = job.groups[g]
+            g, lane = fit.tree.split_columns[u] // LANES, fit.tree.split_columns[u] % LANES
+            group = fit.codes.groups[g]
             per_word = LANES // group.row_words
             first = group.first_word + low * group.row_words + lane // per_word
-            words = job.words[first:]
+            words = fit.codes.words[first:]
             shift = np.uint64(lane % per_word * 8 * group.row_words)
             if wide and group.row_words == 2:
                 for i in range(n):
@@ -664,7 +751,7 @@ def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
             else:
                 for i in range(n):
                     narrow_codes[u, i] = np.uint8((words[i] >> shift) & np.uint64(0xFF))
-        at = job.leaves[low : low + n]
+        at = fit.rows.leaves[low : low + n]
         if wide:
             find_leaves(wide_codes, splits, subsets, room, at)
         else:
@@ -672,362 +759,379 @@ def _find_leaves(job, start, stop):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _route(job, t):  # type: ignore[no-untyped-def]
-    """Write each row's leaf, and sums of weights to sums[run, half, leaf].
+def _route(fit, t):  # type: ignore[no-untyped-def]
+    """Write the leaf of each row of run t, and sums of weights to by_leaf[t, half, leaf].
 
-    One weight per row is summed by class; of two, each has a half of its own. Sample weights, all 1
-    if there are none, go to sums[run, 2, leaf].
+    A single weight is summed by class; gradient and Hessian have a half each. Sample weights, all 1 if there are none,
+    are summed in by_leaf[t, 2, leaf].
     """
-    task, start, stop = job.task[0], job.passes[t].start, job.passes[t].stop
-    n_leaves = task.n_leaves
-    if task.threshold > 0.0:
-        _find_leaves(job, start, stop)
+    settings, progress = fit.settings[0], fit.progress[0]
+    start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
+    n_leaves = progress.n_leaves
+    if progress.threshold > 0.0:
+        _find_leaves(fit, start, stop)
     else:
-        _read_leaves(job, start, stop)
-    two_weights, weighted = task.n_weights == 2, len(job.sample_weight) > 0
-    sums = job.sums[t]
+        _read_leaves(fit, start, stop)
+    two_weights, weighted = settings.n_weights == 2, len(fit.rows.sample_weight) > 0
+    sums = fit.sums.by_leaf[t]
     for half in range(3):
         for k in range(n_leaves):
             sums[half, k] = 0.0
-    first_sums, second_sums = sums[0 if two_weights else job.passes[t].negative], sums[1]
+    first_sums, second_sums = sums[0 if two_weights else fit.rows.passes[t].negative], sums[1]
     counts = sums[2]
     for i in range(start, stop):
-        leaf = np.uint64(job.leaves[i])
+        leaf = np.uint64(fit.rows.leaves[i])
         if two_weights:
-            first_sums[leaf] += job.weights[2 * i]
-            second_sums[leaf] += job.weights[2 * i + 1]
+            first_sums[leaf] += fit.rows.weights[2 * i]
+            second_sums[leaf] += fit.rows.weights[2 * i + 1]
         else:
-            first_sums[leaf] += job.weights[i]
-        counts[leaf] += job.sample_weight[i] if weighted else 1.0
+            first_sums[leaf] += fit.rows.weights[i]
+        counts[leaf] += fit.rows.sample_weight[i] if weighted else 1.0
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _rescale(job, t):  # type: ignore[no-untyped-def]
-    """Multiply weights by factors[class, leaf], and sum up weight² / w, w being the sample weight."""
-    weighted = len(job.sample_weight) > 0
-    factor = job.factors[job.passes[t].negative]
+def _rescale(fit, t):  # type: ignore[no-untyped-def]
+    """Multiply the weights of run t by factors[class, leaf]; write Σ weight² / sample weight to by_pass[t, 0]."""
+    weighted = len(fit.rows.sample_weight) > 0
+    factor = fit.sums.factors[fit.rows.passes[t].negative]
     total = 0.0
-    for i in range(job.passes[t].start, job.passes[t].stop):
-        weight = job.weights[i] * factor[job.leaves[i]]
-        job.weights[i] = weight
-        total += weight * weight / job.sample_weight[i] if weighted else weight * weight
-    job.pass_sums[t, 0] = total
+    for i in range(fit.rows.passes[t].start, fit.rows.passes[t].stop):
+        weight = fit.rows.weights[i] * factor[fit.rows.leaves[i]]
+        fit.rows.weights[i] = weight
+        total += weight * weight / fit.rows.sample_weight[i] if weighted else weight * weight
+    fit.sums.by_pass[t, 0] = total
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _step(job, t):  # type: ignore[no-untyped-def]
-    """Add factors[0, leaf] to each row's score, and write gradient and curvature of the logistic loss.
+def _step(fit, t):  # type: ignore[no-untyped-def]
+    """Add factors[0, leaf] to each score of run t, and write gradient and Hessian of the logistic loss.
 
-    Sums up the loss, the curvature, and curvature² / sample weight.
+    Writes Σ loss, Σ Hessian and Σ Hessian² / sample weight to by_pass[t].
     """
-    weighted = len(job.sample_weight) > 0
-    values = job.factors[0]
-    sign = -1.0 if job.passes[t].negative else 1.0
+    weighted = len(fit.rows.sample_weight) > 0
+    values = fit.sums.factors[0]
+    sign = -1.0 if fit.rows.passes[t].negative else 1.0
     margins, losses = np.empty(ROWS_AT_ONCE), np.empty(ROWS_AT_ONCE)
-    loss = curvature = square = 0.0
-    stop = job.passes[t].stop
-    for low in range(job.passes[t].start, stop, ROWS_AT_ONCE):
+    sum_loss = sum_hessian = sum_squares = 0.0
+    stop = fit.rows.passes[t].stop
+    for low in range(fit.rows.passes[t].start, stop, ROWS_AT_ONCE):
         n = min(ROWS_AT_ONCE, stop - low)
         for i in range(n):
-            score = job.scores[low + i] + values[job.leaves[low + i]]
-            job.scores[low + i] = score
+            score = fit.rows.scores[low + i] + values[fit.rows.leaves[low + i]]
+            fit.rows.scores[low + i] = score
             margins[i] = sign * score
-        counts = job.sample_weight[low : low + n]
-        weights = job.weights[2 * low : 2 * (low + n)]
+        counts = fit.rows.sample_weight[low : low + n]
+        weights = fit.rows.weights[2 * low : 2 * (low + n)]
         write_derivatives(margins[:n], sign, counts, weights, losses)
         for i in range(n):
-            bend = weights[2 * i + 1]
-            loss += losses[i]
-            curvature += bend
-            square += bend * bend / counts[i] if weighted else bend * bend
-    job.pass_sums[t, 0] = loss
-    job.pass_sums[t, 1] = curvature
-    job.pass_sums[t, 2] = square
+            hessian = weights[2 * i + 1]
+            sum_loss += losses[i]
+            sum_hessian += hessian
+            sum_squares += hessian * hessian / counts[i] if weighted else hessian * hessian
+    fit.sums.by_pass[t, 0] = sum_loss
+    fit.sums.by_pass[t, 1] = sum_hessian
+    fit.sums.by_pass[t, 2] = sum_squares
 
 
-@kernel(numba.void(ARRAYS_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
-def _do_piece(job, scratch, t):  # type: ignore[no-untyped-def]
-    """Do a piece of the present phase."""
-    phase, n_groups = job.task[0].phase, len(job.groups)
+@kernel(numba.void(FIT_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
+def _run_task(fit, scratch, t):  # type: ignore[no-untyped-def]
+    """Do task t of the present phase."""
+    phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
     if phase == BUILD:
-        _build(job, t // n_groups, t % n_groups, scratch)
-    elif phase == DIVIDE:
-        _divide(job, t)
+        _build(fit, t // n_groups, t % n_groups, scratch)
+    elif phase == PARTITION:
+        _partition(fit, t)
     elif phase == GATHER:
-        run = job.runs[t]
+        run = fit.tree.runs[t]
         if run.above >= 0:
             middle = run.start + run.n_above
-            gather_rows(job.divided, run.start, middle, run.stop, job.rows, run.above, run.below)
+            gather_rows(
+                fit.rows.partitioned,
+                run.start,
+                middle,
+                run.stop,
+                fit.rows.listed,
+                run.above,
+                run.below,
+            )
     elif phase == ADD:
-        run, g = job.runs[t // n_groups], t % n_groups
-        first = CELL * job.groups[g].first_cell
-        last = first + CELL * LANES * job.groups[g].n_codes
-        node = job.pairs[run.item].added
+        run, g = fit.tree.runs[t // n_groups], t % n_groups
+        first = CELL * fit.codes.groups[g].first_cell
+        last = first + CELL * LANES * fit.codes.groups[g].n_codes
+        node = fit.tree.pairs[run.item].added
         if run.spare >= 0:
-            _add(job, g, node, run.start, run.stop, job.spare[run.spare, first:last])
+            _add(fit, g, node, run.start, run.stop, fit.sums.spare[run.spare, first:last])
         else:
-            own = job.histograms[job.nodes[node].place, first:last]
-            _add(job, g, node, run.start, run.stop, own)
+            own = fit.sums.histograms[fit.tree.nodes[node].histogram, first:last]
+            _add(fit, g, node, run.start, run.stop, own)
     elif phase == SUM:
-        _sum_node(job, job.nodes[job.batch[t]].above)
-        _sum_node(job, job.nodes[job.batch[t]].below)
+        _sum_node(fit, fit.tree.nodes[fit.tree.batch[t]].above)
+        _sum_node(fit, fit.tree.nodes[fit.tree.batch[t]].below)
     elif phase == ROUTE:
-        _route(job, t)
+        _route(fit, t)
     elif phase == RESCALE:
-        _rescale(job, t)
+        _rescale(fit, t)
     elif phase == STEP:
-        _step(job, t)
+        _step(fit, t)
     elif phase == DRAW:
-        _draw(job, t)
+        _draw(fit, t)
     else:
-        for i in range(job.passes[t].start, job.passes[t].stop):
-            job.rows[i] = i
+        for i in range(fit.rows.passes[t].start, fit.rows.passes[t].stop):
+            fit.rows.listed[i] = i
 
 
 @numba.njit(**INNER)
-def _scratch_of(job):  # type: ignore[no-untyped-def]
+def _scratch_of(fit):  # type: ignore[no-untyped-def]
     n_codes = 1
-    for g in range(len(job.groups)):
-        n_codes = max(n_codes, job.groups[g].n_codes)
+    for g in range(len(fit.codes.groups)):
+        n_codes = max(n_codes, fit.codes.groups[g].n_codes)
     return make_scratch(n_codes)
 
 
 @numba.njit(**INNER)
-def _help_out(region, job, scratch):  # type: ignore[no-untyped-def]
-    """Do pieces of the phases that another thread leads through, while there are any."""
+def _work(region, fit, scratch):  # type: ignore[no-untyped-def]
+    """Do tasks of the phases that another thread leads through, while there are any."""
     idle = 0
     while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
-        t = take_piece(region)
+        t = take_task(region)
         if t < 0:
             idle += 1
             if idle > SPINS:
                 yield_core()
             continue
         idle = 0
-        try:  # a piece that is never done would be waited for in vain
-            _do_piece(job, scratch, t)
+        try:  # the leader would wait for ever for a task that is never done
+            _run_task(fit, scratch, t)
         except Exception:
             atomic_add(region.failed, 1)
         atomic_add(region.done, 1)
 
 
-@kernel(numba.void(REGION_TYPE, ARRAYS_TYPE, SCRATCH_TYPE, numba.int64, numba.int64), inner=True)
-def _lead(region, job, scratch, phase, n_pieces):  # type: ignore[no-untyped-def]
-    """Go through a phase of so many pieces together with those who help."""
-    job.task[0].phase = phase
-    publish(region, n_pieces)
-    t = take_piece(region)
+@kernel(numba.void(REGION_TYPE, FIT_TYPE, SCRATCH_TYPE, numba.int64, numba.int64), inner=True)
+def _lead(region, fit, scratch, phase, n_tasks):  # type: ignore[no-untyped-def]
+    """Lead the workers through a phase of `n_tasks` tasks."""
+    fit.progress[0].phase = phase
+    publish(region, n_tasks)
+    t = take_task(region)
     while t >= 0:
-        _do_piece(job, scratch, t)
+        _run_task(fit, scratch, t)
         atomic_add(region.done, 1)
-        t = take_piece(region)
-    wait_for_all(region, n_pieces)
+        t = take_task(region)
+    wait_for_all(region, n_tasks)
 
 
 @numba.njit(**INNER)
-def _best_of_frontier(job, undivided):  # type: ignore[no-untyped-def]
-    """Give the node that comes next: the one that gains most, or the first of the least depth; -1 without a gain.
+def _best_open_leaf(fit, unsplit_only):  # type: ignore[no-untyped-def]
+    """Return the open leaf of greatest gain, level by level the first of least depth; -1 if none has a gain.
 
-    undivided: only among nodes that are not divided yet and whose children might be.
+    unsplit_only: consider only nodes that are not split yet and whose children may be split.
     """
-    task = job.task[0]
+    settings, progress = fit.settings[0], fit.progress[0]
     best = -1
-    for leaf in range(task.n_leaves):
-        node = job.frontier[leaf]
+    for leaf in range(progress.n_leaves):
+        node = fit.tree.open_leaves[leaf]
         if node < 0:
             continue
-        depth = job.nodes[node].depth
-        if undivided and (job.nodes[node].is_divided or depth + 1 >= task.max_depth):
+        depth = fit.tree.nodes[node].depth
+        if unsplit_only and (fit.tree.nodes[node].is_split or depth + 1 >= settings.max_depth):
             continue
-        gain = job.node_splits[node].gain
-        if job.node_splits[node].lane < 0 or depth >= task.max_depth:
+        gain = fit.tree.node_splits[node].gain
+        if fit.tree.node_splits[node].lane < 0 or depth >= settings.max_depth:
             continue
         if best < 0:
             best = node
-        elif task.best_first:
-            best = node if gain > job.node_splits[best].gain * (1.0 + 1e-9) else best
+        elif settings.best_first:
+            best = node if gain > fit.tree.node_splits[best].gain * (1.0 + 1e-9) else best
         else:
-            best = node if depth < job.nodes[best].depth else best
+            best = node if depth < fit.tree.nodes[best].depth else best
     return best
 
 
 @numba.njit(**INNER)
-def _mark(job, node, scratch, above):  # type: ignore[no-untyped-def]
-    """Write which codes lie above the split of a node that is not divided yet."""
-    task, split = job.task[0], job.node_splits[node]
+def _mark(fit, node, scratch, above):  # type: ignore[no-untyped-def]
+    """Write to `above`, (n_codes,) uint8, which codes lie above the split of a node."""
+    split = fit.tree.node_splits[node]
     g = split.group
-    group = job.groups[g]
+    group = fit.codes.groups[g]
     first = CELL * group.first_cell
-    histogram = job.histograms[job.nodes[node].place, first : first + CELL * LANES * group.n_codes]
-    criterion = _criterion_of(task)
-    mark_codes(histogram, group, job.columns[g], job.members, criterion, scratch, split, above)
+    histogram = fit.sums.histograms[
+        fit.tree.nodes[node].histogram, first : first + CELL * LANES * group.n_codes
+    ]
+    criterion = _criterion_of(fit)
+    mark_codes(
+        histogram, group, fit.codes.columns[g], fit.codes.members, criterion, scratch, split, above
+    )
 
 
 @numba.njit(**INNER)
-def _commit(job, number, scratch):  # type: ignore[no-untyped-def]
-    """Make the split of a node the tree's next one."""
-    task, node, split = job.task[0], job.nodes[number], job.node_splits[number]
-    s, new = task.n_leaves - 1, task.n_leaves
+def _commit(fit, number, scratch):  # type: ignore[no-untyped-def]
+    """Add the split of a node to the tree."""
+    progress = fit.progress[0]
+    node, split = fit.tree.nodes[number], fit.tree.node_splits[number]
+    s, new = progress.n_leaves - 1, progress.n_leaves
     g, lane, cut = split.group, split.lane, split.cut
-    group, column = job.groups[g], job.columns[g][lane]
+    group, column = fit.codes.groups[g], fit.codes.columns[g][lane]
     n_known = group.n_codes - group.has_missing
-    of_tree, coded = job.splits[s], job.coded_splits[s]
+    of_tree, coded = fit.tree.splits[s], fit.tree.coded_splits[s]
     of_tree.leaf, of_tree.feature, of_tree.node = node.leaf, split.feature, number
     of_tree.missing_above = split.missing_above
     of_tree.cut = 0 if column.kind == BUNDLE else cut
-    place = 0
-    while place < task.n_columns and job.split_columns[place] != LANES * g + lane:
-        place += 1
-    job.split_columns[place] = LANES * g + lane
-    task.n_columns = max(task.n_columns, place + 1)
-    coded.leaf, coded.column, coded.subset = node.leaf, place, -1
+    index = 0
+    while index < progress.n_columns and fit.tree.split_columns[index] != LANES * g + lane:
+        index += 1
+    fit.tree.split_columns[index] = LANES * g + lane
+    progress.n_columns = max(progress.n_columns, index + 1)
+    coded.leaf, coded.column, coded.subset = node.leaf, index, -1
     if cut == BY_SUBSET:
-        if not node.is_divided:
-            _mark(job, number, scratch, job.subsets[number])
+        if not node.is_split:
+            _mark(fit, number, scratch, fit.tree.subsets[number])
         coded.first = coded.n_more = 0
-        coded.subset = number * job.subsets.shape[1]
+        coded.subset = number * fit.tree.subsets.shape[1]
     elif column.kind == BUNDLE:
         # the member's code alone, or the interval of all others, round the greatest code
-        on_above = job.members[column.first_member + cut - 1].on_above != 0
+        on_above = fit.codes.members[column.first_member + cut - 1].on_above != 0
         coded.first = cut if on_above else cut + 1
         coded.n_more = 0 if on_above else -2
     else:
         # The missing code, the greatest, ends the interval of those above or follows it.
         coded.first = cut + 1
         coded.n_more = n_known - 2 - cut + (split.missing_above if group.has_missing else 0)
-    job.frontier[node.leaf] = node.above if node.is_divided else -1
-    job.frontier[new] = node.below if node.is_divided else -1
-    if node.is_divided:
-        job.nodes[node.above].leaf = node.leaf
-        job.nodes[node.below].leaf = new
-    task.n_leaves += 1
+    fit.tree.open_leaves[node.leaf] = node.above if node.is_split else -1
+    fit.tree.open_leaves[new] = node.below if node.is_split else -1
+    if node.is_split:
+        fit.tree.nodes[node.above].leaf = node.leaf
+        fit.tree.nodes[node.below].leaf = new
+    progress.n_leaves += 1
 
 
 @numba.njit(**INNER)
-def _choose(job, scratch):  # type: ignore[no-untyped-def]
-    """Commit to splits as far as nodes are divided, then choose those to divide next; return how many."""
-    task = job.task[0]
-    while task.n_leaves < task.most_leaves:
-        node = _best_of_frontier(job, False)
+def _choose(fit, scratch):  # type: ignore[no-untyped-def]
+    """Add the splits of split nodes to the tree, then choose the batch of nodes to split next; return its size."""
+    settings, progress = fit.settings[0], fit.progress[0]
+    while progress.n_leaves < settings.max_leaves:
+        node = _best_open_leaf(fit, False)
         if node < 0:
             return 0
         children_matter = (
-            task.n_leaves + 1 < task.most_leaves and job.nodes[node].depth + 1 < task.max_depth
+            progress.n_leaves + 1 < settings.max_leaves
+            and fit.tree.nodes[node].depth + 1 < settings.max_depth
         )
-        if children_matter and not job.nodes[node].is_divided:
+        if children_matter and not fit.tree.nodes[node].is_split:
             break
-        _commit(job, node, scratch)
-    remaining = task.most_leaves - task.n_leaves
+        _commit(fit, node, scratch)
+    remaining = settings.max_leaves - progress.n_leaves
     if remaining == 0:
         return 0
-    most = len(job.batch)
-    if task.best_first:
+    most = len(fit.tree.batch)
+    if settings.best_first:
         waiting = 0
-        for leaf in range(task.n_leaves):
-            node = job.frontier[leaf]
-            waiting += 1 if node >= 0 and job.nodes[node].is_divided else 0
-        ahead = task.ahead if task.n_cells == 0 else 1  # rows of a leaf must not be divided in vain
-        most = max(min(ahead - waiting, remaining // 2), 1)
+        for leaf in range(progress.n_leaves):
+            node = fit.tree.open_leaves[leaf]
+            waiting += 1 if node >= 0 and fit.tree.nodes[node].is_split else 0
+        speculative = (
+            settings.speculative_splits if progress.n_cells == 0 else 1
+        )  # rows of a leaf must not be partitioned in vain
+        most = max(min(speculative - waiting, remaining // 2), 1)
     n = 0
     depth = 0
     while n < most:
-        node = _best_of_frontier(job, True)
-        if node < 0 or (n > 0 and not task.best_first and job.nodes[node].depth > depth):
+        node = _best_open_leaf(fit, True)
+        if node < 0 or (n > 0 and not settings.best_first and fit.tree.nodes[node].depth > depth):
             break
-        depth = job.nodes[node].depth
-        job.nodes[node].is_divided = 1
-        job.batch[n] = node
+        depth = fit.tree.nodes[node].depth
+        fit.tree.nodes[node].is_split = 1
+        fit.tree.batch[n] = node
         n += 1
     return n
 
 
 @numba.njit(**INNER)
-def _divide_batch(region, job, scratch, n_batch):  # type: ignore[no-untyped-def]
-    """Divide the rows of the nodes chosen among their children, and pair these; return the number of pairs.
+def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
+    """Partition the rows of the nodes of the batch, and pair their children; return the number of pairs.
 
-    Of a cell's tree those pairs are left out of which neither may be divided further.
+    In a cell's tree a pair is left out if neither child may be split.
     """
-    task = job.task[0]
+    progress = fit.progress[0]
     n = 0
     gathers = False
     for b in range(n_batch):
-        node = job.nodes[job.batch[b]]
-        _mark(job, job.batch[b], scratch, job.above[b])
-        if job.node_splits[job.batch[b]].cut == BY_SUBSET:
-            for code in range(job.subsets.shape[1]):
-                job.subsets[job.batch[b], code] = job.above[b, code]
+        node = fit.tree.nodes[fit.tree.batch[b]]
+        _mark(fit, fit.tree.batch[b], scratch, fit.tree.above[b])
+        if fit.tree.node_splits[fit.tree.batch[b]].cut == BY_SUBSET:
+            for code in range(fit.tree.subsets.shape[1]):
+                fit.tree.subsets[fit.tree.batch[b], code] = fit.tree.above[b, code]
         size = node.stop - node.start
-        parts = max((size + DIVIDED_ROWS - 1) // DIVIDED_ROWS, 1)
+        parts = max((size + PARTITION_ROWS - 1) // PARTITION_ROWS, 1)
         gathers |= parts > 1
         for r in range(parts):
-            run = job.runs[n + r]
+            run = fit.tree.runs[n + r]
             run.item = b
             run.start = node.start + size * r // parts
             run.stop = node.start + size * (r + 1) // parts
             run.above = 0 if parts > 1 else -1
         n += parts
-    _lead(region, job, scratch, DIVIDE, n)
+    _lead(region, fit, scratch, PARTITION, n)
     r = 0
     for b in range(n_batch):
-        parent = job.nodes[job.batch[b]]
+        parent = fit.tree.nodes[fit.tree.batch[b]]
         first = r
         middle = parent.start
-        while r < n and job.runs[r].item == b:
-            middle += job.runs[r].n_above
+        while r < n and fit.tree.runs[r].item == b:
+            middle += fit.tree.runs[r].n_above
             r += 1
         above, below = parent.start, middle
         for k in range(first, r if r - first > 1 else first):
-            run = job.runs[k]
+            run = fit.tree.runs[k]
             run.above, run.below = above, below
             above += run.n_above
             below += run.stop - run.start - run.n_above
-        parent.above, parent.below = task.n_nodes, task.n_nodes + 1
-        for child in range(task.n_nodes, task.n_nodes + 2):
-            job.nodes[child].depth = parent.depth + 1
-            job.nodes[child].is_divided = 0
-            job.nodes[child].place = parent.place
-        job.nodes[parent.above].start, job.nodes[parent.above].stop = parent.start, middle
-        job.nodes[parent.below].start, job.nodes[parent.below].stop = middle, parent.stop
-        # The smaller child is added up at a new place; the parent's becomes its sibling's.
+        parent.above, parent.below = progress.n_nodes, progress.n_nodes + 1
+        for child in range(progress.n_nodes, progress.n_nodes + 2):
+            fit.tree.nodes[child].depth = parent.depth + 1
+            fit.tree.nodes[child].is_split = 0
+            fit.tree.nodes[child].histogram = parent.histogram
+        fit.tree.nodes[parent.above].start, fit.tree.nodes[parent.above].stop = parent.start, middle
+        fit.tree.nodes[parent.below].start, fit.tree.nodes[parent.below].stop = middle, parent.stop
+        # The smaller child gets a new histogram, its sibling the histogram of the parent.
         fewer_above = middle - parent.start < parent.stop - middle
         added = parent.above if fewer_above else parent.below
-        job.nodes[added].place = task.n_places
-        job.pairs[b].added = added
-        job.pairs[b].sibling = parent.below if fewer_above else parent.above
-        task.n_places += 1
-        task.n_nodes += 2
+        fit.tree.nodes[added].histogram = progress.n_histograms
+        fit.tree.pairs[b].added = added
+        fit.tree.pairs[b].sibling = parent.below if fewer_above else parent.above
+        progress.n_histograms += 1
+        progress.n_nodes += 2
     if gathers:
-        _lead(region, job, scratch, GATHER, n)
-    if task.n_cells == 0:
+        _lead(region, fit, scratch, GATHER, n)
+    if progress.n_cells == 0:
         return n_batch
-    _lead(region, job, scratch, SUM, n_batch)
+    _lead(region, fit, scratch, SUM, n_batch)
     n_pairs = 0
     for b in range(n_batch):
-        added, sibling = job.pairs[b].added, job.pairs[b].sibling
-        if _may_be_divided(job, added) or _may_be_divided(job, sibling):
-            job.pairs[n_pairs].added, job.pairs[n_pairs].sibling = added, sibling
+        added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
+        if _may_be_split(fit, added) or _may_be_split(fit, sibling):
+            fit.tree.pairs[n_pairs].added, fit.tree.pairs[n_pairs].sibling = added, sibling
             n_pairs += 1
         else:
-            job.node_splits[added].lane = job.node_splits[sibling].lane = -1
+            fit.tree.node_splits[added].lane = fit.tree.node_splits[sibling].lane = -1
     return n_pairs
 
 
 @numba.njit(**INNER)
-def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
-    """Add up the histograms of pairs of nodes, and find the best split of each."""
-    n_groups = len(job.groups)
+def _build_pairs(region, fit, scratch, n_pairs):  # type: ignore[no-untyped-def]
+    """Sum up the histograms of pairs of nodes, and find the best split of each node."""
+    n_groups = len(fit.codes.groups)
     n = n_spare = 0
-    # Best first, how many pairs there are depends on the threads, which sums must not.
-    together = 1 if job.task[0].best_first else n_pairs
-    runs_each = (ENOUGH_PIECES - 1) // (together * n_groups) + 1
+    # Best first, the number of pairs depends on the number of threads; the sums must not.
+    together = 1 if fit.settings[0].best_first else n_pairs
+    runs_each = (TASKS_PER_PHASE - 1) // (together * n_groups) + 1
     for p in range(n_pairs):
-        pair = job.pairs[p]
-        node = job.nodes[pair.added]
+        pair = fit.tree.pairs[p]
+        node = fit.tree.nodes[pair.added]
         size = node.stop - node.start
-        parts = max(min(runs_each, size // (ROWS_PER_CODE * len(scratch.share))), 1)
+        parts = max(min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch.share))), 1)
         pair.first_run, pair.n_runs = n, parts
         for r in range(parts if parts > 1 else 0):
-            run = job.runs[n]
+            run = fit.tree.runs[n]
             run.item = p
             run.start = node.start + size * r // parts
             run.stop = node.start + size * (r + 1) // parts
@@ -1035,124 +1139,129 @@ def _build_pairs(region, job, scratch, n_pairs):  # type: ignore[no-untyped-def]
             n_spare += 1 if r > 0 else 0
             n += 1
     if n > 0:
-        _lead(region, job, scratch, ADD, n * n_groups)
-    _lead(region, job, scratch, BUILD, n_pairs * n_groups)
+        _lead(region, fit, scratch, ADD, n * n_groups)
+    _lead(region, fit, scratch, BUILD, n_pairs * n_groups)
     for p in range(n_pairs):
         for which in range(2):
-            number = job.pairs[p].added if which == 0 else job.pairs[p].sibling
+            number = fit.tree.pairs[p].added if which == 0 else fit.tree.pairs[p].sibling
             if number < 0:
                 continue
             best = 0
-            node = job.nodes[number]
+            node = fit.tree.nodes[number]
             for g in range(1, n_groups):
-                split, so_far = job.found[2 * p + which, g], job.found[2 * p + which, best]
+                split, so_far = (
+                    fit.tree.group_splits[2 * p + which, g],
+                    fit.tree.group_splits[2 * p + which, best],
+                )
                 if split.lane < 0:
                     continue
                 tie = 1e-9 * so_far.gain
-                if job.task[0].objective == YOUDEN:
-                    tie = 10.0 * TIE * node.positive * node.negative
+                if fit.criterion[0].objective == YOUDEN:
+                    tie = 10.0 * MASS_RTOL * node.positive * node.negative
                 near = abs(split.gain - so_far.gain) <= tie
                 comes_first = split.feature < so_far.feature if near else split.gain > so_far.gain
                 if so_far.lane < 0 or comes_first:
                     best = g
-            job.node_splits[number] = job.found[2 * p + which, best]
+            fit.tree.node_splits[number] = fit.tree.group_splits[2 * p + which, best]
 
 
 @numba.njit(**INNER)
-def _divide_leaves(region, job, scratch):  # type: ignore[no-untyped-def]
-    """Divide the rows of those splits of the tree whose children nobody has looked at."""
-    task = job.task[0]
+def _split_leaves(region, fit, scratch):  # type: ignore[no-untyped-def]
+    """Partition the rows of the splits whose children have no histograms: the last ones of a cell's tree."""
+    progress = fit.progress[0]
     n = 0
-    for s in range(task.n_leaves - 1):
-        number = job.splits[s].node
-        if not job.nodes[number].is_divided:
-            job.nodes[number].is_divided = 1
-            job.batch[n] = number
+    for s in range(progress.n_leaves - 1):
+        number = fit.tree.splits[s].node
+        if not fit.tree.nodes[number].is_split:
+            fit.tree.nodes[number].is_split = 1
+            fit.tree.batch[n] = number
             n += 1
-        if n == len(job.batch) or (n > 0 and s == task.n_leaves - 2):
-            _divide_batch(region, job, scratch, n)
+        if n == len(fit.tree.batch) or (n > 0 and s == progress.n_leaves - 2):
+            _split_batch(region, fit, scratch, n)
             n = 0
-    for s in range(task.n_leaves - 1):
-        node = job.nodes[job.splits[s].node]
-        job.nodes[node.above].leaf, job.nodes[node.below].leaf = node.leaf, s + 1
+    for s in range(progress.n_leaves - 1):
+        node = fit.tree.nodes[fit.tree.splits[s].node]
+        fit.tree.nodes[node.above].leaf, fit.tree.nodes[node.below].leaf = node.leaf, s + 1
 
 
 @numba.njit(**INNER)
-def _allow(job, tree):  # type: ignore[no-untyped-def]
-    """Note which columns a tree may ask, and at which cells of bundles it may cut."""
-    features = job.features[tree]
-    for g in range(len(job.groups)):
+def _allow(fit, tree):  # type: ignore[no-untyped-def]
+    """Write which columns a tree may split on, and at which cells of bundles it may cut."""
+    features = fit.codes.features[tree]
+    for g in range(len(fit.codes.groups)):
         for k in range(LANES):
-            column = job.columns[g][k]
-            job.allowed[g, k] = features[column.feature] or column.kind == BUNDLE
+            column = fit.codes.columns[g][k]
+            fit.codes.allowed[g, k] = features[column.feature] or column.kind == BUNDLE
             if column.kind == BUNDLE:
                 for member in range(column.n_bins - 1):
-                    cell = job.groups[g].first_cell + LANES * (member + 1) + k
-                    job.cuttable[cell] = features[job.members[column.first_member + member].feature]
+                    cell = fit.codes.groups[g].first_cell + LANES * (member + 1) + k
+                    fit.codes.cuttable[cell] = features[
+                        fit.codes.members[column.first_member + member].feature
+                    ]
 
 
 @numba.njit(**INNER)
-def _grow_trees(region, job, scratch):  # type: ignore[no-untyped-def]
-    """Grow a tree on the rows drawn, then send all rows to their leaves and sum these up; or a tree in each cell."""
-    task = job.task[0]
-    if task.n_cells == 0:
-        n_rows = task.n_rows
-        if task.threshold > 0.0:
-            _lead(region, job, scratch, DRAW, len(job.passes))
-            n_rows = close_up(job.rows, job.passes, job.counts)
+def _grow_trees(region, fit, scratch):  # type: ignore[no-untyped-def]
+    """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
+    settings, progress = fit.settings[0], fit.progress[0]
+    if progress.n_cells == 0:
+        n_rows = settings.n_rows
+        if progress.threshold > 0.0:
+            _lead(region, fit, scratch, DRAW, len(fit.rows.passes))
+            n_rows = close_up(fit.rows.listed, fit.rows.passes, fit.rows.n_drawn)
         else:
-            _lead(region, job, scratch, LIST, len(job.passes))
-        job.nodes[0].start, job.nodes[0].stop = 0, n_rows
-    task.n_nodes = max(task.n_cells, 1)
-    for number in range(task.n_nodes):
-        _allow(job, number)
-        root = job.nodes[number]
-        root.place = root.depth = root.leaf = root.is_divided = 0
-        task.n_leaves = task.n_places = 1
-        task.n_columns = 0
-        job.frontier[0] = number
-        job.pairs[0].added, job.pairs[0].sibling = number, -1
+            _lead(region, fit, scratch, LIST, len(fit.rows.passes))
+        fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
+    progress.n_nodes = max(progress.n_cells, 1)
+    for number in range(progress.n_nodes):
+        _allow(fit, number)
+        root = fit.tree.nodes[number]
+        root.histogram = root.depth = root.leaf = root.is_split = 0
+        progress.n_leaves = progress.n_histograms = 1
+        progress.n_columns = 0
+        fit.tree.open_leaves[0] = number
+        fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
         n_pairs, n_batch = 1, 1
         while n_batch > 0:
             if n_pairs > 0:
-                _build_pairs(region, job, scratch, n_pairs)
-            n_batch = _choose(job, scratch)
+                _build_pairs(region, fit, scratch, n_pairs)
+            n_batch = _choose(fit, scratch)
             if n_batch > 0:
-                n_pairs = _divide_batch(region, job, scratch, n_batch)
-        if task.n_cells > 0:
-            _divide_leaves(region, job, scratch)
-    if task.n_cells == 0 and task.n_leaves > 1:
-        _lead(region, job, scratch, ROUTE, len(job.passes))
+                n_pairs = _split_batch(region, fit, scratch, n_batch)
+        if progress.n_cells > 0:
+            _split_leaves(region, fit, scratch)
+    if progress.n_cells == 0 and progress.n_leaves > 1:
+        _lead(region, fit, scratch, ROUTE, len(fit.rows.passes))
 
 
-@kernel(numba.void(REGION_TYPE, ARRAYS_TYPE, numba.int64))
-def take_part(region, job, part):  # type: ignore[no-untyped-def]
-    """Help in a region (HELP), or lead: grow trees (GROW), or go over all rows (RESCALE or STEP).
+@kernel(numba.void(REGION_TYPE, FIT_TYPE, numba.int64))
+def run_worker(region, fit, part):  # type: ignore[no-untyped-def]
+    """Work in a region (WORK), or lead it: grow trees (GROW), or pass over all rows (RESCALE or STEP).
 
-    Whatever a thread does is one kernel, so that the pieces of a tree are compiled once.
+    This is one kernel for all that a thread does, so that the phases of a tree are compiled once.
     """
-    scratch = _scratch_of(job)
-    if part == HELP:
-        _help_out(region, job, scratch)
+    scratch = _scratch_of(fit)
+    if part == WORK:
+        _work(region, fit, scratch)
     elif part == GROW:
-        _grow_trees(region, job, scratch)
+        _grow_trees(region, fit, scratch)
     else:
-        _lead(region, job, scratch, part, len(job.passes))
+        _lead(region, fit, scratch, part, len(fit.rows.passes))
 
 
 class Splits(NamedTuple):
-    """A tree as it is grown, and what its leaves hold.
+    """A grown tree, and the sums of its leaves.
 
     Attributes
     ----------
     leaf, feature, cut : ndarray of shape (n_leaves - 1,), int64
-        Of each split the leaf that it divides, the feature, and the bin beyond which rows lie above: -1 sets the
-        missing apart, BY_SUBSET divides categories.
+        The leaf that each split splits, the feature, and the greatest bin below the cut: -1 separates the missing from
+        all values, BY_SUBSET splits categories.
     missing_above : ndarray of shape (n_leaves - 1,), int64
     subsets : ndarray of shape (n_leaves - 1, n_codes), uint8
-        Where the cut is BY_SUBSET, 1 for the codes above.
+        If the cut is BY_SUBSET, 1 for the codes above.
     sums : ndarray of shape (3, n_leaves), float64
-        Positive and negative mass, or gradient and curvature; then the number of rows.
+        Positive and negative mass, or gradient and Hessian; then the sample weight, as a number of rows.
     """
 
     leaf: Integers
@@ -1171,11 +1280,11 @@ class CellTrees(NamedTuple):
     nodes : ndarray of shape (n_nodes,), `NODE`
         The roots, one of each cell, then the other nodes.
     splits : ndarray of shape (n_nodes,), `SPLIT`
-        Of the nodes that are divided.
+        Of the nodes that are split.
     subsets : ndarray of shape (n_nodes, n_codes), uint8
-        Of those that are divided BY_SUBSET 1 for the codes above.
+        For nodes that are split BY_SUBSET 1 for the codes above.
     rows : ndarray of uint32
-        Those of a leaf together, its positives first.
+        Rows of a leaf are together, its positives first.
     """
 
     nodes: npt.NDArray[np.void]
@@ -1185,12 +1294,12 @@ class CellTrees(NamedTuple):
 
 
 def count_leaves(table: Table) -> int:
-    """Count the leaves of whose histograms there may be so many, of a tree that is grown best first."""
+    """Return the greatest number of leaves, best first, whose histograms fit `MAX_BYTES`."""
     return MAX_BYTES // (8 * CELL * table.n_cells)
 
 
-class Grower(Resumable):
-    """Grows trees on one table, and holds what its rows weigh.
+class TreeGrower(Resumable):
+    """Grows trees on one table, and holds the weights of its rows.
 
     Parameters
     ----------
@@ -1198,39 +1307,38 @@ class Grower(Resumable):
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     n_weights : int
-        1: one weight per row, summed by class. 2: a gradient and a curvature per row, summed over
-        all rows.
+        1: one weight per row, summed by class. 2: gradient and Hessian per row, summed over all rows.
     max_depth : int
     max_leaves : int or None
-        None grows level by level.
+        None: the tree grows level by level.
     rows : ndarray of uint32, optional
-        Room for all rows, or those that cells have; None: of its own.
+        Memory for the list of rows, or the rows of cells; None: new memory.
     n_cells : int
-        Most cells of a call.
+        Greatest number of cells of a call.
 
     Attributes
     ----------
     table : Table
     weights : ndarray of shape (n_rows, n_weights), float64
-        To be written by the loss.
+        Written by the loss.
     scores : ndarray of shape (n_rows,) or (0,), float64
-        Of two weights; to be written by the loss.
+        Written by the loss, if there are two weights.
     leaves : ndarray of shape (n_rows,), uint16
-        Where each row was last sent.
+        Leaf of each row in the last tree.
     sample_weight : ndarray of shape (n_rows,) or (0,), float64
-        For how many rows each stands, see `core.coding.effective_counts`; empty where all weights are 1.
+        The number of rows that each row stands for, see `core.coding.effective_counts`; empty if all weights are 1.
     row_weight : float
-        The sample weight of what counts as one row, at most 1.
+        The sample weight that counts as one row, at most 1.
 
     Raises
     ------
     InvalidParameter
-        The histograms of so many leaves and bins would take too much memory.
+        The histograms would take more than `MAX_BYTES`.
 
     Notes
     -----
     Memory: 10 bytes per row, 8 or 24 more for its weights; and 128 bytes per leaf, code and group of eight columns,
-    of which only what a tree comes to use is ever touched.
+    of which a tree touches only the part that it uses.
     """
 
     def __init__(
@@ -1241,7 +1349,6 @@ class Grower(Resumable):
         max_depth: int,
         max_leaves: int | None,
         rows: npt.NDArray[np.uint32] | None = None,
-        subsample: float = 1.0,
         n_cells: int = 1,
     ) -> None:
         n_rows, m = table.n_rows, table.n_positives
@@ -1267,27 +1374,28 @@ class Grower(Resumable):
             (start, min(start + PASS_ROWS, n_rows), 1) for start in range(m, n_rows, PASS_ROWS)
         ]
         self._passes = np.array(bounds, dtype=PASS)
-        task = np.zeros(1, dtype=TASK)
-        task["n_rows"], task["n_positives"], task["n_weights"] = n_rows, m, n_weights
-        task["max_depth"], task["most_leaves"] = max_depth, n_leaves
-        task["best_first"] = max_leaves is not None
+        settings = np.zeros(1, dtype=SETTINGS)
+        settings["n_rows"], settings["n_positives"], settings["n_weights"] = n_rows, m, n_weights
+        settings["max_depth"], settings["max_leaves"] = max_depth, n_leaves
+        settings["best_first"] = max_leaves is not None
         n_groups = len(table.groups)
-        n_ahead = max(
-            min(MAX_AHEAD, n_leaves // 2 - 1), 1
+        n_speculative = max(
+            min(MAX_SPECULATIVE_SPLITS, n_leaves // 2 - 1), 1
         )  # as `_choose` has it, from two leaves on
-        n_batch = n_ahead if max_leaves is not None else max(n_leaves // 2, 1)
-        # The root's, one of each split but the last, and of each node that is divided in vain.
-        n_splits = n_leaves - 1 + n_ahead
-        n_places = n_splits if max_leaves is not None else n_held
+        n_batch = n_speculative if max_leaves is not None else max(n_leaves // 2, 1)
+        # The root's, one of each split but the last, and of each node that is partitioned in vain.
+        n_splits = n_leaves - 1 + n_speculative
+        n_histograms = n_splits if max_leaves is not None else n_held
         n_nodes = max(2 * n_splits + 1, n_cells * (2 * n_leaves - 1))
         n_codes = int(table.groups["n_codes"].max())
         is_categorical = table.columns["kind"] == Kind.CATEGORICAL
-        n_runs = n_batch * ENOUGH_PIECES + n_rows // DIVIDED_ROWS + 1
-        n_spare = (n_ahead if max_leaves is not None else 1) * ((ENOUGH_PIECES - 1) // n_groups)
-        # Rows are divided and put in their places, and only then added up: both use the same room.
+        n_runs = n_batch * TASKS_PER_PHASE + n_rows // PARTITION_ROWS + 1
+        n_spare = (n_speculative if max_leaves is not None else 1) * (
+            (TASKS_PER_PHASE - 1) // n_groups
+        )
+        # Rows are first partitioned and copied, and only then added up: both use the same memory.
         room = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)))
-        self._arrays = FitArrays(
-            task=task,
+        codes = CodeArrays(
             words=table.words,
             groups=table.groups,
             columns=table.columns,
@@ -1295,38 +1403,48 @@ class Grower(Resumable):
             features=np.zeros((n_cells, table.n_features), dtype=np.bool_),
             cuttable=table.cell_feature >= 0,
             allowed=np.zeros((n_groups, LANES), dtype=np.bool_),
+        )
+        row_arrays = RowArrays(
             weights=self.weights.reshape(-1),
             sample_weight=self.sample_weight,
             scores=self.scores,
             leaves=self.leaves,
+            listed=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
+            partitioned=room.view(np.uint32)[:n_rows],
             passes=self._passes,
-            counts=np.zeros(len(bounds), dtype=np.int64),
-            sums=np.zeros((len(bounds), 3, n_leaves)),
-            pass_sums=np.zeros((len(bounds), 3)),
-            factors=np.empty((2, n_leaves)),
-            rows=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
-            divided=room.view(np.uint32)[:n_rows],
-            histograms=np.empty((n_places, n_numbers)),
+            n_drawn=np.zeros(len(bounds), dtype=np.int64),
+        )
+        sums = SumArrays(
+            histograms=np.empty((n_histograms, n_numbers)),
             spare=room[: n_spare * n_numbers].reshape(n_spare, n_numbers),
+            by_leaf=np.zeros((len(bounds), 3, n_leaves)),
+            by_pass=np.zeros((len(bounds), 3)),
+            factors=np.empty((2, n_leaves)),
+        )
+        tree = TreeArrays(
             nodes=np.zeros(n_nodes, dtype=NODE),
             node_splits=np.zeros(n_nodes, dtype=SPLIT),
             subsets=np.zeros((n_nodes, n_codes if is_categorical.any() else 0), dtype=np.uint8),
-            frontier=np.zeros(n_leaves, dtype=np.int64),
+            open_leaves=np.zeros(n_leaves, dtype=np.int64),
             batch=np.zeros(n_batch, dtype=np.int64),
             above=np.zeros((n_batch, n_codes), dtype=np.uint8),
             pairs=np.zeros(n_batch, dtype=PAIR),
-            found=np.zeros((2 * n_batch, n_groups), dtype=SPLIT),
             runs=np.zeros(n_runs, dtype=RUN),
+            group_splits=np.zeros((2 * n_batch, n_groups), dtype=SPLIT),
             splits=np.zeros(n_leaves - 1, dtype=TREE_SPLIT),
             coded_splits=np.zeros(n_leaves - 1, dtype=CODED_SPLIT),
             split_columns=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
         )
-        self._helpers = Helpers(n_rows * table.n_features, take_part, self._arrays, HELP)
-        n_threads = self._helpers.n_threads
-        task["ahead"] = min(AHEAD_PER_THREAD * n_threads, MAX_AHEAD) if n_threads > 1 else 1
+        criterion, progress = np.zeros(1, dtype=CRITERION), np.zeros(1, dtype=PROGRESS)
+        self._arrays = FitArrays(settings, criterion, progress, codes, row_arrays, sums, tree)
+        self._workers = WorkerTeam(n_rows * table.n_features, run_worker, self._arrays, WORK)
+        n_threads = self._workers.n_threads
+        settings["speculative_splits"] = (
+            min(SPLITS_PER_THREAD * n_threads, MAX_SPECULATIVE_SPLITS) if n_threads > 1 else 1
+        )
 
     def grow(
-        self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], share: float, key: int
+        self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], fraction: float, key: int
     ) -> Splits:
         """Grow one tree, and send all rows to its leaves.
 
@@ -1334,36 +1452,38 @@ class Grower(Resumable):
         ----------
         criterion : SplitCriterion
         features : ndarray of shape (n_features,), bool
-            Which may be cut.
-        share : float
-            Of the rows that it is grown on, drawn by their weights; see `sampling`.
+            Features that it may split on.
+        fraction : float
+            Fraction of the rows that it is grown on, drawn by their weights; see `sampling`.
         key : int
             Of the draw.
 
         Returns
         -------
         Splits
-            Empty where no cut has a gain.
+            Empty if no split has a gain.
 
         Notes
         -----
         O(n_features · n_drawn · depth + n_rows · n_leaves).
         """
-        job, task = self._arrays, self._arrays.task[0]
-        job.features[:] = features
-        task["n_cells"] = 0
-        task["threshold"] = find_threshold(self.weights[:, 0], share) if share < 1.0 else 0.0
-        task["key"] = key
+        fit, progress = self._arrays, self._arrays.progress[0]
+        fit.codes.features[:] = features
+        progress["n_cells"] = 0
+        progress["threshold"] = (
+            find_threshold(self.weights[:, 0], fraction) if fraction < 1.0 else 0.0
+        )
+        progress["key"] = key
         self._start(criterion)
-        n_leaves = int(task["n_leaves"])
-        splits = job.splits[: n_leaves - 1]
-        sums = job.sums[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
+        n_leaves = int(progress["n_leaves"])
+        splits = fit.tree.splits[: n_leaves - 1]
+        sums = fit.sums.by_leaf[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
         return Splits(
             splits["leaf"].copy(),
             splits["feature"].copy(),
             splits["cut"].copy(),
             splits["missing_above"].copy(),
-            job.subsets[splits["node"]],
+            fit.tree.subsets[splits["node"]],
             sums,
         )
 
@@ -1373,57 +1493,62 @@ class Grower(Resumable):
         cells: npt.NDArray[np.void],
         features: npt.NDArray[np.bool_],
     ) -> CellTrees:
-        """Grow a tree in each of some cells, whose rows no two share, and sort the rows by its leaves.
+        """Grow a tree in each cell, and sort the rows by its leaves. No two cells share a row.
 
         Parameters
         ----------
         criterion : SplitCriterion
         cells : ndarray of shape (n_cells,)
-            With the fields `start` and `stop`, of their rows among `rows`, positives first, and `positive` and
+            With the fields `start` and `stop`, the range of their rows in `rows`, positives first; and `positive` and
             `negative`, their masses.
         features : ndarray of shape (n_features,) or (n_cells, n_features), bool
-            Which may be cut.
+            Features that each tree may split on.
 
         Returns
         -------
         CellTrees
-            In the grower's own memory: the next call changes them.
+            In the memory of the grower: the next call changes them.
         """
-        job, task, n = self._arrays, self._arrays.task[0], len(cells)
-        job.features[:n] = features
+        fit, progress, n = self._arrays, self._arrays.progress[0], len(cells)
+        fit.codes.features[:n] = features
         for name in ("start", "stop", "positive", "negative"):
-            job.nodes[name][:n] = cells[name]
-        task["n_cells"] = n
+            fit.tree.nodes[name][:n] = cells[name]
+        progress["n_cells"] = n
         self._start(criterion)
-        n_nodes = int(task["n_nodes"])
-        return CellTrees(job.nodes[:n_nodes], job.node_splits[:n_nodes], job.subsets, job.rows)
+        n_nodes = int(progress["n_nodes"])
+        return CellTrees(
+            fit.tree.nodes[:n_nodes],
+            fit.tree.node_splits[:n_nodes],
+            fit.tree.subsets,
+            fit.rows.listed,
+        )
 
     def _start(self, criterion: SplitCriterion) -> None:
         for name, value in criterion._asdict().items():
-            self._arrays.task[0][name] = value
-        with self._helpers as region:
-            take_part(region, self._arrays, GROW)
+            self._arrays.criterion[0][name] = value
+        with self._workers as region:
+            run_worker(region, self._arrays, GROW)
 
     def rescale(self, factors: Floats) -> float:
-        """Multiply weights by factors[class, leaf]; give Σ weight² / w, w being the sample weight."""
+        """Multiply weights by factors[class, leaf]; return Σ weight² / sample weight."""
         return sum(self._pass_over(RESCALE, factors)[0])
 
     def step(self, values: Floats) -> list[tuple[float, float]]:
-        """Add values[leaf] to the scores, and write the logistic loss's gradients and curvatures.
+        """Add values[leaf] to the scores, and write gradients and Hessians of the logistic loss.
 
         Returns
         -------
         list of (float, float)
-            The loss, Σ curvature, and Σ curvature² / w, each of positives and of negatives.
+            Σ loss, Σ Hessian, and Σ Hessian² / sample weight, each of positives and of negatives.
         """
         return self._pass_over(STEP, values[None])
 
     def _pass_over(self, phase: int, factors: Floats) -> list[tuple[float, float]]:
-        self._arrays.factors[: len(factors), : factors.shape[1]] = factors
-        with self._helpers as region:
-            take_part(region, self._arrays, phase)
+        self._arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
+        with self._workers as region:
+            run_worker(region, self._arrays, phase)
         negative = self._passes["negative"] == 1
         return [
             (float(sums[~negative].sum()), float(sums[negative].sum()))
-            for sums in self._arrays.pass_sums.T
+            for sums in self._arrays.sums.by_pass.T
         ]

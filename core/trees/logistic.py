@@ -1,6 +1,6 @@
-"""The logistic loss of many rows: its gradient and curvature, by arithmetic that the compiler turns into vector code.
+"""The logistic loss of many rows, its gradient and Hessian, in arithmetic that the compiler turns into vector code.
 
-The exponential of the C library takes one number at a time, and would take longer than a tree's histograms.
+The exponential of the C library takes one number at a time, and would take longer than the histograms of a tree.
 """
 
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
@@ -15,13 +15,13 @@ ROWS_AT_ONCE = 256
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts: a small whole number times the first has no rounding.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_MIN_EXPONENT = -708.0  # of e, a normal number
+_MIN_EXPONENT = -708.0  # of e: the result is still a normal number
 _ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it leaves no place for a fraction
 
 
 @intrinsic
 def _from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
-    """Take an int64 for the bits of a float64."""
+    """Return the float64 whose bits are those of an int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], llvmlite.ir.DoubleType())
@@ -31,7 +31,7 @@ def _from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def exp_of_negative(x):  # type: ignore[no-untyped-def]
-    """Give e^x of a number of at most 0, to a few units of its last place.
+    """Return e^x for a float64 x <= 0, to a few units in the last place.
 
     x = k ln 2 + r with |r| <= ½ ln 2, and e^r by its series up to r^13, whose rest is below 2^-57.
     """
@@ -57,7 +57,7 @@ def exp_of_negative(x):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def log_of_one_and(x):  # type: ignore[no-untyped-def]
-    """Give ln(1 + x) of a number from 0 to 1, to a few units of its last place.
+    """Return ln(1 + x) for a float64 x from 0 to 1, to a few units in the last place.
 
     It is 2 artanh z with z = x / (2 + x) <= 1/3, by its series up to z^35, whose rest is below 2^-57.
     """
@@ -86,17 +86,18 @@ def log_of_one_and(x):  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def write_derivatives(margins, sign, sample_weight, weights, losses):  # type: ignore[no-untyped-def]
-    """Write the logistic loss of rows of one class, and what trees descend it by.
+    """Write the logistic loss of rows of one class, its gradient and its Hessian.
 
-    margins: (n,), the score times `sign`, which is 1 for positives and -1 for negatives; sample_weight: (n,) or (0,);
-    weights: (2 n,), gets gradient and curvature of each row, the gradient towards higher scores; losses: (n,).
+    margins: (n,) float64, the score times `sign`, which is 1 for positives and -1 for negatives; sample_weight: (n,) or
+    (0,) float64; weights: (2 n,) float64, gets gradient and Hessian of each row, the gradient towards higher scores;
+    losses: (n,) float64.
     """
     for i in range(len(margins)):
         margin = margins[i]
         small = exp_of_negative(-abs(margin))
-        share = 1.0 / (1.0 + small)
-        weights[2 * i] = sign * share * (1.0 if margin < 0.0 else small)
-        weights[2 * i + 1] = small * share * share
+        larger = 1.0 / (1.0 + small)
+        weights[2 * i] = sign * larger * (1.0 if margin < 0.0 else small)
+        weights[2 * i + 1] = small * larger * larger
         losses[i] = log_of_one_and(small) + max(-margin, 0.0)
     for i in range(len(sample_weight)):
         weights[2 * i] *= sample_weight[i]

@@ -1,4 +1,4 @@
-"""Sending rows through trees: rows of codes as trees are grown, few rows and many to be scored.
+"""Sending rows through trees: coded rows while trees are grown; few rows or many to be scored.
 
 Many rows are coded first. The thresholds of a feature, of all trees together, divide it into intervals; once a row's
 values are coded by interval, x > threshold is a comparison of small numbers, exactly. A block of rows then meets each
@@ -24,25 +24,26 @@ from core.kernels import kernel
 from .category_sets import NO_SET
 from .coding import Integers, find_bins
 
-MAX_MET = 255  # splits, so that a leaf's number fits a byte
-MAX_NARROW = 256  # codes, the missing one's among them, that uint8 has room for
-MAX_CODES = 1 << 16
+MAX_NUMBERED_SPLITS = 255  # splits of a tree whose leaf numbers fit a byte
+MAX_NARROW_CODES = 256  # codes of a feature that fit uint8, that of the missing included
+MAX_CODES = 1 << 16  # codes of a feature that fit uint16
 
-# Subsets of categories, a byte a category, for every split: more are not worth the memory.
-MAX_SUBSETS = 1 << 26
+# Bytes of all subsets of categories, one per split and category: more are not worth the memory.
+MAX_SUBSETS_BYTES = 1 << 26
 
-CODED_AT_ONCE = 1024  # rows
-WALKED_AT_ONCE = (
-    64  # rows, of one tree: their values of some thirty columns stay in the first-level cache
-)
-ROWS_PER_TREE = 512  # of several trees, where a tree's nodes are to be fetched, too
-PIECE_ROWS = 1 << 14  # what a thread does at a time
+CODED_AT_ONCE = 1024  # rows that are coded together
+# Rows that walk through a single tree together: their values of some thirty columns stay in the first-level cache.
+WALKED_AT_ONCE = 64
+# Rows that walk through each of several trees together: more, since the nodes of each tree must be fetched, too.
+ROWS_PER_TREE = 512
+# Rows of a task.
+TASK_ROWS = 1 << 14
 
 
 CODED_SPLIT = np.dtype(
     [
-        ("leaf", np.int64),  # that it divides
-        ("column", np.int64),  # its place among the columns that a tree asks
+        ("leaf", np.int64),  # that it splits
+        ("column", np.int64),  # its index among the columns that the tree splits on
         ("first", np.int64),  # code above the cut
         ("n_more", np.int64),  # codes that follow it above the cut, round the greatest code
         ("subset", np.int64),  # where the codes above are told in place of an interval; -1 for none
@@ -69,18 +70,18 @@ _CODED_SPLITS = numba.from_dtype(CODED_SPLIT)[::1]
     ),
     inner=True,
 )
-def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyped-def]
+def find_leaves(columns, splits, subsets, room, leaf_numbers):  # type: ignore[no-untyped-def]
     """Find the leaf of each row of a block.
 
-    columns: (n_asked, n_rows or more), codes of the columns asked for; room: (n_rows,).
-    splits: (n_splits,), `CODED_SPLIT`; subsets: 1 for each code above, of all splits by subsets.
+    columns: (n_columns, n_rows or more) uint8 or uint16, codes of the columns that the tree splits on; splits:
+    (n_splits,) `CODED_SPLIT`; subsets: uint8, 1 for each code above, for all splits by subsets; room: (n_rows,) uint8,
+    memory; leaf_numbers: (n_rows,) uint16, written.
 
-    All rows, in leaf 0 at first, meet each split once: those in its leaf and below its cut move on. That takes a
-    handful of vector instructions, whatever the depth. Of more splits than a byte can number each row meets
-    those on its own way alone.
+    All rows start in leaf 0 and meet each split once: those in its leaf and below its cut move on. This takes a few
+    vector instructions, whatever the depth. If a byte cannot number the splits, each row meets only those on its path.
     """
     code = columns.dtype.type
-    if len(splits) > MAX_MET:
+    if len(splits) > MAX_NUMBERED_SPLITS:
         # The split that a leaf's rows meet next; of a leaf that is not divided again its number, inverted.
         n_splits = len(splits)
         following = np.empty(n_splits + 1, dtype=np.int64)
@@ -90,7 +91,7 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
         for s in range(n_splits - 1, -1, -1):
             ways[s, 0], ways[s, 1] = following[s + 1], following[splits[s].leaf]
             following[splits[s].leaf] = s
-        for i in range(len(found)):
+        for i in range(len(leaf_numbers)):
             at = np.int64(0)
             while at >= 0:
                 split = splits[at]
@@ -99,9 +100,9 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
                 if split.subset >= 0:
                     above = subsets[split.subset + c] != 0
                 at = ways[at, 1 if above else 0]
-            found[i] = ~at
+            leaf_numbers[i] = ~at
         return
-    leaves = room[: len(found)]
+    leaves = room[: len(leaf_numbers)]
     for i in range(len(leaves)):
         leaves[i] = 0
     for s in range(len(splits)):
@@ -118,7 +119,7 @@ def find_leaves(columns, splits, subsets, room, found):  # type: ignore[no-untyp
                 below = code(codes[i] - first) > width
                 leaves[i] = new if below & (leaves[i] == leaf) else leaves[i]
     for i in range(len(leaves)):
-        found[i] = leaves[i]
+        leaf_numbers[i] = leaves[i]
 
 
 class BinnedTrees(NamedTuple):
@@ -127,18 +128,18 @@ class BinnedTrees(NamedTuple):
     Attributes
     ----------
     features : ndarray of shape (n_asked,), int64
-        Those that are asked for.
+        Features that the trees split on.
     tables : ndarray of float64
-        Their thresholds, as `coding.find_bins` wants them.
+        Their thresholds, as `coding.find_bins` reads them.
     starts, n_steps, missing : ndarray of shape (n_asked,), int64
-        Where the table of each starts, the steps of its search, the code of a missing value.
+        For each feature the start of its table, the steps of its search, and the code of a missing value.
     n_splits : ndarray of shape (n_trees,), int64
     splits : ndarray of shape (n_splits,), `CODED_SPLIT`
-        Of columns by their places in `features`.
+        Columns are indices of `features`.
     subsets : ndarray of uint8
-        1 for each category above, then for the missing.
+        For each split by a subset 1 for each category above, then for the missing.
     values : ndarray of shape (n_splits + n_trees,), float64
-        Of the leaves.
+        Values of the leaves.
     """
 
     features: Any
@@ -160,7 +161,7 @@ _BINNED_TREES = numba.types.NamedTuple(
 
 @dataclass(frozen=True)
 class BinnedPredictor:
-    """Trees whose splits compare codes, and whether these have room in uint8."""
+    """Trees whose splits compare codes, and whether all codes fit uint8."""
 
     trees: BinnedTrees
     is_narrow: bool
@@ -179,7 +180,7 @@ def bin_trees(
     sets: npt.NDArray[np.uint64],
     n_categories: Integers,
 ) -> BinnedPredictor | None:
-    """Code the thresholds of trees; None where there are too many codes. See `boosting.trees.TreeSum`."""
+    """Return the trees with coded thresholds; None if there are too many codes. For the arrays see `TreeSum`."""
     features, asked = np.unique(splits["feature"], return_inverse=True)
     is_set = splits["set"] != NO_SET
     edges = [np.empty(0)] * len(features)
@@ -191,7 +192,7 @@ def bin_trees(
         first[here] = np.searchsorted(edges[u], thresholds, side="right")
     n_bins = np.maximum(n_categories[features], [len(column) + 1 for column in edges])
     n_members = int((n_bins[asked[is_set]] + 1).sum())
-    if n_bins.max(initial=0) >= MAX_CODES or n_members > MAX_SUBSETS:
+    if n_bins.max(initial=0) >= MAX_CODES or n_members > MAX_SUBSETS_BYTES:
         return None
     n_steps = np.array([len(column).bit_length() for column in edges], dtype=np.int64)
     tables = [np.full((1 << k) - 1, np.inf) for k in n_steps.tolist()]
@@ -205,8 +206,8 @@ def bin_trees(
     subsets = []
     n_so_far = 0
     for s in np.flatnonzero(is_set).tolist():
-        held = unpack(sets, splits["set"][s], n_bins[asked[s]])
-        subsets.append(np.append(held, splits["missing_above"][s]))
+        category_mask = unpack(sets, splits["set"][s], n_bins[asked[s]])
+        subsets.append(np.append(category_mask, splits["missing_above"][s]))
         coded["subset"][s] = n_so_far
         n_so_far += len(subsets[-1])
     trees = BinnedTrees(
@@ -218,9 +219,9 @@ def bin_trees(
         n_leaves - 1,
         coded,
         np.concatenate([np.empty(0, dtype=np.uint8), *subsets]).astype(np.uint8),
-        values.copy(),  # as the kernel takes none that forbid writing
+        values.copy(),  # the kernel takes no read-only arrays
     )
-    return BinnedPredictor(trees, bool(n_bins.max(initial=0) < MAX_NARROW))
+    return BinnedPredictor(trees, bool(n_bins.max(initial=0) < MAX_NARROW_CODES))
 
 
 _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
@@ -230,14 +231,14 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
     numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _BINNED_TREES, numba.boolean, _F1)
 )
 def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # type: ignore[no-untyped-def]
-    """Add the trees' values to the scores of every step-th block of rows.
+    """Add the values of the trees to the scores of every step-th block of rows.
 
-    is_narrow: whether uint8 has room for all codes.
+    X: (n_rows, n_features) float64; is_narrow: whether all codes fit uint8; scores: (n_rows,) float64.
     """
     n_asked = len(trees.features)
     narrow = np.empty((n_asked if is_narrow else 0, CODED_AT_ONCE), dtype=np.uint8)
     wide = np.empty((0 if is_narrow else n_asked, CODED_AT_ONCE), dtype=np.uint16)
-    column, found = np.empty(CODED_AT_ONCE), np.empty(CODED_AT_ONCE, dtype=np.int64)
+    column, codes = np.empty(CODED_AT_ONCE), np.empty(CODED_AT_ONCE, dtype=np.int64)
     leaves = np.empty(CODED_AT_ONCE, dtype=np.uint16)
     room = np.empty(CODED_AT_ONCE, dtype=np.uint8)
     for block in range(first, n_blocks, step):
@@ -250,16 +251,16 @@ def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # ty
                 known = n_steps >= 0 or 0.0 <= x < missing
                 column[i] = x if known else np.nan
             if n_steps >= 0:
-                find_bins(column[:n], trees.tables[trees.starts[u] :], n_steps, missing, found[:n])
+                find_bins(column[:n], trees.tables[trees.starts[u] :], n_steps, missing, codes[:n])
             else:
                 for i in range(n):
-                    found[i] = missing if np.isnan(column[i]) else np.int64(column[i])
+                    codes[i] = missing if np.isnan(column[i]) else np.int64(column[i])
             if is_narrow:
                 for i in range(n):
-                    narrow[u, i] = found[i]
+                    narrow[u, i] = codes[i]
             else:
                 for i in range(n):
-                    wide[u, i] = found[i]
+                    wide[u, i] = codes[i]
         at = leaves[:n]
         s = 0
         for t in range(len(trees.n_splits)):
@@ -275,21 +276,21 @@ def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # ty
 
 
 class Nodes(NamedTuple):
-    """Trees as nodes; all but the per-tree arrays and `sets` have a value per node.
+    """Trees as linked nodes. All arrays but `root`, `depth` and `sets` have a value per node.
 
     Attributes
     ----------
     root, depth : ndarray of shape (n_trees,), int64
     feature : ndarray of int32
     threshold : ndarray of float64
-        Of a categorical feature its number of categories.
+        For a categorical feature its number of categories.
     missing_above : ndarray of bool
     set : ndarray of int64
-        Of a categorical feature the place of the first word of those above, else -1.
+        For a categorical feature the index of the first word of the set above, else -1.
     child : ndarray of int32
-        Of node k: below at 2k, above at 2k + 1.
+        Children of node k: below at 2k, above at 2k + 1.
     mean : ndarray of float64
-        Of a leaf its value, of another node the mean of its leaves by mass.
+        Value of a leaf; for another node the mean of its leaves, weighted by mass.
     sets : ndarray of shape (n_words,), uint64
     """
 
@@ -322,6 +323,10 @@ _NODES = numba.types.NamedTuple(
     error_model="numpy",
 )
 def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[no-untyped-def]
+    """Write the nodes of a tree, from index `root` on.
+
+    split_leaf: (n_splits,) uint16; values, weights: (n_splits + 1,) float64, of the leaves.
+    """
     n_splits = len(split_leaf)
     hangs_at = np.empty(n_splits + 1, dtype=np.int64)  # which entry of `child` names a leaf
     level = np.empty(n_splits + 1, dtype=np.int64)
@@ -372,7 +377,7 @@ def link(
         np.empty(n_nodes),
         sets.copy(),
     )
-    # copied, as the kernel takes none that forbid writing
+    # Copied, since the kernel takes no read-only arrays.
     split_leaf, values, weights = splits["leaf"].copy(), values.copy(), weights.copy()
     first_split = first_leaf = 0
     for t, n in enumerate(n_leaves.tolist()):
@@ -395,6 +400,7 @@ _U8 = numba.uint64
 
 @kernel(_U8(_MATRIX, _NODES, numba.boolean, _U8, _U8), inner=True, forceinline=True, _nrt=False)
 def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
+    """Return the child of a node to which a row goes; X: (n_rows, n_features) float64."""
     x = X[row, np.uint64(nodes.feature[node])]
     above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
     if with_sets and nodes.set[node] != NO_SET:
@@ -408,7 +414,10 @@ def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
-    """Walk eight rows at a time: their steps do not wait for each other, and stay in registers."""
+    """Write the leaf of rows low to high to at, (n,) int64.
+
+    Eight rows walk at a time: their steps do not wait for each other, and stay in registers.
+    """
     root, depth = np.uint64(nodes.root[tree]), nodes.depth[tree]
     eights = low + (high - low) // 8 * 8
     for k in range(low, eights, 8):
@@ -439,13 +448,13 @@ def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-unt
         numba.int64, numba.int64, numba.int64, _MATRIX, _NODES, numba.int64, numba.int64, _F1
     )
 )
-def _add_scores(first_piece, step, n_pieces, X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
-    """Walk every step-th piece of the rows through trees first:last."""
+def _add_scores(first_task, step, n_tasks, X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
+    """Add the values of trees first:last to the scores of every step-th task; see `add_scores`."""
     size = WALKED_AT_ONCE if last - first == 1 else ROWS_PER_TREE
     at = np.empty(ROWS_PER_TREE, dtype=np.int64)
-    for piece in range(first_piece, n_pieces, step):
-        stop = min((piece + 1) * PIECE_ROWS, X.shape[0])
-        for low in range(piece * PIECE_ROWS, stop, size):
+    for task in range(first_task, n_tasks, step):
+        stop = min((task + 1) * TASK_ROWS, X.shape[0])
+        for low in range(task * TASK_ROWS, stop, size):
             high = min(low + size, stop)
             for tree in range(first, last):
                 if len(nodes.sets) > 0:
@@ -457,7 +466,7 @@ def _add_scores(first_piece, step, n_pieces, X, nodes, first, last, scores):  # 
 
 
 def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -> None:
-    """Add the values of trees first:last to the scores, tree by tree, in threads where that pays.
+    """Add the values of trees first:last to the scores, tree by tree, in threads if that pays.
 
     Parameters
     ----------
@@ -465,23 +474,26 @@ def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -
     nodes : Nodes
     first, last : int
     scores : ndarray of shape (n_rows,), float64
-        A row's sum does not depend on the rows beside it.
+        The sum of a row does not depend on the other rows.
 
     Notes
     -----
     O(n_rows · n_trees · depth).
     """
-    n_pieces = -(-len(X) // PIECE_ROWS)
-    if n_pieces == 1:
+    n_tasks = -(-len(X) // TASK_ROWS)
+    if n_tasks == 1:
         _add_scores(0, 1, 1, X, nodes, first, last, scores)
     else:
         pool = ThreadPool(len(X) * int(nodes.depth[first:last].sum()))
-        pool.run(_add_scores, n_pieces, X, nodes, first, last, scores)
+        pool.run(_add_scores, n_tasks, X, nodes, first, last, scores)
 
 
 @kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))
 def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
-    """Add to parts[row, feature] what the mean changes by where that feature is asked."""
+    """Add to parts[row, feature] the change of the mean at each node on the path of the row that splits on the feature.
+
+    X, parts: (n_rows, n_features) float64.
+    """
     for i in range(X.shape[0]):
         for t in range(len(nodes.root)):
             node = np.uint64(nodes.root[t])

@@ -1,57 +1,61 @@
-"""Drawing the rows that a tree is grown on: those of great weight always, the others by chance.
+"""Drawing the rows that a tree is grown on: rows of great weight always, the others at random.
 
-A row of weight w is kept with probability min(1, w/μ) and then weighs max(w, μ): of all draws of so
-many rows whose sums are right on average, this one varies least (Ibragimov & Gusev 2019). μ is set
-so that the wanted number of rows is kept. Class-normalised weights make rare positives heavy: they
-are all kept.
+A row of weight w is kept with probability min(1, w/μ) and then has the weight max(w, μ). Of all draws of
+that size whose sums are unbiased, this one has the least variance (Ibragimov & Gusev 2019). μ is set so
+that the wanted number of rows is kept. Weights that are normalised by class make rare positives heavy:
+they are all kept.
 """
 
 import numba
 import numpy as np
 
 from core.base.ranker import Floats
+from core.base.splits import GOLDEN_GAMMA, splitmix64
 from core.kernels import INNER, kernel
 
-# μ is found on so many rows, spread evenly.
-ESTIMATED_ON = 1 << 12
+# Rows, evenly spaced, that μ is computed from.
+THRESHOLD_ROWS = 1 << 12
 
 
-def find_threshold(weights: Floats, share: float) -> float:
-    """Find μ with Σ min(1, w/μ) = share · n, on rows spread evenly.
+def find_threshold(weights: Floats, fraction: float) -> float:
+    """Return μ with Σ min(1, w/μ) = fraction · n, computed from evenly spaced rows.
 
     Parameters
     ----------
     weights : ndarray of shape (n_rows,), float64
-    share : float
+    fraction : float
         Above 0, below 1.
 
     Returns
     -------
     float
     """
-    some = np.sort(np.abs(weights[:: max(len(weights) // ESTIMATED_ON, 1)]))
+    some = np.sort(np.abs(weights[:: max(len(weights) // THRESHOLD_ROWS, 1)]))
     n = len(some)
-    # If just the k lightest are drawn by chance, μ follows from their sum; the fewest that leave
-    # no heavier row below μ are the ones.
-    drawn_of_light = share * n - np.arange(n - 1, -1, -1)
+    # If exactly the k lightest rows are drawn at random, μ follows from their sum. The right k is the least one for
+    # which no heavier row is below μ.
+    drawn_of_light = fraction * n - np.arange(n - 1, -1, -1)
     sums = np.cumsum(some)
     heavier = np.append(some[1:], np.inf)
     k = int(np.argmax((drawn_of_light > 0) & (sums <= heavier * drawn_of_light)))
     return float(sums[k] / drawn_of_light[k])
 
 
+_splitmix64 = numba.njit(inline="always")(splitmix64)
+
+
 @kernel(numba.float64(numba.uint64, numba.uint64))
 def uniform(key, counter):  # type: ignore[no-untyped-def]
-    """Draw from [0, 1) by a number: splitmix64 (Steele, Lea & Flood 2014) at key + counter."""
-    z = key + (counter + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    """Return a number from [0, 1) that key and counter determine, both uint64: the stream of splitmix64 from key on."""
+    return np.float64(_splitmix64(key + counter * GOLDEN_GAMMA) >> np.uint64(11)) * 2.0**-53
 
 
 @numba.njit(**INNER)
 def close_up(rows, runs, counts):  # type: ignore[no-untyped-def]
-    """Move the runs' kept rows together at the front; return how many."""
+    """Move the rows drawn from the runs to the front of rows, (n_rows,) uint32; return their number.
+
+    runs: (n_runs,) `grower.PASS`; counts: (n_runs,) int64, rows drawn from the start of each run on.
+    """
     end = 0
     for r in range(len(runs)):
         start = runs[r].start

@@ -1,8 +1,8 @@
-"""Categories as numbers: the share of positives among a category's rows, and how many rows it has.
+"""Categories as numbers: the fraction of positives among the rows of a category, and its number of rows.
 
-Where a feature has thousands of categories, a set of them that parts the training rows well says little about
-others. Their share of positives, each row's found without the row itself, and their number say more (Micci-
-Barreca 2001). A cut of such a number is a set of categories again: scoring knows nothing of this.
+If a feature has thousands of categories, a set of them that separates the training rows says little about other rows.
+The fraction of positives of a category, computed for each row without the row itself, and its number of rows say more
+(Micci-Barreca 2001). A cut of such a number is again a set of categories, so that scoring needs nothing new.
 
 References
 ----------
@@ -23,30 +23,31 @@ from .coding import Integers
 
 N_FOLDS = 5
 
-# Rows that a category is taken to have beside its own, with the share of positives of all rows.
+# Rows that are added to those of a category, with the fraction of positives of all rows.
 PRIOR_ROWS = 10.0
 
-# Equal rows are copies of one, and stay in one fold, where a category has so many distinct rows on average, or where of
-# two equal rows, one of them positive, in so many cases both are. Elsewhere a category is all that rows consist of, and
-# its rows tell of each other.
-MIN_DISTINCT = 2
-COPIES_AGREE = 0.9
+# Equal rows are taken for copies of one, and stay in one fold, in two cases: a category has at least this many distinct
+# rows on average,
+MIN_DISTINCT_ROWS = 2
+# or of two equal rows, one of them positive, both are positive in at least this fraction of cases. Otherwise rows
+# consist of their category alone, and equal rows tell of each other.
+MIN_AGREEMENT = 0.9
 
 
 class Encoded(NamedTuple):
-    """A table whose features of many categories are two numeric ones.
+    """A table in which two numeric columns replace each feature of many categories.
 
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_columns), float64
-        In place of such a feature its shares of positives; the numbers of rows follow the last feature.
+        Fractions of positives replace such a feature; its numbers of rows follow the last feature.
     n_categories : ndarray of shape (n_columns,), int64
         0 for a numeric column.
     feature : ndarray of shape (n_columns,), int64
-        Which feature a column tells of.
+        The feature that each column comes from.
     numbers : list of ndarray of shape (n_categories + 1,), float64, or None
-        The number by which a new row of each category is asked, then that of an unknown one. NaN where no
-        training row is of the category. None where the column is the feature as it is.
+        The number of a new row of each category, then of an unknown category; NaN for a category without training rows.
+        None if the column is the feature itself.
     """
 
     X: Floats
@@ -57,9 +58,9 @@ class Encoded(NamedTuple):
     def above(
         self, column: int, threshold: float, missing_above: bool | None
     ) -> tuple[npt.NDArray[np.bool_], bool]:
-        """Say which categories lie above a cut of an encoded column, and whether the missing do.
+        """Return which categories lie above a cut of an encoded column, and whether the missing do.
 
-        missing_above: None where no training row has none.
+        missing_above: None if no training row is missing.
         """
         numbers = self.numbers[column]
         assert numbers is not None
@@ -78,7 +79,7 @@ def encode(
     seed: int,
     group: Groups | None = None,
 ) -> Encoded:
-    """Encode the features of more categories than a number; None: no feature.
+    """Encode the features of more than `more_than` categories.
 
     Parameters
     ----------
@@ -88,16 +89,17 @@ def encode(
         Above 0.
     n_categories : ndarray of shape (n_features,), int64
     more_than : int or None
+        None: encode no feature.
     seed : int
-        Of the folds: a row's share of positives is found on the other folds' rows.
+        Of the folds: the fraction of positives of a row is computed from the rows of the other folds.
     group : ndarray of shape (n_rows,), uint64, optional
-        Rows of a group are in one fold. Without groups equal rows are, where they are taken for copies: see
-        `MIN_DISTINCT` and `COPIES_AGREE`.
+        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
+        `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
 
     Returns
     -------
     Encoded
-        With X itself where there is nothing to encode.
+        With X itself if there is nothing to encode.
     """
     n_features = X.shape[1]
     limit = math.inf if more_than is None else more_than
@@ -110,7 +112,7 @@ def encode(
     apart = draw_folds(positive, N_FOLDS, seed)
     unit = number_inseparable(X, positive, weight, group)
     together = None if unit is None else draw_folds(positive, N_FOLDS, seed, unit)
-    are_copies = unit is not None and _agree(unit, positive) >= COPIES_AGREE
+    are_copies = unit is not None and _agree(unit, positive) >= MIN_AGREEMENT
     encoded = np.empty((len(X), n_features + len(many)), order="F")
     encoded[:, :n_features] = X
     mean = float(weight[positive].sum() / weight.sum())
@@ -122,20 +124,20 @@ def encode(
         if unit is not None and together is not None and group is None:
             n_distinct = np.count_nonzero(np.bincount(unit[known]))
             n_present = np.count_nonzero(np.bincount(category))
-            fold = together if are_copies or n_distinct >= MIN_DISTINCT * n_present else apart
+            fold = together if are_copies or n_distinct >= MIN_DISTINCT_ROWS * n_present else apart
         elif together is not None:
             fold = together if together.any() else apart  # one group says nothing of others
-        place = fold[known] * shape[1] + category
+        index = fold[known] * shape[1] + category
         own = weight[known]
-        mass = np.bincount(place, own, math.prod(shape)).reshape(shape)
-        hits = np.bincount(place, own * positive[known], math.prod(shape)).reshape(shape)
-        others = _share(hits.sum(axis=0) - hits, mass.sum(axis=0) - mass, mean)
-        encoded[known, j] = others.ravel()[place]
+        mass = np.bincount(index, own, math.prod(shape)).reshape(shape)
+        hits = np.bincount(index, own * positive[known], math.prod(shape)).reshape(shape)
+        others = _fraction(hits.sum(axis=0) - hits, mass.sum(axis=0) - mass, mean)
+        encoded[known, j] = others.ravel()[index]
         total = mass.sum(axis=0)
         encoded[:, n_features + k] = np.nan
         encoded[known, n_features + k] = total[category]
         present = total > 0
-        share = np.where(present, _share(hits.sum(axis=0), total, mean), np.nan)
+        share = np.where(present, _fraction(hits.sum(axis=0), total, mean), np.nan)
         numbers[j] = np.append(share, mean)
         numbers[n_features + k] = np.append(np.where(present, total, np.nan), 0.0)
     kinds = np.where(n_categories > limit, 0, n_categories)
@@ -143,7 +145,7 @@ def encode(
 
 
 def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
-    """Say of how many pairs of rows of one unit, one of them positive, both are."""
+    """Return the fraction of pairs of rows of one unit, at least one of them positive, in which both are positive."""
     rows = np.bincount(unit).astype(np.float64)
     positives = np.bincount(unit, positive)
     negatives = rows - positives
@@ -152,6 +154,6 @@ def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
     return float(both / either) if either else 0.0
 
 
-def _share(hits: Floats, mass: Floats, mean: float) -> Floats:
-    share: Floats = (hits + PRIOR_ROWS * mean) / (mass + PRIOR_ROWS)
-    return share
+def _fraction(hits: Floats, mass: Floats, mean: float) -> Floats:
+    fraction: Floats = (hits + PRIOR_ROWS * mean) / (mass + PRIOR_ROWS)
+    return fraction

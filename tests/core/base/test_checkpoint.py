@@ -83,7 +83,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
 
 def test_histograms_that_were_changed_are_not_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """On large data sums go on from those of earlier rounds, with their rounding."""
-    monkeypatch.setattr("core.boosting.stumps.LISTED_CELLS", 0)
+    monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
     fit = fit_of("rankboost")
     with Checkpoints(stopped(fit, 13)) as checkpoints:
         assert fit(lambda *_: None) == fit(None)

@@ -20,7 +20,7 @@ ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 def histograms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables fill their histograms every round; large ones change them. Try both ways."""
     if request.param == "changed":
-        monkeypatch.setattr(stumps_module, "LISTED_CELLS", 0)
+        monkeypatch.setattr(stumps_module, "MIN_LISTED_CELLS", 0)
 
 
 def random_table(
@@ -209,7 +209,7 @@ def test_extreme_weights_keep_their_share() -> None:
 def test_changed_histograms_choose_as_filled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, weight = random_table(4, n=3000, d=6, missing=0.1, weighted=True)
     filled = RankBoost(n_rounds=200).fit(X, y, weight)
-    monkeypatch.setattr(stumps_module, "LISTED_CELLS", 0)
+    monkeypatch.setattr(stumps_module, "MIN_LISTED_CELLS", 0)
     changed = RankBoost(n_rounds=200).fit(X, y, weight)
     for field in ("feature", "threshold", "sign", "missing_above"):
         assert (changed.rounds_[field] == filled.rounds_[field]).all()

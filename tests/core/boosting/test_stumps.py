@@ -12,8 +12,8 @@ import pytest
 from core import RankBoost
 from core.boosting.stumps import (
     BLOCK_ROWS,
-    FEW_ROWS,
-    FEW_THRESHOLDS,
+    MAX_COUNTED_THRESHOLDS,
+    MIN_COUNTED_ROWS,
     ROUND,
     StepFunctions,
     fold,
@@ -56,7 +56,9 @@ def test_scores_are_the_sum_of_the_rounds(ranker: RankBoost) -> None:
 
 def test_blocks_of_rows_score_as_one_by_one() -> None:
     rng = np.random.default_rng(2)
-    counts = np.array([FEW_THRESHOLDS, FEW_THRESHOLDS + 6, 1])  # counted through, bisected
+    counts = np.array(
+        [MAX_COUNTED_THRESHOLDS, MAX_COUNTED_THRESHOLDS + 6, 1]
+    )  # counted through, bisected
     thresholds = [np.sort(rng.normal(size=n).round(2)) for n in counts]
     starts = np.r_[0, np.cumsum(counts)]
     values = rng.normal(size=starts[-1] + 2 * len(counts))
@@ -67,7 +69,7 @@ def test_blocks_of_rows_score_as_one_by_one() -> None:
     X = rng.normal(size=(2 * BLOCK_ROWS + 3, 4)).round(2)
     X[rng.random(X.shape) < 0.1] = np.nan
     X[0], X[1] = np.inf, -np.inf
-    for n in (FEW_ROWS, BLOCK_ROWS, len(X)):
+    for n in (MIN_COUNTED_ROWS, BLOCK_ROWS, len(X)):
         one_by_one = [steps.score(X[i : i + 1], 0.5)[0] for i in range(n)]
         assert steps.score(X[:n], 0.5).tolist() == one_by_one
 

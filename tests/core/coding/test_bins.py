@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.coding import MISSING, fit_bins
-from core.coding.bins import MANY_ROWS, fit_edges, learn_bins
+from core.coding.bins import MIN_ROWS_FOR_BUCKETS, fit_edges, learn_bins
 
 
 def bin_column(
@@ -165,7 +165,7 @@ def test_layout_rows_and_threads_do_not_matter(order: str) -> None:
 
 @pytest.mark.parametrize("max_bins", [2, 255, 5000])
 def test_edges_of_many_rows_are_those_of_sorted_ones(max_bins: int) -> None:
-    n = MANY_ROWS + 1000
+    n = MIN_ROWS_FOR_BUCKETS + 1000
     rng = np.random.default_rng(0)
     normal = rng.normal(size=n)
     columns = {

@@ -9,7 +9,7 @@ import pytest
 from core.coding import fit_bins
 from core.errors import InvalidParameter
 from core.trees.coding import CELL, LANES, Kind, Table, code_table
-from core.trees.grower import Grower, Splits
+from core.trees.grower import Splits, TreeGrower
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from tests.core.threads import on_one_thread_and_on_all
@@ -49,7 +49,7 @@ def group_codes(table: Table, g: int) -> np.ndarray:
 
 def codes_of(table: Table, feature: int) -> np.ndarray:
     """The codes of a feature, in the order of the rows; the missing one's is -1."""
-    place = table.places[feature]
+    place = table.locations[feature]
     group = table.groups[place["group"]]
     codes = group_codes(table, place["group"])[:, place["lane"]].astype(int)
     if place["code"] > 0:
@@ -71,7 +71,7 @@ def test_rows_are_coded_as_columns_are(max_bins: int) -> None:
     rows = np.random.default_rng(2).permutation(n).astype(np.uint32)
     bins, table = code_table(X, rows, 1000, weight, (max_bins, max_bins), categories)
     expected, codes = fit_bins(X, rows, weight[rows], max_bins, categories)
-    assert (table.places["code"] > 0).tolist() == [10 <= j < 14 for j in range(35)]
+    assert (table.locations["code"] > 0).tolist() == [10 <= j < 14 for j in range(35)]
     for j in range(35):
         assert (bins.edges[j] == expected.edges[j]).all()
         missing = np.isnan(X[rows, j])
@@ -91,7 +91,7 @@ def test_columns_that_exclude_each_other_are_one() -> None:
     _, table = code_table(
         X, np.arange(n, dtype=np.uint32), 1, np.ones(n), (255, 255), np.zeros(301, np.int64)
     )
-    members = np.bincount(table.places["group"] * LANES + table.places["lane"])
+    members = np.bincount(table.locations["group"] * LANES + table.locations["lane"])
     assert sorted(members[members > 0]) == [1, 45, 255]
     assert table.groups["n_codes"].sum() == 256
     for j in range(301):
@@ -116,10 +116,10 @@ def grow(
     share: float = 1.0,
     max_leaves: int = 8,
     objective: Objective | None = None,
-) -> tuple[Grower, Splits]:
+) -> tuple[TreeGrower, Splits]:
     """Grow a tree of few leaves, none of them of almost no mass."""
     n, n_weights = weights.shape
-    grower = Grower(table, np.ones(n), n_weights, 12, max_leaves, subsample=share)
+    grower = TreeGrower(table, np.ones(n), n_weights, 12, max_leaves)
     grower.weights[:] = weights
     total = weights[:, -1].sum()
     if objective is None:
@@ -237,7 +237,7 @@ def test_histograms_that_do_not_fit_are_refused() -> None:
     table, _ = make_table(3000, 40, 1000)
     huge = replace(table, cell_feature=np.broadcast_to(np.int32(0), 2**25))
     with pytest.raises(InvalidParameter, match=r"histograms of 31 leaves .* take .* GB, at most"):
-        Grower(huge, np.ones(3000), 1, 12, 31)
+        TreeGrower(huge, np.ones(3000), 1, 12, 31)
 
 
 def test_draws_are_right_on_average() -> None:
