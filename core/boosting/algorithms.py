@@ -15,14 +15,14 @@ from .loop import BoostingAlgorithm, LoopState, WeakRanker
 
 
 class Masses(NamedTuple):
-    """Both sides of a cut, each added up from its own rows: what is empty is exactly 0.
+    """The masses on both sides of a cut, each summed from its own rows, so that an empty side is exactly 0.
 
     Attributes
     ----------
     above_p, below_p, above_n, below_n : float
         Mass of positives (p) and negatives (n), each class summing to 1.
     total_p, total_n : float
-        Sum of the weights as they are kept.
+        Sum of the weights of each class.
     rows_above : int
     """
 
@@ -80,21 +80,20 @@ class StumpAlgorithm(BoostingAlgorithm):
     Attributes
     ----------
     criterion : Criterion
-        What the scan looks for.
+        Which cut is best.
     """
 
     criterion: Criterion
 
     @abstractmethod
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
-        """Make a weak ranker of a cut.
+        """Return the weak ranker of a cut.
 
         Parameters
         ----------
         masses : Masses
-            On both sides of the cut.
         share_p : float
-            The positives' share of all rows' weight.
+            Fraction of the weight of all rows that is on positives.
         """
 
     def constant_hypothesis(self, share_p: float) -> Hypothesis | None:
@@ -109,25 +108,25 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
     criterion: Criterion
 
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
-        """Make a weak ranker of a cut, by the pairs of a positive and a negative."""
+        """Return the weak ranker of a cut, judged by the pairs of a positive and a negative."""
         return self.pair_hypothesis(
             masses.above_p * masses.below_n, masses.above_n * masses.below_p
         )
 
     def pair_hypothesis(self, right: float, wrong: float) -> Hypothesis:
-        """Take of a stump and its reverse the one with d+ >= d-, so that alpha is positive."""
+        """Return the stump or its reverse, whichever has d+ >= d-, so that alpha is not negative."""
         sign = 1 if right >= wrong else -1
         return Hypothesis(sign, 1.0, 0.0, max(right, wrong), min(right, wrong))
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
-        """Step by eq. 4, smoothed; along a real-valued column by a line search for the same."""
+        """Return the step of eq. 4, smoothed; along a real-valued column the result of a line search."""
         if isinstance(weak_ranker, Column) and weak_ranker.line is not None:
             return self.learning_rate * weak_ranker.line.descend(self.smoothing)
         return super().step(weak_ranker, state)
 
 
 class Losses(NamedTuple):
-    """AdaBoost's loss F = F₊ + F₋, the F-skew F₊ - F₋ and RankBoost's loss F̃ = F₊ F₋, by round."""
+    """AdaBoost's loss F = F₊ + F₋, the F-skew F₊ - F₋ and RankBoost's loss F̃ = F₊ F₋, one value per round."""
 
     f: Floats
     f_skew: Floats

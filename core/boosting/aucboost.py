@@ -50,9 +50,9 @@ alpha `below` elsewhere."""
 
 @dataclass(frozen=True, slots=True)
 class CutEstimator:
-    """A fitted estimator, cut into a two-sided classifier; by the fields of `ROUND`.
+    """A fitted estimator, cut into a two-sided classifier, with the fields of `ROUND`.
 
-    d_plus and d_minus are the weights that it classifies rightly and wrongly, half of all on each class.
+    d_plus and d_minus are the weights that it classifies rightly and wrongly; each class has the weight ½.
     """
 
     estimator: Any
@@ -69,8 +69,8 @@ class CutEstimator:
 
 
 def scores_of(estimator: Any, X: Floats) -> Floats:
-    """Score rows by an estimator's decision_function, else by its probability of the positive class."""
-    if isinstance(estimator, Stack):  # of one classifier, as `fit_classifier` gives it
+    """Return the decision_function of rows, or else their probability of the positive class, (n_rows,)."""
+    if isinstance(estimator, Stack):  # of one classifier, made by `fit_classifier`
         return estimator.score(0, X)
     if hasattr(estimator, "decision_function"):
         scores = estimator.decision_function(X)
@@ -97,26 +97,26 @@ class CutSum(Ensemble):
         """Return the cut estimators."""
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Score rows by every estimator."""
+        """Return the score of each row."""
         scores = np.full(len(X), intercept)
         for estimator, alpha in zip(self.weak_rankers(), self.rounds["alpha"], strict=True):
             scores += alpha * estimator.values(X)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Refuse: an estimator's score has no parts per feature that we know of."""
+        """Raise InvalidParameter: the score of an estimator has no known parts per feature."""
         raise InvalidParameter(
             f"contributions need weak_ranker 'stump', the weak rankers are {self.name}"
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Say what was fitted, and how the rounds cut it."""
+        """Return the name of the estimators, and their cuts, round by round."""
         names = ROUND.names or ()
         return {"estimator": self.name, "cuts": [fields_of(row, names) for row in self.rounds]}
 
 
 class Foreign(Field):
-    """The class of estimators that are not ours: no artifact holds foreign code."""
+    """The class name of foreign estimators; they cannot be saved, since no artifact holds foreign code."""
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
         """Refuse."""
@@ -145,7 +145,7 @@ class EstimatorSum(CutSum):
 
 @dataclass(frozen=True, eq=False)
 class ClassifierSum(CutSum):
-    """A sum of classifiers with a name, which are kept in a stack."""
+    """A sum of classifiers by name, which a stack holds."""
 
     type: ClassVar[str] = "classifiers"
 
@@ -195,7 +195,7 @@ class EstimatorLearner(WeakLearner):
         )
 
     def scan(self) -> CutEstimator | None:
-        """Fit the estimator to the present weights, half of all on each class, and cut it."""
+        """Fit the estimator to the present weights, with ½ on each class, and return it with its cut."""
         positive = self._data.positive
         d = 0.5 * np.exp(self._log_weights - np.where(positive, *self.log_f))
         fitted = self._fit(d * self._n_rows)
@@ -208,16 +208,16 @@ class EstimatorLearner(WeakLearner):
         return CutEstimator(fitted, cut.value, h.above, h.below, 1.0 - h.error, h.error)
 
     def _fit(self, weight: Floats) -> Any:
-        """Fit a weak ranker to rows of these weights, whose sum is the number of rows."""
+        """Return a weak ranker fitted to rows of these weights, whose sum is the number of rows."""
         X, positive, *_ = self._data
         return fit_estimator(self._weak_ranker, X, positive, weight, "weak ranker")
 
     def update(self, weak_ranker: CutEstimator, alpha: float) -> None:
-        """Let f grow by alpha h; `weak_ranker` is what `scan` gave last."""
+        """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
         self._log_weights += self._sign * alpha * self._h
 
     def collect(self, history: BoostingHistory) -> CutSum:
-        """Sum up the estimators of a run of the loop."""
+        """Return the sum of the estimators of a run."""
         return EstimatorSum(
             type(self._weak_ranker).__name__, rounds_of(history, ROUND), history.weak_rankers
         )
@@ -226,7 +226,7 @@ class EstimatorLearner(WeakLearner):
 class ClassifierLearner(EstimatorLearner):
     """The training rows, their weights, and the fit of a classifier with a name to them.
 
-    The booster's random_state names, with a round's number, what the round draws.
+    A round draws by the booster's random_state and the number of the round.
     """
 
     ensemble = ClassifierSum
@@ -246,7 +246,7 @@ class ClassifierLearner(EstimatorLearner):
         return fit_classifier(name, X, positive, weight, n_categories, int(draw[0]))
 
     def collect(self, history: BoostingHistory) -> CutSum:
-        """Sum up the classifiers of a run of the loop."""
+        """Return the sum of the classifiers of a run."""
         name: ClassifierName = self._weak_ranker
         fitted = [weak_ranker.estimator for weak_ranker in history.weak_rankers]
         stack = STACKS[name].join(fitted, self._data.n_categories)
@@ -272,7 +272,7 @@ class AUCBoost(Booster):
     z_ : ndarray of shape (n_taken,), float64
         Z_t, by which each round multiplies that loss.
     intercept_ : float
-        The sum of what the weak classifiers give to every row alike; `predict` cuts at 0.
+        The part of a score that is equal for all rows; `predict` cuts at 0.
     stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
         See `booster.Booster`.
 
@@ -333,12 +333,12 @@ class AUCBoost(Booster):
 
 
 class BalancedAlgorithm(StumpAlgorithm):
-    """Cuts made two-sided by Lemma 4, judged with half the weight on each class; the step is ½ ln((1 - ε)/ε)."""
+    """Cuts made two-sided by Lemma 4, with the weight ½ on each class; the step is ½ ln((1 - ε)/ε)."""
 
     criterion = Criterion.YOUDEN
 
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
-        """Toss Lemma 4's coin on one side of the cut."""
+        """Return the two-sided classifier of the cut, by the coin of Lemma 4."""
         if masses.above_p >= masses.above_n:
             sign, h = 1, two_sided(masses.below_p, masses.above_n)
         else:
@@ -346,5 +346,5 @@ class BalancedAlgorithm(StumpAlgorithm):
         return Hypothesis(sign, h.above, h.below, 1.0 - h.error, h.error)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Return ½ F₊/W₊ + ½ F₋/W₋, W the classes' weights at the start; the classes are balanced from there."""
+        """Return ½ F₊/W₊ + ½ F₋/W₋, with W the weight of each class at the start."""
         return 0.5 * (math.exp(log_f[0] - start[0]) + math.exp(log_f[1] - start[1]))

@@ -49,17 +49,17 @@ PAIR_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
 )
 """The same on listed pairs; what they sum up is as on rows."""
 
-# Trees without n_rounds: where each class has so many rows, these are their rounds, their patience and their
-# parameters, each chosen on public tables (docs/benchmarks.md). A fit on all rows bears some more rounds.
-MIN_ROWS = 250
-FIRST_ROUNDS = 500
-MAX_ROUNDS = 2000
-MORE_LEAVES = 4  # times as many, twice as deep, where the first rounds are not enough
-PATIENCE = 50
-CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}
-MIN_FEATURES = 8  # of which to draw
-MORE_ROUNDS = 1.15
-USUAL_ROUNDS = 100
+# How trees choose their number of rounds, if n_rounds is None; each number was chosen on public tables
+# (docs/benchmarks.md).
+MIN_CLASS_ROWS = 250  # rows of each class from which they choose
+FIRST_ROUNDS = 500  # rounds, at most, of the first fit
+MAX_ROUNDS = 2000  # rounds, at most, of the second fit, if the first was still improving
+MORE_LEAVES = 4  # times as many leaves in the second fit, and trees twice as deep
+PATIENCE = 50  # rounds without a higher validation AUC before a fit ends
+CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}  # parameters, if they are None
+MIN_FEATURES = 8  # features from which `max_features` is chosen
+MORE_ROUNDS = 1.15  # times as many rounds for the fit on all rows
+DEFAULT_ROUNDS = 100  # rounds if they are not chosen
 
 LOSSES_AS_SCORED = "the training rows, scored as new rows are"
 LOSSES_ENCODED = (
@@ -79,30 +79,30 @@ class Booster(Ranker):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        What each round added; for stumps see `stumps.ROUND`.
+        One record per round; for stumps see `stumps.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
-        The loss after each round, by the scores that the rounds were found by. Where trees ask features by shares of
-        positives (`target_encoding`) those are not the scores of `decision_function`: training rows have shares that
-        were found without them. `structure` says which, as "losses_of".
+        The loss after each round, of the scores in training. With target encoding (`target_encoding`) those are not the
+        scores of `decision_function`: the fraction of positives of a training row is computed without the row.
+        `structure` says which scores they are, as "losses_of".
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
         F = F₊ + F₋ and the F-skew F₊ - F₋ of the scores after each round, and F̃ = F₊ F₋: losses of
         AdaBoost and RankBoost, of the same ranker.
     intercept_ : float
-        What every score holds alike.
+        The part of a score that is equal for all rows.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why there are no more rounds.
     validation_auc_ : ndarray of float64
-        After each round that was tried, those dropped by early stopping too; NaN where it was not
-        computed. Empty without early stopping.
+        One value per round that was tried, including those that early stopping dropped; NaN if it was not computed.
+        Empty without early stopping.
     """
 
     keeps_when_stopped = True
 
     path_parameter: ClassVar[str | None] = "n_rounds"
-    """The parameter whose lesser values one fit holds; see `core.selection`."""
+    """The parameter for whose lower values one fit holds the models, too; see `core.selection`."""
 
     bounds_leaves: bool = False
-    """Whether trees have as many leaves as their histograms have room for, where `max_leaves` asks for more."""
+    """Whether `max_leaves` is lowered to the number of leaves whose histograms fit in memory."""
 
     n_rounds: Any  # an int; None where the fit may choose
     weak_ranker: Any
@@ -129,12 +129,12 @@ class Booster(Ranker):
 
     @property
     def offset_(self) -> Any:
-        """The mean score of the training rows, weighted: what contributions are counted from."""
+        """Weighted mean score of the training rows; contributions are differences from it."""
         return self.intercept_ - self._ensemble.constant + self._ensemble.mean
 
     @property
     def log_f_tilde_(self) -> Floats:
-        """ln F̃ after each round, finite where F̃ itself is below the least double."""
+        """ln F̃ after each round; finite even if F̃ is too small for a double."""
         return np.asarray(self._log_f[1:].sum(axis=1))
 
     def fit_watched(
@@ -201,13 +201,13 @@ class Booster(Ranker):
             )
             self._adopt(bounded)
             return values
-        held = np.ascontiguousarray(self._matrix(X_valid, reset=False))
-        shape = (len(held), *rows.positive.shape[1:])
+        X_held_out = np.ascontiguousarray(self._matrix(X_valid, reset=False))
+        shape = (len(X_held_out), *rows.positive.shape[1:])
 
         def evaluate(scores: Floats) -> float:
             return float(metric(scores.copy()))  # nobody is to change the scores that are followed
 
-        evaluation = Evaluation(held, shape, len(held), evaluate, "metric")
+        evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
         values = self._boost(rows, evaluation, callback or ignore, patience, every)
         self.validation_auc_ = np.empty(0)  # the metric need not be an AUC
         return values
@@ -270,7 +270,7 @@ class Booster(Ranker):
         return Combination(weights, self.rounds_["d_plus"].copy(), self.rounds_["d_minus"].copy())
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: its rules in words, its intercept, and the losses it ends with."""
+        """Describe the sum: its rules in words, its intercept, and its final losses."""
         losses = losses_of(self._log_f[-1:], np.array([self._algorithm_intercept]))
         return {
             "type": self._ensemble.type,
@@ -287,7 +287,7 @@ class Booster(Ranker):
         }
 
     def _encodes(self) -> bool:
-        """Whether training rows have shares of positives that were found without them."""
+        """Return whether features are target encoded, so that training rows are scored without themselves."""
         learner = self._weak_learner()
         if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
             return False
@@ -299,14 +299,14 @@ class Booster(Ranker):
         """Return the boosting algorithm with its parameters, before the first round."""
 
     def _weak_learner(self) -> type[WeakLearner]:
-        """Return what finds weak rankers on rows."""
+        """Return the class of the weak learner on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
     def _before_rounds(self, data: Rows | ListedPairs) -> None:
         """Store what the algorithm needs to know of its training rows or pairs."""
 
     def _after_rounds(self, data: Rows | ListedPairs, history: BoostingHistory) -> None:
-        """Note what only the rows or pairs can tell, once the run is over."""
+        """Compute attributes that need the training rows or pairs, after the run."""
 
     def _fit(
         self,
@@ -337,55 +337,57 @@ class Booster(Ranker):
         callback: Callback,
         parts: tuple[Rows, Rows] | None = None,
     ) -> None:
-        """Fit with n_rounds, else the usual ones, at most; early stopping holds some of the data out, or `parts`."""
+        """Fit with at most n_rounds, or `DEFAULT_ROUNDS`; early stopping uses `parts`, or holds out data itself."""
         training, validation = data, None
         if self.early_stopping_rounds is not None:
-            training, held = parts or data.split_off(self.validation_fraction, self.random_state)
-            validation = held.evaluation()
+            training, held_out = parts or data.split_off(
+                self.validation_fraction, self.random_state
+            )
+            validation = held_out.evaluation()
         self.validation_auc_ = self._boost(
             training, validation, callback, self.early_stopping_rounds
         )
 
     def _fit_chosen(self, rows: Rows, callback: Callback) -> None:
-        """Fit with as many rounds as a validation part asks for, on all rows."""
+        """Choose the number of rounds by a validation part, then fit on all rows."""
         first = self._bounded(rows)
         try:
             parts = rows.split_off(self.validation_fraction, self.random_state)
         except InvalidData as error:
             if self.early_stopping_rounds is not None:
                 raise
-            warnings.warn(f"n_rounds is {USUAL_ROUNDS}: {error}", UserWarning, stacklevel=4)
+            warnings.warn(f"n_rounds is {DEFAULT_ROUNDS}: {error}", UserWarning, stacklevel=4)
             self._fit_data(rows, callback)
             return
-        first._fit_data(rows, _share(callback, 0, FIRST_ROUNDS), parts)
+        first._fit_data(rows, _part_of_progress(callback, 0, FIRST_ROUNDS), parts)
         if first.stop_reason_ == "n_rounds" and first.n_rounds < MAX_ROUNDS:
-            # The table asks for more than many small trees.
+            # It was still improving: many small trees are not enough for this table.
             first = first._with(n_rounds=MAX_ROUNDS)
             if first.max_leaves is not None:
                 first.max_leaves = min(MORE_LEAVES * first.max_leaves, MAX_LEAVES)
                 first.max_depth = min(2 * first.max_depth, MAX_DEPTH)
-            first._fit_data(rows, _share(callback, FIRST_ROUNDS, MAX_ROUNDS), parts)
+            first._fit_data(rows, _part_of_progress(callback, FIRST_ROUNDS, MAX_ROUNDS), parts)
         n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MAX_ROUNDS)
         kept, reason = first, first.stop_reason_
         if reason != "stopped" and n_rounds:
             del parts
             whole = first._with(n_rounds=n_rounds, early_stopping_rounds=None)
-            whole._fit_data(rows, _share(callback, MAX_ROUNDS, 2 * MAX_ROUNDS))
-            # Fewer rounds than were found best are worse than those that were validated.
+            whole._fit_data(rows, _part_of_progress(callback, MAX_ROUNDS, 2 * MAX_ROUNDS))
+            # A stopped fit has fewer rounds than the best number: the validated fit is better.
             kept = first if whole.stop_reason_ == "stopped" else whole
             reason = "stopped" if kept is first else reason
         self._adopt(kept)
         self.validation_auc_, self.stop_reason_ = first.validation_auc_, reason
 
     def _chooses(self, rows: Rows) -> bool:
-        """Whether it chooses the number of rounds: trees, on enough rows of each class to hold some out."""
+        """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
         n_positives = int(rows.positive.sum())
-        return min(n_positives, len(rows.positive) - n_positives) >= MIN_ROWS
+        return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
     def _bounded(self, rows: Rows) -> Self:
-        """Return a copy with a bound on its rounds, and what is not asked for chosen by the table."""
+        """Return a copy for the first fit, with parameters that are None chosen by the table."""
         chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
         if rows.X.shape[1] < MIN_FEATURES:
             chosen.pop("max_features", None)
@@ -395,13 +397,13 @@ class Booster(Ranker):
         return bounded
 
     def _with(self, **parameters: Any) -> Self:
-        """Return a copy, which knows of the same columns, with other parameters."""
+        """Return a copy for the same columns with other parameters."""
         other = copy(self)
         other.__dict__.update(parameters)
         return other
 
     def _adopt(self, other: Self) -> None:
-        """Take what another has learnt, and keep the parameters."""
+        """Copy what another booster has learnt, but not its parameters."""
         own = {*self.get_params(deep=False), "bounds_leaves"}
         self.__dict__.update({k: v for k, v in other.__dict__.items() if k not in own})
 
@@ -413,13 +415,13 @@ class Booster(Ranker):
         patience: int | None,
         every: int | None = None,
     ) -> Floats:
-        """Take the rounds, and keep the best; return the validation metric of each that was tried."""
+        """Run the rounds, and keep the best number of them; return the validation metric of each that was tried."""
         self._before_rounds(data)
         algorithm = self._algorithm()
         on_pairs = isinstance(data, ListedPairs)
         start = PAIR_LEARNERS[self.weak_ranker] if on_pairs else self._weak_learner()
         learner = start(self, algorithm, data)
-        n_rounds = USUAL_ROUNDS if self.n_rounds is None else self.n_rounds
+        n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
         history = BoostingHistory.start(n_rounds, learner.log_f)
         monitor = Monitor(
             history,
@@ -434,11 +436,11 @@ class Booster(Ranker):
         run = Boosting(learner, algorithm, history, monitor, self._known())
 
         def identify() -> bytes:
-            """Hash what determines the fit but for a metric, which is code."""
+            """Return a hash of all that determines the fit, except a metric, which is code."""
             steps = np.array([patience or 0, every or 0])
-            held = () if validation is None else (validation.X, steps)
+            watched = () if validation is None else (validation.X, steps)
             known = data if data.group is not None else data[:-1]
-            return identify_fit(self, *known, *held)
+            return identify_fit(self, *known, *watched)
 
         with offered(run, identify):
             history = run.run()
@@ -474,7 +476,7 @@ class Booster(Ranker):
         self._derive()
 
     def _derive(self) -> None:
-        """Derive what the rounds and losses imply, after a fit or from an artifact."""
+        """Compute attributes from rounds and losses, after a fit or from an artifact."""
         algorithm = self._algorithm()
         self._log_f = log_f = np.column_stack([self._log_f_plus, self._log_f_minus])
         self._algorithm_intercept = algorithm.intercept(log_f[-1])
@@ -508,8 +510,7 @@ class PairBooster(Booster):
             Infinite values are refused. Rows that occur in no pair of weight above 0 count as
             absent.
         pairs : array-like of int, shape (n_pairs, 2)
-            Rows of X, (better, worse). Cycles and contradictions are welcome; a pair that comes
-            twice counts twice.
+            Rows of X, (better, worse). Cycles and contradictions are allowed; a pair that occurs twice counts twice.
         pair_weight : array-like of float, shape (n_pairs,), optional
             Finite, not negative. A pair of weight k counts as k pairs.
         groups : array-like of shape (n_samples,), optional
@@ -565,12 +566,12 @@ class PairBooster(Booster):
             raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")
 
 
-def _share(callback: Callback, first: int, last: int) -> Callback:
-    """Tell of a fit as of a share of the whole, whose last round is 2 MAX_ROUNDS."""
+def _part_of_progress(callback: Callback, first: int, last: int) -> Callback:
+    """Return a callback that reports a fit as steps `first` to `last` of 2 MAX_ROUNDS."""
     if callback is ignore:
         return ignore
 
-    def tell(step: int, of: int, info: Mapping[str, float]) -> None:
+    def report(step: int, of: int, info: Mapping[str, float]) -> None:
         callback(first + (last - first) * step // of, 2 * MAX_ROUNDS, info)
 
-    return tell
+    return report

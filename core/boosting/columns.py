@@ -35,19 +35,19 @@ ROUND = np.dtype(
 d_plus and d_minus are the masses of the pairs that sign x_j orders rightly and wrongly.
 """
 
-GREATEST_VALUE = 1e100  # so that scores and their sums stay finite
+MAX_VALUE = 1e100  # greatest absolute value of a column: scores and their sums stay finite
 
-# The longest step, in units of one over the greatest |h(x_i) - h(x_k)|: where the closed form of a
-# perfect weak ranker in {0, 1} is cut off, ½ ln(2^52).
-LONGEST = 26.0 * math.log(2.0)
+# Greatest step, times the greatest |h(x_i) - h(x_k)|: the bound of the closed form for weak rankers in {0, 1},
+# ½ ln(2^52).
+MAX_STEP = 26.0 * math.log(2.0)
 
 
 class LineSearch:
-    """The loss along one real-valued weak ranker, where no step is known in closed form.
+    """The loss along one real-valued weak ranker, for which no step is known in closed form.
 
     Z(α) = F̃(λ + α e_j)/F̃(λ) = Σ d_ik e^{-α (h(x_i) - h(x_k))}, as a product of sums Σ w e^{-α h}.
 
-    Of listed pairs it is one sum over them; of two classes a sum per class.
+    For listed pairs it is one sum over the pairs, for two classes a sum per class.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ class LineSearch:
     def of_classes(
         cls, positives: Floats, weights_p: Floats, negatives: Floats, weights_n: Floats
     ) -> "LineSearch":
-        """Take h on the rows of each class, and their weights, each class summing to 1."""
+        """Return the search, given h on the rows of each class, and their weights, which sum to 1 in each class."""
         most = max(positives.max(), negatives.max())
         least = min(positives.min(), negatives.min())
         return cls(((positives, weights_p), (-negatives, weights_n)), float(most - least))
 
     def forget(self) -> None:
-        """Return the memory back: the step is found, and h stays with the rounds."""
+        """Release the memory of h; called when the step has been taken."""
         self._factors = ()
 
     def log_z(self, alpha: float) -> float:
@@ -87,10 +87,10 @@ class LineSearch:
         return total
 
     def descend(self, smoothing: float) -> float:
-        """Find the step that lowers F̃ the most.
+        """Return the step that lowers F̃ most.
 
-        `smoothing` is a share of the pairs' weight at either end of the spread, so that for h in
-        {0, 1} the step is ½ ln((d+ + ε)/(d- + ε)).
+        `smoothing` is a fraction of the weight of pairs, added at both ends of the spread, so that for h in {0, 1} the
+        step is ½ ln((d+ + ε)/(d- + ε)).
         """
 
         def falls(alpha: float) -> float:
@@ -100,7 +100,7 @@ class LineSearch:
         return self._root(falls)
 
     def climb(self, log_f_tilde: float, norm: float) -> float:
-        """Find the step that lifts the smooth margin the most, eq. 10; ln F̃ < 0 and ‖λ‖₁ are those before it."""
+        """Return the step that raises the smooth margin most, eq. 10; ln F̃ < 0 and ‖λ‖₁ are the values before it."""
 
         def rises(alpha: float) -> float:  # falls as α grows: its derivative is slope'(α)(‖λ‖₁ + α)
             return self.slope(alpha) * (norm + alpha) + log_f_tilde + self.log_z(alpha)
@@ -108,10 +108,10 @@ class LineSearch:
         return self._root(rises)
 
     def _root(self, condition: Callable[[float], float]) -> float:
-        """Find where a falling condition meets 0; the longest step where it does not."""
+        """Return the root of a falling condition; the greatest step if it has none."""
         from scipy.optimize import brentq
 
-        longest = LONGEST / self._spread
+        longest = MAX_STEP / self._spread
         if condition(0.0) <= 0.0:
             return 0.0
         if condition(longest) >= 0.0:
@@ -121,7 +121,7 @@ class LineSearch:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column taken as h; `line` is the loss along it, None where its values are 0 and 1, or it was read back."""
+    """A column as h; `line` is the loss along it, None if its values are 0 and 1, or if it was read from a state."""
 
     feature: int
     sign: int
@@ -142,9 +142,9 @@ class ColumnSum(Ensemble):
     ----------
     rounds : structured ndarray of shape (n_rounds,), `ROUND`
     column_mean : ndarray of shape (n_features,), float64
-        Weighted mean of each column over the rows that were fitted.
+        Weighted mean of each column over the training rows.
     column_binary : ndarray of shape (n_features,), bool
-        Whether the column held 0 and 1 alone there.
+        Whether the column held only 0 and 1 there.
     """
 
     type: ClassVar[str] = "columns"
@@ -167,7 +167,7 @@ class ColumnSum(Ensemble):
 
     @cached_property
     def _slopes(self) -> Floats:
-        """What a unit of each column adds."""
+        """What each column adds per unit, shape (n_features,)."""
         steps = self.rounds["alpha"] * self.rounds["sign"]
         n_features = len(self.column_mean)
         return np.bincount(self.rounds["feature"], steps, n_features).astype(np.float64, copy=False)
@@ -178,22 +178,22 @@ class ColumnSum(Ensemble):
 
     @property
     def mean(self) -> float:
-        """The sum's weighted mean over the rows that it was fitted on."""
+        """Weighted mean of the sum over the training rows."""
         return float((self._slopes * self.column_mean).sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Score rows, feature by feature."""
+        """Return the score of each row."""
         scores = np.full(len(X), intercept)
         for j in self._used:
             scores += self._slopes[j] * known(X[:, j])
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return slope times what each value is above its column's mean."""
+        """Return slope times the difference of each value from the mean of its column."""
         return self._slopes * (known(X) - self.column_mean)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Say what a unit of each column adds, greatest first."""
+        """Describe what each column adds per unit, greatest first."""
         order = self._used[np.argsort(-np.abs(self._slopes[self._used]), kind="stable")]
         return {
             "rules": [
@@ -212,22 +212,22 @@ class ColumnSum(Ensemble):
         return [Column(**fields_of(row, names), line=None) for row in self.rounds]
 
     def binary_weights(self) -> Floats | None:
-        """Return the steps, if all columns taken are {0, 1}; the reverse of one is 1 - x_j - 1."""
+        """Return the steps if all columns used are {0, 1}, else None; the reverse of a column is 1 - x_j - 1."""
         return self.rounds["alpha"].copy() if self.column_binary[self._used].all() else None
 
 
 class ColumnSearch(WeakLearner):
-    """The choice among the columns under the present weights of the pairs, whatever pairs there are."""
+    """The choice among the columns under the present weights, for rows or listed pairs."""
 
     ensemble = ColumnSum
     takes_categories = False
 
     def _lay_out(self, algorithm: Any, columns: Floats, weight: Floats) -> None:
-        """Note what is known of the columns, h of the rows or items, and their mean by weight."""
+        """Store facts about the columns, (n_rows, n_features), and their weighted means."""
         greatest = float(np.abs(columns).max())
-        if greatest > GREATEST_VALUE:
+        if greatest > MAX_VALUE:
             raise InvalidData(
-                f"weak_ranker 'column' takes values up to {GREATEST_VALUE:g}, got {greatest:g}"
+                f"weak_ranker 'column' takes values up to {MAX_VALUE:g}, got {greatest:g}"
             )
         self._criterion = algorithm.criterion
         self._is_binary: Bools = np.asarray(np.isin(columns, (0.0, 1.0)).all(axis=0))
@@ -235,7 +235,7 @@ class ColumnSearch(WeakLearner):
         self._mean = np.einsum("i,ij->j", weight / weight.sum(), columns)
 
     def scan(self) -> Column | None:
-        """Choose the column by eq. 3, or by eq. 5."""
+        """Return the best column by eq. 3, or by eq. 5."""
         slopes = np.where(self._is_constant, 0.0, self._slopes())
         gains = np.abs(slopes)
         if self._criterion is Criterion.LOSS:
@@ -249,11 +249,11 @@ class ColumnSearch(WeakLearner):
         return self._column(j, 1 if slopes[j] >= 0 else -1)
 
     def collect(self, history: BoostingHistory) -> ColumnSum:
-        """Sum up the columns of a run of the loop."""
+        """Return the sum of the columns of a run."""
         return ColumnSum(rounds_of(history, ROUND), self._mean, self._is_binary)
 
     def _fall(self, j: int, slope: float) -> float:
-        """Return by how much the best step along a column lowers the loss, as a share of it."""
+        """Return the fraction of the loss that the best step along a column takes off."""
         if slope == 0.0:
             return 0.0
         if self._is_binary[j]:
@@ -422,10 +422,10 @@ def log_sum(weights: Floats, exponents: Floats) -> float:
 
 
 def dot(a: Floats, b: Floats) -> float:
-    """Sum the products; BLAS would share a long sum out by its number of threads."""
+    """Return Σ a b; the result of BLAS would depend on its number of threads."""
     return float((a * b).sum())
 
 
 def known(values: Floats) -> Floats:
-    """Put 0 where a value is missing: the column says nothing there."""
+    """Return the values with 0 for the missing: there the column says nothing."""
     return np.where(np.isnan(values), 0.0, values)

@@ -1,4 +1,4 @@
-"""What a booster learns from, rows of two classes or listed pairs; what is held out, and how scores are evaluated."""
+"""Training data of a booster, rows of two classes or listed pairs; its validation part, and the metric of scores."""
 
 import math
 import warnings
@@ -19,27 +19,27 @@ from core.metrics import auc, pair_order
 Bools = state.Booleans
 Integers = state.Integers
 
-# The training AUC of the progress is that of so many rows or pairs at most.
+# Greatest number of rows, or pairs, of the sample whose training AUC is reported as progress.
 SAMPLE_ROWS = 5_000
 
-# Pairs that each part needs if items are held out: fewer say little.
+# Pairs that the training and the validation part need, each, if items are held out: fewer say little.
 MIN_PAIRS = 30
 
 
 class Evaluation(NamedTuple):
-    """Rows, and how good a ranking of them is.
+    """Rows, and a metric of their ranking.
 
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_features), float64, C-contiguous
     shape : tuple of int
-        Of their scores: (n_rows,), or (n_rows, n_labels).
+        Shape of their scores: (n_rows,), or (n_rows, n_labels).
     size : int
-        What an evaluation costs: the number of rows, or of pairs.
+        Number of rows, or of pairs: the cost of an evaluation.
     metric : callable scores -> float
         The AUC, or another number that is higher for a better ranking.
     name : str
-        What the callback hears it called.
+        Name of the metric in the callback's figures.
     """
 
     X: Floats
@@ -50,7 +50,7 @@ class Evaluation(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows with their classes, or labels, and weights.
+    """Rows with classes, or labels, and weights.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
     group : ndarray of shape (n_rows,), uint64, or None
-        Rows with equal values are never parted; None: equal rows are not.
+        Rows with equal values stay in one part; None: equal rows do.
     """
 
     X: Floats
@@ -71,20 +71,19 @@ class Rows(NamedTuple):
 
     @property
     def log_least_weight(self) -> float:
-        """Logarithm of the least weight of a pair of a positive and a negative."""
+        """Logarithm of the minimum weight of a pair of a positive and a negative."""
         classes = self.weight[self.positive], self.weight[~self.positive]
         return sum(math.log(weight.min()) for weight in classes)
 
     def least_difference(self, scores: Floats) -> float:
-        """Return the least difference of a positive's score and a negative's."""
+        """Return the minimum difference of the scores of a positive and a negative."""
         return float(scores[self.positive].min() - scores[~self.positive].max())
 
     def sample(self) -> Evaluation:
-        """Take so few rows that an AUC after a round is cheap: as many of each stratum.
+        """Return a sample of at most `SAMPLE_ROWS` rows, equally many of each stratum.
 
-        Where a stratum has fewer, all of it is taken, and more of the others.
-
-        They are evenly spaced, and each weighs for those of its stratum that it stands for.
+        If a stratum has fewer, all of it is taken, and more of the others. Sampled rows are evenly spaced, and each has
+        the weight of the rows of its stratum that it stands for.
         """
         if len(self.positive) <= SAMPLE_ROWS:
             return self.evaluation()
@@ -99,7 +98,7 @@ class Rows(NamedTuple):
         return self._replace(weight=weight)._take(taken).evaluation()
 
     def evaluation(self) -> Evaluation:
-        """Judge by the AUC; of several labels, over all (row, label) pairs."""
+        """Return the evaluation by the AUC; for several labels over all (row, label) pairs."""
         n_rows, n_labels = len(self.positive), self.positive.size // len(self.positive)
         positive, weight = self.positive.ravel(), np.repeat(self.weight, n_labels)
         X = np.ascontiguousarray(self.X)
@@ -116,28 +115,28 @@ class Rows(NamedTuple):
         Raises
         ------
         InvalidData
-            A class has one row, or group, only, or a part would have no row of one.
+            A class has only one row, or group, or a part would have no row of a class.
         """
         unit = number_inseparable(self.X, self.positive, self.weight, self.group)
-        held = draw_part(self.positive, fraction, seed, unit)
-        if held is None and self.group is not None:
+        validation_mask = draw_part(self.positive, fraction, seed, unit)
+        if validation_mask is None and self.group is not None:
             raise InvalidData(
                 "early stopping needs rows of each class in at least 2 groups: some are held out, "
                 "and no group is parted"
             )
-        if held is None and unit is not None:
-            held = draw_part(self.positive, fraction, seed)
-            if held is not None:
+        if validation_mask is None and unit is not None:
+            validation_mask = draw_part(self.positive, fraction, seed)
+            if validation_mask is not None:
                 warnings.warn(
                     "early stopping has held out copies of rows that it learnt from: all rows of a class are equal",
                     UserWarning,
                     stacklevel=4,
                 )
-        if held is None:
+        if validation_mask is None:
             raise InvalidData(
                 "early stopping needs at least 2 rows of positive weight in each class, got 1"
             )
-        parts = self._take(~held), self._take(held)
+        parts = self._take(~validation_mask), self._take(validation_mask)
         if any(part.positive.all() or not part.positive.any() for part in parts):
             raise InvalidData(
                 "early stopping needs labels of 0 and 1 in the training and in the validation part: "
@@ -146,7 +145,7 @@ class Rows(NamedTuple):
         return parts
 
     def _strata(self) -> list[Integers]:
-        """Return the rows that have the label, or one of several, and those that have none; neither list is empty."""
+        """Return the rows with the label, or any of several, and those without; empty lists are left out."""
         has = self.positive if self.positive.ndim == 1 else self.positive.any(axis=1)
         return [rows for rows in (np.flatnonzero(has), np.flatnonzero(~has)) if len(rows)]
 
@@ -156,7 +155,7 @@ class Rows(NamedTuple):
 
 
 class ListedPairs(NamedTuple):
-    """Pairs (better, worse) between the items that occur in them.
+    """Pairs (better, worse) of items.
 
     Attributes
     ----------
@@ -165,13 +164,13 @@ class ListedPairs(NamedTuple):
     rows : ndarray of shape (n_items,), int64
         The row of each item, ascending.
     better, worse : ndarray of shape (n_pairs,), uint32
-        Items. No pair comes twice; ascending, so that the order of the list does not matter.
+        Items. No pair occurs twice; they ascend, so that the result does not depend on the order of the list.
     weight : ndarray of shape (n_pairs,), float64
-        The sum over all pairs of these two.
+        Sum of the weights of all pairs of these two items.
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
     group : ndarray of shape (n_rows,), uint64, or None
-        Of each row of the table: items with equal values are held out together; None: equal items are.
+        For each row of the table; items with equal values are held out together; None: equal items are.
     """
 
     X: Floats
@@ -186,14 +185,14 @@ class ListedPairs(NamedTuple):
     def of(
         cls, X: Floats, pairs: Pairs, n_categories: Integers, group: Groups | None = None
     ) -> "ListedPairs":
-        """Number the items that occur, and merge the pairs that come more than once; O(n_pairs log n_pairs)."""
+        """Return the pairs with numbered items, repeated pairs merged; O(n_pairs log n_pairs)."""
         occurs = np.zeros(len(X), dtype=np.bool_)
         occurs[pairs.better] = True
         occurs[pairs.worse] = True
         rows = np.flatnonzero(occurs)
         number = np.cumsum(occurs, dtype=np.int64) - 1
         key = number[pairs.better] * len(rows) + number[pairs.worse]
-        # By weight too: sums must not depend on the list's order.
+        # Sorted by weight, too: sums must not depend on the order of the list.
         order = np.lexsort((pairs.weight, key))
         key = key[order]
         first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
@@ -204,25 +203,25 @@ class ListedPairs(NamedTuple):
 
     @property
     def log_least_weight(self) -> float:
-        """Logarithm of the least weight of a pair."""
+        """Logarithm of the minimum weight of a pair."""
         return math.log(self.weight.min())
 
     def least_difference(self, scores: Floats) -> float:
-        """Return the least difference of a better item's score and its worse one's."""
+        """Return the minimum difference of the scores of a better item and its worse one."""
         return float((scores[self.rows[self.better]] - scores[self.rows[self.worse]]).min())
 
     def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
-        """Add up weights of pairs by item: of those in which it is the better one, and the worse."""
+        """Return for each item the weight of the pairs in which it is the better one, and the worse one."""
         n = len(self.rows)
         better, worse = np.bincount(self.better, weight, n), np.bincount(self.worse, weight, n)
         return better.astype(np.float64, copy=False), worse.astype(np.float64, copy=False)
 
     def sample(self) -> Evaluation:
-        """Take evenly spaced pairs, so few that their share in order is cheap."""
+        """Return a sample of at most `SAMPLE_ROWS` evenly spaced pairs."""
         return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
 
     def evaluation(self) -> Evaluation:
-        """Judge by the weighted share of pairs in order: the AUC, if they are those of two classes."""
+        """Return the evaluation by the weighted fraction of pairs in order, for pairs of two classes the AUC."""
         return self._evaluation(1)
 
     def _evaluation(self, step: int) -> Evaluation:
@@ -232,17 +231,16 @@ class ListedPairs(NamedTuple):
         return Evaluation(X, (len(items),), len(self.weight[::step]), order)
 
     def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
-        """Draw training and validation parts that share no item, where there are enough pairs.
+        """Return training and validation pairs that share no item, if there are enough pairs.
 
-        A pair tells of both its items, and all pairs of an item tell of it; so do those of its copies, or of the other
-        items of its group. So items are held out, what belongs together on one side:
-        pairs within them validate, pairs within the others teach, and those between the two do
-        neither. This is what holding out rows does to the pairs of two classes. Of a share s it leaves
-        about (1 - s)² of the pairs to learn from and s² to validate by. If that is fewer than `MIN_PAIRS` in
-        either part, pairs are held out instead, those of the same two items together, in whichever
-        direction; the validation part then speaks of new pairs of known items, and a UserWarning says so.
+        All pairs of an item, of its copies and of the other items of its group tell of it. So items are held out, equal
+        ones and groups together: pairs of held-out items validate, pairs of the others train, pairs between the two are
+        not used. Holding out rows does the same to the pairs of two classes. A fraction s of the items leaves about
+        (1 - s)² of the pairs for training and s² for validation. If either part has fewer than `MIN_PAIRS`, pairs are
+        held out instead, all pairs of the same two items together; the validation part then tells of new pairs of known
+        items, and a UserWarning says so.
 
-        The draw depends on the seed, the items and which of them are paired, not on the order of the list.
+        The draw depends on the seed, on the items and on which of them are paired, not on the order of the list.
 
         Raises
         ------
@@ -257,9 +255,9 @@ class ListedPairs(NamedTuple):
             ends, n_items = unit[ends], int(unit.max()) + 1
         if n_items < 2:
             raise InvalidData("early stopping needs items of at least 2 groups, got 1")
-        better_held, worse_held = _hold(n_items, fraction, rng)[ends].T
-        training, held = ~(better_held | worse_held), better_held & worse_held
-        if min(training.sum(), held.sum()) < MIN_PAIRS:
+        better_mask, worse_mask = _draw_mask(n_items, fraction, rng)[ends].T
+        training, validation = ~(better_mask | worse_mask), better_mask & worse_mask
+        if min(training.sum(), validation.sum()) < MIN_PAIRS:
             units, number = np.unique(
                 ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
             )
@@ -271,9 +269,9 @@ class ListedPairs(NamedTuple):
                 UserWarning,
                 stacklevel=4,
             )
-            held = _hold(len(units), fraction, rng)[number]
-            training = ~held
-        return self._take(training), self._take(held)
+            validation = _draw_mask(len(units), fraction, rng)[number]
+            training = ~validation
+        return self._take(training), self._take(validation)
 
     def _ends(self) -> Integers:
         return np.stack([self.better, self.worse], axis=1).astype(np.int64)
@@ -284,7 +282,7 @@ class ListedPairs(NamedTuple):
         return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
 
 
-def _hold(n: int, fraction: float, rng: np.random.Generator) -> Bools:
-    held = np.zeros(n, dtype=np.bool_)
-    held[draw_fraction(np.arange(n), fraction, rng)] = True
-    return held
+def _draw_mask(n: int, fraction: float, rng: np.random.Generator) -> Bools:
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[draw_fraction(np.arange(n), fraction, rng)] = True
+    return mask

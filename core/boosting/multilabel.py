@@ -39,7 +39,7 @@ from .options import (
     ValidationFraction,
 )
 
-MAX_LABELS = 10_000
+MAX_LABELS = 10_000  # labels of a table
 
 ROUND = np.dtype(
     [
@@ -55,18 +55,17 @@ ROUND = np.dtype(
         ("set", np.int64),
     ]
 )
-"""One round: label l's h(x) is `high` on the side that its vote says, `low` on the other.
+"""One round: for label l, h(x) is `high` on the side of its vote, `low` on the other side.
 
-The vote 1 says above the threshold, -1 below it; a missing x counts as above where missing_above.
-A categorical feature has a set instead of a threshold, as in `stumps.ROUND`.
-Feature -1 stands for votes that are the same everywhere: all rows are above. The field `above` is
-the share of the training weight above the threshold.
+The vote 1 means above the threshold, -1 below it; a missing x counts as above if missing_above. A categorical feature
+has a set instead of a threshold, as in `stumps.ROUND`. Feature -1 stands for votes that are the same for all rows: all
+rows are above. The field `above` is the fraction of the training weight above the threshold.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class LabelStump:
-    """A stump with a vote per label, by the fields of `ROUND`."""
+    """A stump with a vote per label, and the fields of `ROUND`."""
 
     feature: int
     threshold: float
@@ -77,7 +76,7 @@ class LabelStump:
     low: float
     above: float
     votes: npt.NDArray[np.int8]
-    members: Bools | None  # of a categorical feature the categories above
+    members: Bools | None  # for a categorical feature the categories above
 
     def values(self, X: Floats) -> Floats:
         """Return h(x, l) of each row and label."""
@@ -86,13 +85,15 @@ class LabelStump:
 
 
 class Sorts(NamedTuple):
-    """The (row, label) pairs under a weak ranker: 0 had and high, 1 had and low, 2 not had and high, 3 not had and low.
+    """The sort of each (row, label) pair under a weak ranker.
+
+    0: the row has the label, h is high; 1: has it, h is low; 2: has it not, h is high; 3: has it not, h is low.
 
     Attributes
     ----------
     numbers : ndarray of shape (n_rows, n_labels), uint8
     sums : ndarray of shape (4,), float64
-        The weight of each sort.
+        Weight of the pairs of each sort.
     """
 
     numbers: npt.NDArray[np.uint8]
@@ -100,9 +101,9 @@ class Sorts(NamedTuple):
 
 
 class LabelWeights(Resumable):
-    """The weights v ∝ w e^{-f} of (row, label) pairs that are had, v ∝ w e^{f} of those that are not.
+    """The weights v ∝ w e^{-f} of (row, label) pairs if the row has the label, v ∝ w e^{f} if not.
 
-    Either kind sums to 1, so that nothing underflows; F₊ and F₋ keep their logarithms.
+    Each of the two kinds sums to 1, so that nothing underflows; F₊ and F₋ are stored as logarithms.
 
     Parameters
     ----------
@@ -115,9 +116,9 @@ class LabelWeights(Resumable):
     def __init__(self, has: Bools, weight: Floats) -> None:
         self.has = np.ascontiguousarray(has)
         self._sorts = np.where(self.has, 0, 2).astype(np.uint8)
-        spread = np.repeat(weight[:, None], has.shape[1], axis=1)
-        totals = spread[has].sum(), spread[~has].sum()
-        self.v: Floats = np.ascontiguousarray(spread / np.where(has, *totals))
+        weights = np.repeat(weight[:, None], has.shape[1], axis=1)
+        totals = weights[has].sum(), weights[~has].sum()
+        self.v: Floats = np.ascontiguousarray(weights / np.where(has, *totals))
         self._log_f_plus, self._log_f_minus = map(math.log, totals)
 
     @property
@@ -127,17 +128,17 @@ class LabelWeights(Resumable):
 
     @property
     def share_p(self) -> float:
-        """F₊'s share of F₊ + F₋."""
+        """F₊ as a fraction of F₊ + F₋."""
         return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
     def sort(self, is_above: Bools, votes: npt.NDArray[np.int8]) -> Sorts:
-        """Sort the pairs under a cut: a label is high above it where its vote is 1, else below it."""
+        """Return the sorts of the pairs under a cut: for labels with vote 1 h is high above the cut, else below it."""
         sorts = self._sorts + (is_above[:, None] != (votes > 0))
         sums = np.bincount(sorts.ravel(), self.v.ravel(), 4)
         return Sorts(sorts, sums.astype(np.float64, copy=False))
 
     def grow(self, sorts: Sorts, rise_high: float, rise_low: float) -> None:
-        """Let f grow by one amount where a weak ranker is high, by another where it is low."""
+        """Let f grow by `rise_high` where a weak ranker is high, by `rise_low` where it is low."""
         rises = np.array([-rise_high, -rise_low, rise_high, rise_low])
         factors = np.exp(rises)
         products = factors * sorts.sums
@@ -150,11 +151,11 @@ class LabelWeights(Resumable):
 
 
 class ExampleWeights(LabelWeights):
-    """The weights of pairs of a label had and one not had by the same row (Schapire & Singer).
+    """The weights of pairs of a label that a row has and one that it has not (Schapire & Singer).
 
     Their loss is L = Σ_i w_i/(|Y_i| |Ȳ_i|) Σ_{l in Y_i} Σ_{l' not in Y_i} e^{-(f(x_i, l) - f(x_i, l'))},
-    over Σ_i w_i; rows without such a pair count for nothing. With V_i the sum of a row's v of either
-    kind, a row weighs c_i V_i₊ V_i₋ times F₊F₋, and no pair is listed.
+    over Σ_i w_i; rows without such a pair do not count. With V_i the sums of the v of a row, of either kind, a row
+    weighs c_i V_i₊ V_i₋ times F₊F₋, and no pair is listed.
 
     Raises
     ------
@@ -174,7 +175,7 @@ class ExampleWeights(LabelWeights):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Half of ln L each, and with it and without it half of ln(F₊/F₋), which is what the intercept is made of."""
+        """½ ln L ± ½ ln(F₊/F₋): their sum is ln L, and their difference gives the intercept."""
         total = dot(self._c, self._sum(self.has) * self._sum(~self.has))
         log_loss = self._log_f_plus + self._log_f_minus + math.log(max(total, 1e-300))
         return (
@@ -183,14 +184,14 @@ class ExampleWeights(LabelWeights):
         )
 
     def signed(self) -> Floats:
-        """Return ±½ of the weight of all pairs that a (row, label) is in, the pairs' whole being 1."""
+        """Return ±½ of the weight of all pairs of each (row, label); all pairs together weigh 1."""
         had, not_had = self._sum(self.has), self._sum(~self.has)
         scale = self._scale(had * not_had)[:, None]
         partners = np.where(self.has, not_had[:, None], -had[:, None])
         return 0.5 * self.v * partners * scale
 
     def weigh(self, sorts: Sorts) -> tuple[float, float]:
-        """Return the weight of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
+        """Return the weights of the pairs that a weak ranker in {0, 1} orders rightly and wrongly."""
         scale = self._scale(self._sum(self.has) * self._sum(~self.has))
         had_high, had_low, other_high, other_low = (
             self._sum(sorts.numbers == sort) for sort in range(4)
@@ -205,7 +206,7 @@ class ExampleWeights(LabelWeights):
 
 
 class LabelAlgorithm(BoostingAlgorithm):
-    """What tells one multilabel booster from another.
+    """A multilabel boosting algorithm.
 
     Attributes
     ----------
@@ -217,21 +218,21 @@ class LabelAlgorithm(BoostingAlgorithm):
     low: float
 
     def start(self, has: Bools, weight: Floats) -> LabelWeights:
-        """Return the weights at f = 0."""
+        """Return the weights before the first round."""
         return LabelWeights(has, weight)
 
     @abstractmethod
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return the signed mass of each (row, label), in all 1: what the scan for a cut sums."""
+        """Return the signed mass of each (row, label), Σ |mass| = 1, by which cuts are chosen."""
 
     @abstractmethod
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Return d+ and d- of a weak ranker by the sort of each pair; see `LabelWeights`."""
+        """Return d+ and d- of a weak ranker, given the sorts of the pairs."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelSum(Ensemble):
-    """A sum of stumps with votes, folded into step functions per label.
+    """A sum of stumps with votes: step functions for each label.
 
     Attributes
     ----------
@@ -266,7 +267,7 @@ class LabelSum(Ensemble):
     sets: Annotated[Words, Array("n_words")]
 
     def check(self) -> None:
-        """Refuse rounds that no fit can leave."""
+        """Raise ArtifactError for rounds that no fit can produce."""
         if not 1 <= self.votes.shape[1] <= MAX_LABELS:
             raise ArtifactError(
                 f"votes must hold a column per label, at most {MAX_LABELS}, got {self.votes.shape[1]}"
@@ -278,28 +279,28 @@ class LabelSum(Ensemble):
 
     @cached_property
     def _labels(self) -> list[tuple[stumps.StepFunctions, float, float]]:
-        """Of each label's sum the step functions, constant and mean: the rounds are shared."""
+        """Step functions, constant and mean of the sum of each label."""
         sums = map(self._of_label, range(self.votes.shape[1]))
         return [(label.steps, label.constant, label.mean) for label in sums]
 
     @property
     def constant(self) -> Floats:
-        """What the sum gives to every row alike, shape (n_labels,)."""
+        """The part of the sum that is equal for all rows, shape (n_labels,)."""
         return np.array([constant for _, constant, _ in self._labels])
 
     @property
     def mean(self) -> Floats:
-        """The sum's weighted mean over the rows that it was fitted on, shape (n_labels,)."""
+        """Weighted mean of the sum over the training rows, shape (n_labels,)."""
         return np.array([mean for *_, mean in self._labels])
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return a score per row and label."""
+        """Return a score per row and label, (n_rows, n_labels)."""
         return np.column_stack(
             [steps.score(X, intercept + constant) for steps, constant, _ in self._labels]
         )
 
     def contributions(self, X: Floats) -> Floats:
-        """Return a part per row, feature and label."""
+        """Return a part per row, feature and label, (n_rows, n_features, n_labels)."""
         labels = range(self.votes.shape[1])
         return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
 
@@ -332,7 +333,7 @@ class LabelSum(Ensemble):
 def _stump_rounds(
     rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.void]:
-    """Return one label's rounds as those of a sum of plain stumps."""
+    """Return the rounds of one label as rounds of plain stumps."""
     plain = np.empty(len(rounds), dtype=stumps.ROUND)
     for name in plain.dtype.names or ():
         if name in (rounds.dtype.names or ()):
@@ -378,7 +379,7 @@ class LabelLearner(WeakLearner):
         return self._weights.log_f
 
     def scan(self) -> LabelStump | None:
-        """Find the cut with the greatest edge, and its votes."""
+        """Return the stump with the greatest edge, and its votes; None if none has an edge."""
         bins, algorithm = self._bins, self._algorithm
         signed = algorithm.signed(self._weights)
         split = find_best_label_split(
@@ -415,11 +416,11 @@ class LabelLearner(WeakLearner):
         )
 
     def update(self, weak_ranker: LabelStump, alpha: float) -> None:
-        """Let f grow by alpha h; `weak_ranker` is what `scan` gave last."""
+        """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
         self._weights.grow(self._sorts, alpha * weak_ranker.high, alpha * weak_ranker.low)
 
     def collect(self, history: BoostingHistory) -> LabelSum:
-        """Sum up the stumps of a run of the loop."""
+        """Return the sum of the stumps of a run."""
         rounds, sets = stumps.rounds_of_cuts(history, ROUND)
         votes = np.empty((len(history.weak_rankers), self._n_labels), dtype=np.int8)
         for t, stump in enumerate(history.weak_rankers):
@@ -428,7 +429,7 @@ class LabelLearner(WeakLearner):
 
 
 class MultilabelBooster(Booster):
-    """The base of both: y is a table of 0 and 1, and scores have a column per label."""
+    """The base of the multilabel boosters: y is a table of 0 and 1, and scores have a column per label."""
 
     target = "multilabel"
 
@@ -451,7 +452,7 @@ class MultilabelBooster(Booster):
         return LabelLearner
 
     def _check_target(self, y: Any, n_samples: int) -> tuple[npt.NDArray[Any], Bools]:
-        """Return the classes, 0 and 1, and which row has which label."""
+        """Return the classes, 0 and 1, and which labels each row has."""
         try:
             table = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -503,7 +504,7 @@ class AdaBoostMH(MultilabelBooster):
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
         F, F₊ - F₋, and the product F₊F₋ that `AdaBoostMR` minimises.
     intercept_ : ndarray of shape (n_labels_,)
-        What every row's score of a label holds alike; `predict` cuts at 0.
+        The part of a label's score that is equal for all rows; `predict` cuts at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
         Why there are no more rounds.
 
@@ -608,7 +609,7 @@ class HammingAlgorithm(RowLossAlgorithm, LabelAlgorithm):
     high, low = 1.0, -1.0
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return d y, both kinds of pairs at the share of the weight that they have."""
+        """Return d y: both kinds of (row, label) pairs have their own fraction of the weight."""
         share = weights.share_p
         return weights.v * np.where(weights.has, share, share - 1.0)
 
@@ -625,7 +626,7 @@ class GlobalRankingAlgorithm(PairLossAlgorithm, LabelAlgorithm):
     high, low = 1.0, 0.0
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return ±½ v: the edge of votes on them is d+ - d- = P - N."""
+        """Return ±½ v: the edge of votes on these masses is d+ - d- = P - N."""
         return weights.v * np.where(weights.has, 0.5, -0.5)
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:

@@ -51,11 +51,11 @@ SPLITS = np.dtype(
         ("speaks_of_missing", np.bool_),
     ]
 )
-"""One split: x stays in `leaf` if x[feature] > threshold, or is missing and missing_above; else it
-moves to a new leaf. The threshold -inf sets the missing apart from all values. A categorical feature
-has a set instead, which holds the categories that stay: `set` is the place of its first word in the
-sets' array (`cuts`), -1 for a threshold; the threshold is then NaN. A reader hears of the missing only
-where the feature had some at fit (speaks_of_missing)."""
+"""One split: x stays in `leaf` if x[feature] > threshold, or if it is missing and missing_above; else it moves to a
+new leaf. The threshold -inf separates the missing from all values. A categorical feature has a set of the
+categories that stay instead: `set` is the index of its first word in the array of sets, -1 for a threshold; with a
+set the threshold is NaN. Sentences mention the missing only if the feature had some in training
+(speaks_of_missing)."""
 
 ROUND = np.dtype(
     [
@@ -65,26 +65,26 @@ ROUND = np.dtype(
         ("n_leaves", np.int64),
     ]
 )
-"""One round: a tree of n_leaves, of whose full step alpha was taken. d_plus and d_minus are NaN."""
+"""One round: a tree of n_leaves, and the fraction alpha of its full step that was taken. d_plus and d_minus are NaN."""
 
-# From so many rows and trees on, coding the rows pays.
-MANY_ROWS = 256
-MANY_TREES = 4
+# Rows and trees from which it pays to code the rows before they are scored.
+MIN_CODED_ROWS = 256
+MIN_CODED_TREES = 4
 
-# Leaf values beyond this would make sums infinite.
-GREATEST_VALUE = 1e300
+# Greatest absolute value of a leaf: sums of greater ones would not be finite.
+MAX_LEAF_VALUE = 1e300
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A tree that growth has found: h(x) is the full step of x's leaf.
+    """A grown tree: h(x) is the full step of the leaf of x.
 
     Attributes
     ----------
     splits : ndarray of shape (n_splits,), `SPLITS`
-        Its sets have no place yet.
+        Their field `set` is not yet set.
     members : list of ndarray of shape (n_categories,), bool, or None
-        Of each split the categories above, None where it has a threshold.
+        For each split the categories above; None if it has a threshold.
     leaf_value, leaf_weight : ndarray of shape (n_splits + 1,), float64
         See `TreeSum`.
     n_categories : ndarray of shape (n_features,), int64
@@ -96,7 +96,7 @@ class Tree:
     leaf_weight: Floats
     n_categories: Integers
 
-    # No numbers: a tree moves more than two groups of rows.
+    # A tree moves more than two groups of rows, so that these have no meaning.
     d_plus: ClassVar[float] = math.nan
     d_minus: ClassVar[float] = math.nan
 
@@ -107,19 +107,18 @@ class Tree:
 
 @dataclass(frozen=True)
 class TreeSum(Ensemble):
-    """constant + Σ_t the value of the leaf in which tree t puts x.
+    """constant + Σ_t the value of the leaf of tree t that holds x.
 
-    Of each tree come its splits, in the order of growth: its s-th (from 0) divides one of the
-    leaves 0 to s and makes leaf s + 1. Any such list is a tree, so that a stored one needs no
-    search for loops.
+    Splits are in the order of growth: split s of a tree, counted from 0, splits one of the leaves 0 to s and makes leaf
+    s + 1. Any such list is a tree, so that a stored one need not be searched for loops.
 
     Attributes
     ----------
     rounds : ndarray of shape (n_trees,), `ROUND`
     splits : ndarray of shape (n_splits,), `SPLITS`
-        Of all trees, one after the other.
+        Splits of all trees, one tree after the other.
     leaf_value : ndarray of shape (n_splits + n_trees,), float64
-        alpha times the full step.
+        alpha times the full step of each leaf.
     leaf_weight : ndarray of shape (n_splits + n_trees,), float64
         Sample weight of the training rows in the leaf.
     start : ndarray of shape (1,), float64
@@ -140,9 +139,9 @@ class TreeSum(Ensemble):
         npt.NDArray[np.void],
         Records(SPLITS, "n_all_leaves - n_rounds", prefix="split_", feature=Index("n_features")),
     ]
-    leaf_value: Annotated[Floats, Array("n_all_leaves"), Ge(-GREATEST_VALUE), Le(GREATEST_VALUE)]
-    leaf_weight: Annotated[Floats, Array("n_all_leaves"), Ge(0.0), Le(GREATEST_VALUE)]
-    start: Annotated[Floats, Array(1, name="constant"), Ge(-GREATEST_VALUE), Le(GREATEST_VALUE)]
+    leaf_value: Annotated[Floats, Array("n_all_leaves"), Ge(-MAX_LEAF_VALUE), Le(MAX_LEAF_VALUE)]
+    leaf_weight: Annotated[Floats, Array("n_all_leaves"), Ge(0.0), Le(MAX_LEAF_VALUE)]
+    start: Annotated[Floats, Array(1, name="constant"), Ge(-MAX_LEAF_VALUE), Le(MAX_LEAF_VALUE)]
     sets: Annotated[Words, Array("n_words")]
 
     @classmethod
@@ -153,13 +152,13 @@ class TreeSum(Ensemble):
         constant: float,
         n_categories: Integers,
     ) -> "TreeSum":
-        """Sum up trees, each times its alpha."""
+        """Return the sum of trees, each times its alpha."""
         splits = np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)])
-        members = [held for tree in trees for held in tree.members]
+        members = [category_mask for tree in trees for category_mask in tree.members]
         sets = Sets()
         splits["set"] = [
-            sets.add(feature, held)
-            for feature, held in zip(splits["feature"].tolist(), members, strict=True)
+            sets.add(feature, category_mask)
+            for feature, category_mask in zip(splits["feature"].tolist(), members, strict=True)
         ]
         rounds = np.empty(len(trees), dtype=ROUND)
         rounds["alpha"] = alphas
@@ -188,7 +187,7 @@ class TreeSum(Ensemble):
 
     @cached_property
     def _nodes(self) -> Nodes:
-        """The trees as nodes with children, for few rows; shared by threads, never written."""
+        """The trees as linked nodes, for few rows; threads share them, none writes."""
         return link(
             self.rounds["n_leaves"],
             self.splits,
@@ -200,19 +199,19 @@ class TreeSum(Ensemble):
 
     @cached_property
     def _binned(self) -> BinnedPredictor | None:
-        """The trees for many rows at a time; None where codes would not pay."""
+        """The trees with coded thresholds, for many rows; None if there are too many codes."""
         return bin_trees(
             self.rounds["n_leaves"], self.splits, self.leaf_value, self.sets, self.n_categories
         )
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return intercept + constant + Σ of the trees for each row, unchecked; O(n_rows · n_trees · depth).
+        """Return intercept + constant + Σ of the trees for each row, without checks; O(n_rows · n_trees · depth).
 
-        A row's score does not depend on the rows beside it: few rows go from node to node, many are coded and sent
-        through together (`core.trees.predictor`), and the leaves' values are added in the same order.
+        The score of a row does not depend on the other rows: few rows go from node to node, many are coded and sent
+        through the trees together (`core.trees.predictor`), and leaf values are added in the same order.
         """
         scores = np.full(len(X), intercept + self.constant)
-        many = len(X) >= MANY_ROWS and len(self.rounds) >= MANY_TREES
+        many = len(X) >= MIN_CODED_ROWS and len(self.rounds) >= MIN_CODED_TREES
         binned = self._binned if many else None
         if binned is None:
             add_scores(X, self._nodes, 0, len(self.rounds), scores)
@@ -221,7 +220,7 @@ class TreeSum(Ensemble):
         return scores
 
     def staged(self, X: Floats) -> Iterator[Floats]:
-        """Yield the sum of the first 1, 2, ... trees on each row; each array is new."""
+        """Yield the sum of the first 1, 2, ... trees for each row; each array is new."""
         scores = np.full(len(X), self.constant)
         for t in range(len(self.rounds)):
             scores = scores.copy()
@@ -229,22 +228,21 @@ class TreeSum(Ensemble):
             yield scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Share each row's sum, less `mean`, out among the features on its paths.
+        """Return the sum of each row, less `mean`, divided among the features on its paths, in the shape of X.
 
-        From a node to its child the mean of the training rows changes; the change goes to the
-        feature that was asked (Saabas 2014). The parts add up, but they depend on the order in
-        which a tree asks, as Shapley values would not.
+        From a node to its child the mean of the training rows changes; the feature of the node gets that change
+        (Saabas 2014). The parts add up, but unlike Shapley values they depend on the order of the splits.
         """
         parts = np.zeros(X.shape)
         add_parts(X, self._nodes, parts)
         return parts
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe the trees: of each its leaves, a sentence with what it adds, greatest first."""
+        """Describe each tree by its leaves: a sentence and the value that it adds, greatest first."""
         trees = []
         for splits, leaves in self._trees():
-            held = describe_leaves(splits, self.sets, name, categories)
-            adds = zip(self.leaf_value[leaves].tolist(), held, strict=True)
+            conditions = describe_leaves(splits, self.sets, name, categories)
+            adds = zip(self.leaf_value[leaves].tolist(), conditions, strict=True)
             rules = [
                 {"rule": f"{rows} adds {value:.3g}", "adds": value}
                 for value, rows in sorted(adds, key=lambda leaf: -leaf[0])
@@ -266,7 +264,7 @@ class TreeSum(Ensemble):
         ]
 
     def _trees(self) -> Iterator[tuple[npt.NDArray[np.void], slice]]:
-        """Yield each tree's splits, and where its leaves stand."""
+        """Yield the splits of each tree, and the range of its leaves."""
         stops = np.cumsum(self.rounds["n_leaves"]).tolist()
         for t, (start, stop) in enumerate(pairwise([0, *stops])):
             yield self.splits[start - t : stop - t - 1], slice(start, stop)
@@ -275,14 +273,14 @@ class TreeSum(Ensemble):
     def from_arrays(
         cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
     ) -> Self:
-        """Read trees; those of an artifact from when they had 256 leaves at most have narrow splits."""
+        """Read trees; in artifacts of trees with at most 256 leaves the leaf numbers may be uint8."""
         leaf = arrays["split_leaf"]
         if leaf.dtype == np.uint8:
             arrays = {**arrays, "split_leaf": leaf.astype(np.uint16)}
         return super().from_arrays(arrays, known, meta)
 
     def check(self) -> None:
-        """Refuse splits that make no trees."""
+        """Raise ArtifactError for splits that make no trees."""
         splits, n_splits = self.splits, self.rounds["n_leaves"] - 1
         starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
         if (splits["leaf"] > np.arange(len(splits)) - starts).any():
@@ -293,48 +291,48 @@ class TreeSum(Ensemble):
             raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")
 
 
-# What the best cut of many noisy categories gains, as a share of what they would all apart: the part
-# of a normal variable's variance that its sign explains.
-OF_SORTED_NOISE = 2.0 / math.pi
+# Gain of the best cut of many categories that are noise, as a fraction of the gain if each were on its own: the part of
+# the variance of a normal variable that its sign explains.
+SORTED_NOISE_GAIN = 2.0 / math.pi
 
-# The least mass of a leaf where none is given: twenty rows, as is usual; of a few positives, whose
-# mean mass is great, that may be more than a table can be divided into.
-USUAL_ROWS = 20.0
-GREATEST_SHARE = 0.1
+# Minimum mass of a leaf, in rows, if none is given: twenty, as is usual;
+DEFAULT_LEAF_ROWS = 20.0
+# but at most this fraction of all mass: with few positives, whose mean mass is great, twenty rows may be too much.
+MAX_LEAF_FRACTION = 0.1
 
-# So many rows of the leaf's own share are added to each category's before they are put in order. As CATEGORY_ROWS
-# it was chosen on real tables with thousands of words.
+# Rows, divided among the classes as in the leaf, that are added to each category before they are sorted. Chosen, as
+# CATEGORY_ROWS, on real tables with thousands of words.
 CATEGORY_SMOOTHING = 10.0
 
-# Least masses are a trifle lower than given: equal rows must not fail by rounding.
-A_TRIFLE = 1e-9
+# Fraction by which minimum masses are lowered: equal rows must not fail by rounding.
+EPS_ROUNDING = 1e-9
 
 
 class Leaves(NamedTuple):
-    """The full step of each leaf of a tree, and the sample weight in it, as a number of rows."""
+    """The full step of each leaf of a tree, and its sample weight as a number of rows."""
 
     values: Floats
     weights: Floats
 
 
 class TreeLoss(Resumable, ABC):
-    """The loss of a sum of trees, kept as weights of rows, which the grower holds.
+    """The loss of a sum of trees, as weights of rows, which the grower holds.
 
-    It gives each row the weight (or gradient and curvature) by which the next tree is grown, says how far each leaf
-    should step, and takes the step.
+    It writes the weight (or gradient and Hessian) of each row by which the next tree is grown, computes the step of
+    each leaf, and takes the step.
 
     Parameters
     ----------
     grower : TreeGrower
     smoothing : float
-        Rows of mean mass that are added to a leaf's own.
+        Rows of mean mass that are added to those of a leaf.
 
     Attributes
     ----------
     start : float
         The score of every row before the first tree.
     log_f_plus, log_f_minus : float
-        Logarithms of what positives and negatives have part in the loss.
+        Logarithms of the parts of positives and of negatives in the loss.
     """
 
     start: float = 0.0
@@ -345,20 +343,20 @@ class TreeLoss(Resumable, ABC):
         self._grower = grower
         self._smoothing = smoothing
         self._weights = grower.weights
-        self._unit = 1.0  # a row's mean mass
+        self._unit = 1.0  # mean mass of a row
         grower.leaves.fill(0)
 
     @abstractmethod
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """By what to choose cuts under the present weights."""
+        """Return the criterion of splits under the present weights."""
 
     @abstractmethod
     def best_step(self, splits: Splits) -> Leaves:
-        """Find the best step of each leaf."""
+        """Return the best step of each leaf."""
 
     @abstractmethod
     def update(self, values: Floats) -> None:
-        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        """Let the scores grow by values[leaf], for the leaves of the last tree."""
 
     def _split_criterion(
         self,
@@ -368,13 +366,13 @@ class TreeLoss(Resumable, ABC):
         total: float,
         penalty: float,
     ) -> SplitCriterion:
-        """Put together by what to choose cuts, where all rows have the mass `total`."""
+        """Return the criterion of splits; `total` is the mass of all rows."""
         unit = self._unit
-        least = min(USUAL_ROWS * unit, GREATEST_SHARE * total)
+        least = min(DEFAULT_LEAF_ROWS * unit, MAX_LEAF_FRACTION * total)
         if min_samples_leaf is not None:
             least = min_samples_leaf * unit
-        least *= 1.0 - A_TRIFLE
-        category_mass = min(CATEGORY_ROWS * unit * (1.0 - A_TRIFLE), least)
+        least *= 1.0 - EPS_ROUNDING
+        category_mass = min(CATEGORY_ROWS * unit * (1.0 - EPS_ROUNDING), least)
         smoothing, category_smoothing = self._smoothing * unit, CATEGORY_SMOOTHING * unit
         return SplitCriterion(
             int(objective), push, smoothing, least, penalty, category_mass, category_smoothing
@@ -394,8 +392,7 @@ class PairLoss(TreeLoss):
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     leaf : {"closed", "newton"}
-        Step to the minimum in the leaves' values, ln(P/N) / (1 + r), or by a Newton step,
-        (P - N) / (P + rN).
+        The step of a leaf: to the minimum of the loss, ln(P/N) / (1 + r), or a Newton step, (P - N) / (P + rN).
     smoothing : float
         κ: mass added to P and to N (closed) or to the denominator (newton), in rows of mean mass,
         u = ½(1/ESS₊ + 1/ESS₋), where ESS = (Σv)²/Σv² is the number of rows that the weights v of a
@@ -425,7 +422,7 @@ class PairLoss(TreeLoss):
         self._rescale(1.0 / totals[:, None])
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """By what to choose cuts under the present weights."""
+        """Return the criterion of splits under the present weights."""
         if self._leaf == "newton":
             objective = Objective.NEWTON
         else:
@@ -435,11 +432,11 @@ class PairLoss(TreeLoss):
         noise = 2.0 * self._unit / (1.0 + self._push)
         if self._leaf == "closed":
             noise *= 0.5 * self._push / (1.0 + self._push)
-        penalty = category_penalty * OF_SORTED_NOISE * noise
+        penalty = category_penalty * SORTED_NOISE_GAIN * noise
         return self._split_criterion(objective, self._push, min_samples_leaf, 2.0, penalty)
 
     def best_step(self, splits: Splits) -> Leaves:
-        """Find the best step of each leaf."""
+        """Return the best step of each leaf."""
         sums = splits.sums
         self._totals = sums[:2].sum(axis=1, keepdims=True)
         p, q = self._masses = sums[:2] / self._totals
@@ -452,7 +449,7 @@ class PairLoss(TreeLoss):
         return Leaves(values, sums[2])
 
     def update(self, values: Floats) -> None:
-        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        """Let the scores grow by values[leaf], for the leaves of the last tree."""
         factors = np.exp([-values, self._push * values])
         shrink = (self._masses * factors).sum(axis=1, keepdims=True)
         grow_p, grow_q = np.log(shrink[:, 0]).tolist()
@@ -461,7 +458,7 @@ class PairLoss(TreeLoss):
         self._rescale(factors / (self._totals * shrink))
 
     def _rescale(self, factors: Floats) -> None:
-        """Multiply weights by factors[class, leaf], after which each class sums to 1."""
+        """Multiply the weights by factors[class, leaf]; then each class must sum to 1."""
         self._unit = 0.5 * self._grower.rescale(factors)
 
 
@@ -471,11 +468,11 @@ class LogisticLoss(TreeLoss):
     Parameters
     ----------
     grower : TreeGrower
-        Its weights are the gradient, towards higher scores, and the curvature.
+        Its weights are the gradient, towards higher scores, and the Hessian.
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     smoothing : float
-        κ: curvature added to each leaf's, in rows of mean curvature, Σh²/Σh.
+        κ: Hessian that is added to each leaf, in rows of mean Hessian, Σh²/Σh.
 
     References
     ----------
@@ -494,21 +491,21 @@ class LogisticLoss(TreeLoss):
         self.update(np.zeros(1))
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """By what to choose cuts under the present weights."""
-        # Of a category that means nothing G²/H is 1 on average, the labels' variance being H.
-        penalty = category_penalty * OF_SORTED_NOISE
+        """Return the criterion of splits under the present weights."""
+        # For a category without meaning G²/H is 1 on average, since H is the variance of the labels.
+        penalty = category_penalty * SORTED_NOISE_GAIN
         return self._split_criterion(
             Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty
         )
 
     def best_step(self, splits: Splits) -> Leaves:
-        """Find the best step of each leaf."""
+        """Return the best step of each leaf."""
         gradient, curvature, sample_weight = splits.sums
         denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
         return Leaves(gradient / denominator, sample_weight)
 
     def update(self, values: Floats) -> None:
-        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        """Let the scores grow by values[leaf], for the leaves of the last tree."""
         loss, curvature, squares = self._grower.step(values)
         losses = np.maximum(loss, np.finfo(float).tiny)
         log_losses = np.log(losses) + math.log(self._grower.row_weight)
@@ -523,7 +520,7 @@ class TreeAlgorithm(BoostingAlgorithm):
     Attributes
     ----------
     n_weights : int
-        1: the loss gives each row a weight; 2: gradient and curvature.
+        1: the loss has one weight per row; 2: gradient and Hessian.
     """
 
     n_weights: ClassVar[int]
@@ -533,7 +530,7 @@ class TreeAlgorithm(BoostingAlgorithm):
         """Return the loss of rows, positives first, before the first tree."""
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
-        """Take the learning rate's share of the best step."""
+        """Return the learning rate: the fraction of the full step."""
         return self.learning_rate
 
 
@@ -556,24 +553,24 @@ class RankingTreeAlgorithm(TreeAlgorithm):
             return float(np.exp(self.push * log_f[0] + log_f[1]))
 
     def intercept(self, log_f: Floats) -> float:
-        """Return ½ ln(F₊/F₋), by Corollary 13; with a push the same of its parts, over 1 + r."""
+        """Return ½ ln(F₊/F₋), by Corollary 13; with a push the difference of the logarithms over 1 + r."""
         return float(log_f[0] - log_f[1]) / (1.0 + self.push)
 
 
 class LogisticAlgorithm(TreeAlgorithm, RowLossAlgorithm):
-    """LogitBoost on trees: the classes' parts of the logistic loss stand where F₊ and F₋ do; scores are log odds."""
+    """LogitBoost on trees: the parts of the classes in the logistic loss replace F₊ and F₋; scores are log odds."""
 
     n_weights = 2
 
     def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Return the loss of rows, positives first, all scored by the classes' log odds."""
+        """Return the loss of rows, positives first; all scores are the log odds of the classes."""
         return LogisticLoss(grower, weight, smoothing=self.smoothing)
 
 
 class TreeLearner(WeakLearner):
     """The training rows, their weights, and the growth of the next tree.
 
-    Its parameters are those of `core.trees.options`, its algorithm is a `TreeAlgorithm`.
+    Its parameters are those of `core.trees.options`; its algorithm is a `TreeAlgorithm`.
 
     Notes
     -----
@@ -584,7 +581,7 @@ class TreeLearner(WeakLearner):
     ensemble = TreeSum
     changing = ("_loss", "_round")
     encodes_targets: ClassVar[bool] = True
-    """Whether the parameter `target_encoding` has a meaning."""
+    """Whether the parameter `target_encoding` is used."""
 
     def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
         X, positive, weight, self._n_categories, group = data
@@ -608,7 +605,7 @@ class TreeLearner(WeakLearner):
         max_leaves = given.max_leaves
         if given.bounds_leaves and max_leaves is not None:
             max_leaves = min(max_leaves, max(count_leaves(table), MIN_LEAVES))
-        # the list of rows is of no more use: growth may have its memory
+        # The list of rows is not needed any more: the grower may use its memory.
         self._grower = TreeGrower(
             table,
             weight,
@@ -622,11 +619,11 @@ class TreeLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of the positives' part of the loss and of the negatives'."""
+        """Logarithms of the parts of positives and of negatives in the loss."""
         return self._loss.log_f_plus, self._loss.log_f_minus
 
     def scan(self) -> Tree | None:
-        """Grow the next tree; None where no cut has a gain."""
+        """Return the next tree; None if no split has a gain."""
         given, loss = self._parameters, self._loss
         draw = np.random.Generator(np.random.Philox(key=[given.random_state, self._round]))
         self._round += 1
@@ -640,11 +637,11 @@ class TreeLearner(WeakLearner):
         return Tree(*self._with_features(splits), leaves.values, leaves.weights, self._n_categories)
 
     def update(self, weak_ranker: Tree, alpha: float) -> None:
-        """Let f grow by alpha h, and reweigh the rows."""
+        """Let f grow by alpha h, and change the weights of the rows."""
         self._loss.update(alpha * weak_ranker.leaf_value)
 
     def collect(self, history: BoostingHistory) -> TreeSum:
-        """Sum up the trees of a run of the loop."""
+        """Return the sum of the trees of a run."""
         return TreeSum.of(history.weak_rankers, history.alpha, self._loss.start, self._n_categories)
 
     def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
@@ -653,8 +650,8 @@ class TreeLearner(WeakLearner):
 
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
         n_features = len(self._bins.edges)
-        share = 1.0 if self._parameters.max_features is None else self._parameters.max_features
-        n_drawn = max(round(share * n_features), 1)
+        fraction = self._parameters.max_features
+        n_drawn = max(round((1.0 if fraction is None else fraction) * n_features), 1)
         features = np.zeros(n_features, dtype=np.bool_)
         features[draw.permutation(n_features)[:n_drawn]] = True
         return features
@@ -662,7 +659,7 @@ class TreeLearner(WeakLearner):
     def _with_features(
         self, splits: Splits
     ) -> tuple[npt.NDArray[np.void], list[npt.NDArray[np.bool_] | None]]:
-        """Turn cuts between codes into thresholds of features, or categories above."""
+        """Return splits with thresholds of features in place of cuts of codes, and the categories above of each."""
         leaf, column, cut, missing_above = splits[:4]
         has_missing = self._bins.has_missing[column]
         turned = np.empty(len(leaf), dtype=SPLITS)
@@ -674,15 +671,15 @@ class TreeLearner(WeakLearner):
         for s, (j, c) in enumerate(zip(column.tolist(), cut.tolist(), strict=True)):
             bins = self._bins.category_bins[j]
             threshold = self._bins.edges[j][c] if c >= 0 else -math.inf
-            held = None
+            category_mask = None
             if c == BY_SUBSET and bins is not None:
-                # those that no row has count with the missing
-                held = np.where(bins >= 0, splits.subsets[s][bins], missing_above[s]).astype(
-                    np.bool_
-                )
+                # Categories without training rows go with the missing.
+                category_mask = np.where(
+                    bins >= 0, splits.subsets[s][bins], missing_above[s]
+                ).astype(np.bool_)
             elif self._encoded.numbers[j] is not None:
                 side = bool(missing_above[s]) if has_missing[s] else None
-                held, turned["missing_above"][s] = self._encoded.above(j, threshold, side)
-            turned["threshold"][s] = threshold if held is None else math.nan
-            members.append(held)
+                category_mask, turned["missing_above"][s] = self._encoded.above(j, threshold, side)
+            turned["threshold"][s] = threshold if category_mask is None else math.nan
+            members.append(category_mask)
         return turned, members

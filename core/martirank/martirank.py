@@ -27,13 +27,13 @@ from .any_ranker import grow as grow_any
 from .growth import Draw, Report, code_rows, grow
 from .program import NO_NOISE, Noise, Output, Programs, mean_error, n_nodes
 
-# Rows scored at a time where all training rows are: beside the matrix there is one block of copies.
+# Training rows that are scored together: only so many are copied at a time.
 BLOCK_ROWS = 1 << 16
 
-# The picture of a program: of a deeper one the first layers are drawn, further down nodes would be too small to read.
-MAX_LAYERS = 12
+# Layers of a program that a picture shows: further nodes would be too small to read.
+MAX_DRAWN_LAYERS = 12
 _ACROSS, _DOWN = 128, 98  # units between neighbours of a layer, and between layers
-_LARGEST = 30  # radius of a node that all rows reach
+_MAX_RADIUS = 30  # of a node that all rows reach
 _MARGIN, _HEAD = 60, 84
 _LINE_LENGTH, _LINES = 22, 2
 
@@ -67,13 +67,13 @@ OutputOption = Annotated[
 ]
 RandomState = Annotated[Seed, Doc("Seed of what is drawn: rows, and the draws of random forests.")]
 
-Grower = Callable[[Noise, Draw | None, Report], Any]
-"""Grows a program, on all rows or on those that are drawn for each layer."""
+ProgramGrower = Callable[[Noise, Draw | None, Report], Any]
+"""Grows a program on all rows, or on those that are drawn for each layer."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ProgramParameters:
-    """What both algorithms have."""
+    """The parameters of both algorithms."""
 
     n_rounds: NLayers = 20
     weak_ranker: WeakRankerOption = "stump"
@@ -84,15 +84,15 @@ class ProgramParameters:
 
 
 class ProgramRanker(ProgramParameters, Ranker):
-    """Rows are walked through layered branching programs; what they reach on average is the score.
+    """Rows walk through layered branching programs; the position that they reach on average is their score.
 
     Attributes
     ----------
     nodes_ : structured ndarray of shape (n_programs · T(T+1)/2,)
         Program by program, layer by layer, by position; see `program.NODE`.
     intercept_ : float
-        What every score holds alike: less the score that best parts the training classes (greatest
-        TPR - FPR), where `predict` cuts.
+        Minus the score that separates the training classes best (greatest TPR - FPR), where `predict` cuts; it is part
+        of every score.
     """
 
     nodes_: npt.NDArray[np.void]
@@ -150,14 +150,14 @@ class ProgramRanker(ProgramParameters, Ranker):
             )
 
     def _weak_rankers(self) -> WeakRankers:
-        """Return what fits the weak rankers of programs whose nodes are no stumps."""
+        """Return the weak rankers, without any fitted, of programs whose nodes are no stumps."""
         if isinstance(self.weak_ranker, str):
             name = cast(ClassifierName, self.weak_ranker)
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
-    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Grower:
-        """Return what grows programs on rows."""
+    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> ProgramGrower:
+        """Return a function that grows programs on rows."""
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
             return partial(grow, table, self.n_rounds)
@@ -172,7 +172,7 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     @abstractmethod
     def _sizes(self) -> tuple[int, int]:
-        """Return how many programs a fit makes, and how many losses it tells."""
+        """Return the number of programs and of losses of a fit."""
 
     def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
         self._programs = programs
@@ -181,7 +181,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         self.intercept_ = intercept
 
     def _find_cut(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> float:
-        """Find the score of greatest TPR - FPR on the training rows."""
+        """Return the score of greatest TPR - FPR on the training rows."""
         scores = np.concatenate(
             [
                 self._mean_output(np.ascontiguousarray(X[start : start + BLOCK_ROWS]))
@@ -193,7 +193,7 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     @property
     def _kept(self) -> Annotated[Programs | AnyPrograms, Nested()]:
-        """The programs, as they are kept."""
+        """The programs, as an artifact holds them."""
         if self.weak_ranker == "stump":
             return Programs.join(self._programs, self._n_categories())
         return AnyPrograms.join(self._programs)
@@ -286,7 +286,7 @@ def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:
     A node is as large as the share of rows that reach it, and has the colour of the positives' share among them,
     classes weighing the same; its tooltip holds its rule, its masses and its error.
     """
-    shown = layers[:MAX_LAYERS]
+    shown = layers[:MAX_DRAWN_LAYERS]
     width = 2 * _MARGIN + _ACROSS * max(len(shown), 5)
     height = _HEAD + _DOWN * len(shown) + 96
     note = f"{len(layers)} layers, {sum(map(len, layers))} nodes"
@@ -306,7 +306,7 @@ def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:
     below = _HEAD + _DOWN * len(shown) + 18
     is_end = len(shown) == len(layers)
     for position in range(len(shown) + 1):
-        x, _ = _place(width, len(shown), position)
+        x, _ = _position(width, len(shown), position)
         words = f"{position}/{len(layers)}" if is_end else "⋮"
         parts.append(svg.text(x, below, words, size=12, colour=svg.SOFT, anchor="middle"))
     if is_end:
@@ -327,25 +327,25 @@ def _is_end(node: dict[str, Any]) -> bool:
     return "ends here" in node["rule"] or not _is_reached(node)
 
 
-def _place(width: float, t: int, position: int) -> tuple[float, float]:
+def _position(width: float, t: int, position: int) -> tuple[float, float]:
     return width / 2 + _ACROSS * (position - t / 2), _HEAD + 24 + _DOWN * t
 
 
 def _draw_edges(width: float, t: int, position: int) -> str:
-    x, y = _place(width, t, position)
-    ways = [_place(width, t + 1, position + step) for step in (0, 1)]
+    x, y = _position(width, t, position)
+    ways = [_position(width, t + 1, position + step) for step in (0, 1)]
     lines = "".join(f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y - 14:.1f}" for to_x, to_y in ways)
     return f'<path d="{lines}" fill="none" stroke="{svg.FAINT}" stroke-width="1.2"/>'
 
 
 def _draw_node(width: float, t: int, position: int, node: dict[str, Any]) -> str:
-    """A circle, with what it asks beneath."""
-    x, y = _place(width, t, position)
+    """Return a circle with the condition of the node below it."""
+    x, y = _position(width, t, position)
     positive, negative = node["positive"], node["negative"]
     share = positive / (positive + negative)
-    radius = 4 + (_LARGEST - 4) * min((positive + negative) / 2, 1.0) ** 0.5
-    asks = node.get("condition", "ends" if _is_end(node) else "").removesuffix(" or missing")
-    lines = wrap(asks, _LINE_LENGTH, break_long_words=True)
+    radius = 4 + (_MAX_RADIUS - 4) * min((positive + negative) / 2, 1.0) ** 0.5
+    condition = node.get("condition", "ends" if _is_end(node) else "").removesuffix(" or missing")
+    lines = wrap(condition, _LINE_LENGTH, break_long_words=True)
     if len(lines) > _LINES:
         lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE_LENGTH - 2] + " …"]
     tip = f"{node['rule']}\nreached by {positive:.1%} of the positives, {negative:.1%} of the negatives"

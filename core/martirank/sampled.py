@@ -29,28 +29,28 @@ from .program import NO_MASS, Mass, Noise, Program, mean_error
 
 GUESSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
-# Of the held-out rows, how many at each end of the ranking are looked at, and the least of them.
-END_SHARE = 0.1
-MIN_ROWS = 20
+# Fraction of the held-out rows at each end of the ranking that bound the noise rate, and their minimum number.
+END_FRACTION = 0.1
+MIN_END_ROWS = 20
 
 
 class NoiseBound(NamedTuple):
-    """The share of the rarer label where labels are purest, and its 95 % upper limit."""
+    """The fraction of the rarer label among the rows with the purest labels, and its 95 % upper limit."""
 
     share: float
     upper: float
 
 
 def bound_noise_rate(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> NoiseBound:
-    """Bound the noise rate by the end of a ranking whose labels agree most.
+    """Return an upper bound of the noise rate: from the end of a ranking whose labels agree most.
 
-    If labels are flipped at rate η, every set of rows holds at least a share η of the rarer label, and just η only if
-    one class has it to itself. So the purest set bounds η from above, by Wilson's limit, and where the classes overlap
-    everywhere nothing more can be known. The scores are of rows that the ranking was not fitted on, the labels as they
-    are, noise and all.
+    If labels are flipped at rate η, the rarer label is at least a fraction η of every set of rows, and exactly η only
+    if all rows of the set are of one class. So the purest set bounds η from above, by Wilson's limit; if the classes
+    overlap everywhere nothing more can be known. `scores` are those of rows that the ranking was not fitted on,
+    `positive` their labels with noise.
     """
     order = np.argsort(scores, kind="stable")
-    n = min(max(int(END_SHARE * len(order)), MIN_ROWS), len(order))
+    n = min(max(int(END_FRACTION * len(order)), MIN_END_ROWS), len(order))
     ends = []
     for rows, odd in ((order[:n], positive), (order[-n:], ~positive)):
         share = float(np.average(odd[rows], weights=weight[rows]))
@@ -58,21 +58,21 @@ def bound_noise_rate(scores: Floats, positive: npt.NDArray[np.bool_], weight: Fl
     return min(ends, key=lambda end: end.upper)
 
 
-SLICE_ROWS = 1 << 14  # that are coded together: memory does not grow with a batch
+SLICE_ROWS = 1 << 14  # rows that are coded together, so that memory does not grow with a batch
 
 
 class Demand(NamedTuple):
-    """When a layer has been shown enough rows.
+    """How many rows a layer must be shown.
 
     Attributes
     ----------
     least_examples : float
-        m_A: rows of either true class that a node needs for its weak ranker.
+        m_A: rows of each true class that a node needs for its weak ranker.
     confidence : float
         1 - δ, the probability that `draws_needed` are enough at all nodes.
     layer_rows : float
-        Mass of rows after which a layer has seen enough in any case: the theorem's number, which
-        looks after nodes that next to nothing reaches, is large.
+        Mass of rows after which a layer has seen enough in any case: the number of the theorem, which provides for
+        nodes that hardly any row reaches, is large.
     """
 
     least_examples: float = 100.0
@@ -83,7 +83,7 @@ class Demand(NamedTuple):
 def draws_needed(
     n_layers: int, epsilon: float, class_prior: float, noise_rate: float, demand: Demand
 ) -> float:
-    """Bound the rows that a layer must be shown, as Theorem 10 of Long & Servedio counts; T is `n_layers`, η the noise.
+    """Return how many rows a layer must be shown by Theorem 10 of Long & Servedio; T is `n_layers`, η the noise rate.
 
     A node that is not frozen is reached by a share ε/(4T(T+1)) of each class at least, so that a row is one of the
     rarer class's, of share p, at that node with probability q = p ε/(4T(T+1)). By Chernoff's bound (2/q)(m_A +
@@ -97,20 +97,19 @@ def draws_needed(
     return 2.0 / q * (demand.least_examples + math.log(n_nodes / (1.0 - demand.confidence)))
 
 
-def guess_and_halve(share: float) -> float:
-    """Return a guess of a class's share that is within a factor of two: ½, ¼, ... not above it."""
+def guess_and_halve(fraction: float) -> float:
+    """Return the greatest of ½, ¼, ... that is not above a fraction."""
     guess = 0.5
-    while guess > share and guess > 2.0**-40:
+    while guess > fraction and guess > 2.0**-40:
         guess /= 2.0
     return guess
 
 
 @dataclass
 class Stream:
-    """Programs under construction, fed by turns: no row is asked twice, by any node of any program.
+    """Programs under construction that take slices of rows in turn: no row is shown twice to any node of any program.
 
-    The bins are those of the first batch; `seen` is what all programs were shown, as labelled; `turn` counts the slices
-    of rows.
+    The bins are those of the first batch; `seen` is the mass of all rows shown, by their labels; `turn` counts slices.
     """
 
     bins: Bins
@@ -124,15 +123,15 @@ class Stream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all programs have all their layers."""
+        """Whether all layers of all programs are closed."""
         return all(growth.n_closed == self.n_layers for growth in self.growths)
 
     def programs(self) -> list[Program]:
-        """Return the programs of the layers closed so far."""
+        """Return the programs of the closed layers."""
         return [growth.program() for growth in self.growths]
 
     def feed(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
-        """Show rows to the programs that still want some."""
+        """Show rows to the programs that need more."""
         for start in range(0, len(X), SLICE_ROWS):
             growing = [g for g in self.growths if g.n_closed < self.n_layers]
             if not growing:
@@ -160,15 +159,15 @@ class Stream:
             growth.close_layer()
 
 
-# Held out of each class while noise rates are guessed.
-CHECKED_SHARE = 0.25
+# Fraction of each class that is held out to choose the noise rate.
+CHECKED_FRACTION = 0.25
 
 DEMAND = Demand()
 
 Bagged = Callable[[float, int], Any]
-"""Gives the program of a noise rate and a bag."""
+"""Returns the program of a noise rate and a bag."""
 
-MAX_DRAWS = 1 << 18  # of one fit: a seed's draws are no other seed's
+MAX_DRAWS = 1 << 18  # draws of a fit: no two seeds share a draw
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -334,7 +333,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _check_batch(
         self, y: Any, sample_weight: Any, n_rows: int
     ) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Check a later batch, which need not hold both classes, as one that does."""
+        """Return labels and weights of a batch; it need not hold both classes."""
         try:
             labels = np.concatenate([self.classes_, column_or_1d(y, warn=True)])
         except ValueError as error:
@@ -383,7 +382,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs, and what was taken for the noise of the labels."""
+        """Describe the programs, and the noise rate of the labels."""
         low, high = self.noise_rate_range_
         noise: dict[str, Any] = {"rate": self.noise_rate_, "guessed": self.noise_rate is None}
         if self.noise_rate is None:
@@ -402,7 +401,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _noise_rate_auc(
         self,
     ) -> Annotated[tuple[tuple[float, float], ...], Value(), Ge(0.0), Le(1.0)]:
-        """Guesses with their AUC, as they are kept."""
+        """Guesses with their AUC, as an artifact holds them."""
         return tuple((rate, area) for rate, area in self.noise_rate_auc_.tolist())
 
     @_noise_rate_auc.setter
@@ -431,7 +430,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         high: float | None = None,
         tried: Sequence[tuple[float, float]] = (),
     ) -> None:
-        """Note η, guessed if an upper end `high` of its range is given, and what follows from it."""
+        """Store η and what follows from it; `high` is the upper end of its range if it was guessed."""
         self.noise_rate_ = float(rate)
         self.noise_rate_range_ = (float(rate),) * 2 if high is None else (0.0, high)
         self._noise_rate_auc = tried
@@ -445,7 +444,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         group: Groups | None,
         mass: Mass,
     ) -> None:
-        held_out = hold_out(X, positive, weight, CHECKED_SHARE, self.random_state, group)
+        held_out = hold_out(X, positive, weight, CHECKED_FRACTION, self.random_state, group)
         if held_out is None:  # too few rows to check a guess on
             self._set_noise_rate(0.0, mass, high=0.5)
             return
@@ -455,7 +454,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         labels, weights = positive[held_out], weight[held_out]
         plain = grow(0.0, 0).score(checked, self.output)
         bound = bound_noise_rate(plain, labels, weights)
-        # a rate that leaves either class some rows
+        # the rates that leave each class some rows
         least = min(weight[rest & own].sum() for own in (positive, ~positive)) / weight[rest].sum()
         tried = [(0.0, auc(labels, plain, weights))]
         for guess in GUESSES[1:]:
@@ -467,14 +466,14 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
 
     @property
     def _least_share(self) -> float:
-        """The share of either class below which a node is frozen."""
+        """The fraction of either class up to which a node is frozen."""
         return self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
 
     def _noise(self, rate: float) -> Noise:
         return Noise(rate, self._least_share, self.class_prior)
 
     def _bagged(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Bagged:
-        """Return what grows the program of a noise rate and a bag, each layer on rows drawn anew."""
+        """Return a function that grows the program of a noise rate and a bag, each layer on rows of its own draw."""
         grower = self._grower(X, positive, weight)
         order, n_positives = positives_first(positive)
         keys = row_keys(X, positive, weight)[order]

@@ -82,9 +82,7 @@ class BaggedGrower:
             tree = grow(splitter, limits, ignore)
             unseen = self._rows[times == 0]
             leaf = np.empty(len(unseen), dtype=np.int64)
-            for start in range(
-                0, len(unseen), predictor.TASK_ROWS
-            ):  # a copy of few rows at a time
+            for start in range(0, len(unseen), predictor.TASK_ROWS):  # a copy of few rows at a time
                 piece = slice(start, start + predictor.TASK_ROWS)
                 leaf[piece] = tree.find_leaves(self._X[unseen[piece]])
             return BaggedTree(tree, unseen, leaf)
