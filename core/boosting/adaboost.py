@@ -57,6 +57,16 @@ class AdaBoost(Booster):
     ----------
     C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
     RankBoost", JMLR 10, 2009: Section 5, Theorems 10, 12 and 14, Corollary 11.
+
+    Examples
+    --------
+    >>> from core import AdaBoost
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = AdaBoost(n_rounds=5).fit(X, y)
+    >>> ranker.decision_function(X).round(1).tolist()
+    [-2.7, -2.7, 0.4, -0.9, 2.7, 2.7]
+    >>> ranker.loss_.round(2).tolist()
+    [4.47, 2.68, 2.23, 1.71, 1.36]
     """
 
     n_rounds: NRounds = 100

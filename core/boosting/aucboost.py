@@ -293,6 +293,14 @@ class AUCBoost(Booster):
     ----------
     P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Theorem 2,
     Lemma 4.
+
+    Examples
+    --------
+    >>> from core import AUCBoost
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = AUCBoost(weak_ranker="logistic", n_rounds=3).fit(X, y)
+    >>> ranker.predict(X).tolist()
+    [0, 0, 1, 1, 1, 1]
     """
 
     n_rounds: NRounds = 100

@@ -515,6 +515,16 @@ class KomoriEguchiBoost(Ranker):
     BMC Bioinformatics 11:314, 2010.
     O. Komori, "A boosting method for maximization of the area under the ROC curve", Annals of the
     Institute of Statistical Mathematics 63, 2011.
+
+    Examples
+    --------
+    >>> from core import KomoriEguchiBoost
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = KomoriEguchiBoost(n_rounds=5, fpr_max=1.0).fit(X, y)
+    >>> ranker.loss_.round(2).tolist()
+    [0.29, 0.22, 0.2, 0.12, 0.1]
+    >>> ranker.predict(X).tolist()
+    [0, 0, 1, 0, 1, 1]
     """
 
     keeps_when_stopped = True

@@ -64,6 +64,14 @@ class LogitBoost(Booster):
     ----------
     J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a statistical view of
     boosting", Annals of Statistics 28(2), 2000: Algorithm 3.
+
+    Examples
+    --------
+    >>> from core import LogitBoost
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = LogitBoost(n_rounds=5, min_samples_leaf=1).fit(X, y)
+    >>> ranker.decision_function(X).round(2).tolist()
+    [-0.6, -0.6, 0.46, -0.46, 0.6, 0.6]
     """
 
     n_rounds: NRoundsOrChosen = None

@@ -522,6 +522,15 @@ class AdaBoostMH(MultilabelBooster):
 
     R. E. Schapire and Y. Singer, "Improved boosting algorithms using confidence-rated predictions",
     Machine Learning 37, 1999.
+
+    Examples
+    --------
+    >>> from core import AdaBoostMH
+    >>> X = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]
+    >>> y = [[1, 0], [1, 0], [0, 0], [1, 1], [0, 1], [0, 1]]  # two labels
+    >>> ranker = AdaBoostMH(n_rounds=5).fit(X, y)
+    >>> ranker.predict(X).tolist()
+    [[1, 0], [1, 0], [0, 0], [1, 1], [0, 1], [0, 1]]
     """
 
     n_rounds: NRounds = 100
@@ -577,6 +586,15 @@ class AdaBoostMR(MultilabelBooster):
 
     R. E. Schapire and Y. Singer, "Improved boosting algorithms using confidence-rated predictions",
     Machine Learning 37, 1999.
+
+    Examples
+    --------
+    >>> from core import AdaBoostMR
+    >>> X = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]
+    >>> y = [[1, 0], [1, 0], [0, 0], [1, 1], [0, 1], [0, 1]]  # two labels
+    >>> ranker = AdaBoostMR(n_rounds=5).fit(X, y)
+    >>> ranker.decision_function(X[:3]).round(1).tolist()
+    [[2.2, -3.8], [2.2, -3.8], [-0.6, -1.0]]
     """
 
     n_rounds: NRounds = 100

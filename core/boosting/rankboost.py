@@ -93,6 +93,16 @@ class RankBoost(PairBooster):
     RankBoost", JMLR 10, 2009: Section 4.1.2, eqs. 4 and 5; Corollary 13.
     C. Rudin, "The P-Norm Push: A simple convex ranking algorithm that concentrates at the top of
     the list", JMLR 10, 2009 (`push`).
+
+    Examples
+    --------
+    >>> from core import RankBoost
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = RankBoost(n_rounds=2).fit(X, y)
+    >>> [rule["rule"] for rule in ranker.structure()["rules"]]
+    ['x0 > 2 adds 2.11', 'x0 > 4 adds 2.11']
+    >>> RankBoost(weak_ranker="tree", n_rounds=5, min_samples_leaf=1).fit(X, y).predict(X).tolist()
+    [0, 0, 1, 0, 1, 1]
     """
 
     n_rounds: NRoundsOrChosen = None
@@ -198,6 +208,14 @@ class CoordinateRankBoost(PairBooster):
     ----------
     C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
     RankBoost", JMLR 10, 2009: Figure 1, eqs. 3 and 4; Corollary 13.
+
+    Examples
+    --------
+    >>> from core import CoordinateRankBoost
+    >>> X = [[1.0], [2.0], [3.0]]
+    >>> pairs = [[2, 1], [1, 0]]  # row 2 is better than row 1, row 1 better than row 0
+    >>> CoordinateRankBoost(n_rounds=20).fit_pairs(X, pairs).decision_function(X).argsort().tolist()
+    [0, 1, 2]
     """
 
     n_rounds: NRounds = 100

@@ -70,6 +70,16 @@ class SmoothMarginRank(PairBooster):
     ----------
     C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
     RankBoost", JMLR 10, 2009: Section 4.2, eqs. 10 to 12, Theorems 7 and 8.
+
+    Examples
+    --------
+    >>> from core import SmoothMarginRank
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = SmoothMarginRank(n_rounds=200).fit(X, y)
+    >>> bool(ranker.smooth_margin_[-1] <= ranker.margin_[-1])
+    True
+    >>> round(float(ranker.margin_[-1]), 2)
+    0.32
     """
 
     margin_: Annotated[Floats, Array("n_rounds")] = field(init=False)

@@ -256,6 +256,14 @@ class MartiRank(ProgramRanker):
     P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Section 4,
     Fig. 2, Lemmas 4, 5 and 7, Theorem 8.
     P. M. Long and R. A. Servedio, "Martingale boosting", COLT 2005.
+
+    Examples
+    --------
+    >>> from core import MartiRank
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = MartiRank(n_rounds=3).fit(X, y)
+    >>> ranker.expected_position(X).round(2).tolist()
+    [0.0, 0.0, 0.66, 0.47, 0.85, 0.85]
     """
 
     def _fit(

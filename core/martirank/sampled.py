@@ -243,6 +243,14 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     ----------
     P. M. Long and R. A. Servedio, "Boosting the area under the ROC curve", NIPS 2007: Section 5,
     eq. 2, Theorems 9 and 10.
+
+    Examples
+    --------
+    >>> from core import SampledMartiRank
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> ranker = SampledMartiRank(n_rounds=3, n_bags=2, noise_rate=0.1, subsample=1.0).fit(X, y)
+    >>> ranker.expected_position(X).round(2).tolist()
+    [0.0, 0.0, 0.72, 0.51, 0.88, 0.88]
     """
 
     noise_rate_: Annotated[float, Value(), Ge(0.0), Le(1.0)]

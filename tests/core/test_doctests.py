@@ -16,9 +16,11 @@ import core
 
 # Packages whose every public function and class has an example.
 PACKAGES = (
+    "core.boosting",
     "core.bounds",
     "core.explain",
     "core.linear",
+    "core.martirank",
     "core.metrics",
     "core.selection",
     "core.svm",
