@@ -161,26 +161,26 @@ def test_subtracted_histograms_are_the_direct_ones(
         assert total == pytest.approx(np.bincount(leaves, mass), rel=1e-9)
     threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
     raised = np.maximum(weight, threshold) / weight
-    job = grower._arrays
+    fit = grower._arrays
     checked = 0
-    for leaf, number in enumerate(job.frontier[:8]):
-        if number < 0 or job.nodes[number]["is_divided"]:
-            continue  # of the last split, or divided ahead
-        node = job.nodes[number]
-        rows = job.rows[node["start"] : node["stop"]]
+    for leaf, number in enumerate(fit.tree.open_leaves[:8]):
+        if number < 0 or fit.tree.nodes[number]["is_split"]:
+            continue  # of the last split, or split speculatively
+        node = fit.tree.nodes[number]
+        rows = fit.rows.listed[node["start"] : node["stop"]]
         assert (np.diff(rows.astype(int)) > 0).all()
         inside = np.flatnonzero(leaves == leaf)
         assert (rows == inside).all() if share == 1.0 else np.isin(rows, inside).all()
         for g, group in enumerate(table.groups):
             n_cells = CELL * LANES * group["n_codes"]
-            found = job.histograms[node["place"], CELL * group["first_cell"] :][:n_cells]
-            found = found.reshape(-1, LANES, CELL)
+            own_cells = fit.sums.histograms[node["histogram"], CELL * group["first_cell"] :]
+            histogram = own_cells[:n_cells].reshape(-1, LANES, CELL)
             codes = group_codes(table, g)[rows]
             for lane in range(LANES):
                 for half in range(2):
                     mass = (own[half] * raised)[rows]
                     direct = np.bincount(codes[:, lane], mass, minlength=group["n_codes"])
-                    assert found[:, lane, half] == pytest.approx(direct, abs=1e-9)
+                    assert histogram[:, lane, half] == pytest.approx(direct, abs=1e-9)
         checked += 1
     assert checked >= 2
 
