@@ -13,7 +13,8 @@ from scipy.optimize import linprog, minimize_scalar
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.boosting.columns import LineSearch
 from core.errors import InvalidData
-from tests.core.boosting.test_fit_pairs import random_pairs, two_classes
+from tests.core.boosting.test_fit_pairs import random_pairs
+from tests.core.oracles import pairs_of_classes
 from tests.core.threads import on_one_thread_and_on_all
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
@@ -284,7 +285,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(algorithm: type[Any], ki
     if kind == "binary":
         X = (X > 0).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
-    listed = algorithm(n_rounds=25, weak_ranker="column").fit_pairs(X, two_classes(y))
+    listed = algorithm(n_rounds=25, weak_ranker="column").fit_pairs(X, pairs_of_classes(y))
     bipartite = algorithm(n_rounds=25, weak_ranker="column").fit(X, y)
     assert (listed.rounds_["feature"] == bipartite.rounds_["feature"]).all()
     for field in ("alpha", "d_plus", "d_minus"):

@@ -12,35 +12,11 @@ from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, save
 from core.base.ranker import StopFit
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import pair_order
-from tests.core.boosting.pair_oracle import PairRankBoost, Stump
 from tests.core.boosting.test_pairs import follow
+from tests.core.oracles import PairBoosting, Stump, pairs_of_classes
 from tests.core.threads import on_one_thread_and_on_all
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
-
-
-class ListedPairs(PairRankBoost):
-    """The same oracle on a list of pairs."""
-
-    def __init__(self, X: Any, pairs: Any, weight: Any, criterion: Any, smoothing: Any) -> None:
-        present = weight > 0
-        X = np.where(np.isin(np.arange(len(X)), pairs[present])[:, None], X, np.inf)
-        self.X = X
-        self.better, self.worse = pairs[present].T
-        self.pair_weight = weight[present]
-        self.criterion = criterion
-        self.smoothing = smoothing
-        self.scores = np.zeros(len(X))
-        known = np.isfinite(X) | np.isnan(X)
-        self.has_missing = np.isnan(X).any(axis=0)
-        self.X = X[known.all(axis=1)]
-        self.candidates = list(self._candidates())
-        self.X = X
-
-
-def two_classes(y: np.ndarray) -> np.ndarray:
-    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)
 
 
 def random_pairs(
@@ -72,7 +48,7 @@ def test_every_round_is_the_one_that_the_pairs_ask_for(
         ranker = algorithm(n_rounds=8, smoothing=smoothing).fit_pairs(X, pairs, weight)
         if smoothing == 0.0 and (ranker.rounds_["d_minus"] == 0).any():
             continue  # after a step that is cut off the oracle's arithmetic is too coarse
-        oracle = ListedPairs(X, pairs, weight, criterion, smoothing or 2.0**-52)
+        oracle = PairBoosting(X, pairs, weight, criterion, smoothing or 2.0**-52)
         assert len(ranker.rounds_) == 8
         follow(ranker, oracle)
         scores = ranker.decision_function(X)
@@ -102,7 +78,7 @@ def test_small_lists_full_of_ties_and_cycles(
 ) -> None:
     X, pairs, weight = listed
     ranker = algorithm(n_rounds=5, smoothing=0.01).fit_pairs(X, pairs, weight)
-    oracle = ListedPairs(X, pairs, weight, criterion, 0.01)
+    oracle = PairBoosting(X, pairs, weight, criterion, 0.01)
     follow(ranker, oracle)
     if ranker.stop_reason_ == "no_edge":
         assert oracle.round() is None
@@ -123,7 +99,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(
     y = (X[:, 0] - X[:, 1] + rng.normal(size=90) > 0.5).astype(int)
     X[rng.random(X.shape) < missing] = np.nan
     weight = rng.integers(1, 5, 90).astype(float) if weighted else np.ones(90)
-    pairs = two_classes(y)
+    pairs = pairs_of_classes(y)
     pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
     listed = algorithm(n_rounds=40).fit_pairs(X, pairs, pair_weight)
     bipartite = algorithm(n_rounds=40).fit(X, y, weight)
@@ -143,7 +119,7 @@ def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted: bool) -> Non
     X = rng.normal(size=(50, 3))
     y = (X.sum(axis=1) > 0).astype(int)
     weight = rng.integers(1, 5, 50).astype(float) if weighted else np.ones(50)
-    pairs = two_classes(y)
+    pairs = pairs_of_classes(y)
     pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
     listed = SmoothMarginRank(n_rounds=150).fit_pairs(X, pairs, pair_weight)
     bipartite = SmoothMarginRank(n_rounds=150).fit(X, y, weight)

@@ -11,6 +11,7 @@ from core import AdaBoost, AdaBoostMH, AdaBoostMR, CoordinateRankBoost, load, sa
 from core.boosting import data
 from core.errors import InvalidData
 from core.metrics import auc
+from tests.core.oracles import cuts_of
 from tests.core.threads import on_one_thread_and_on_all
 
 BOTH = pytest.mark.parametrize("algorithm", [AdaBoostMH, AdaBoostMR])
@@ -30,10 +31,8 @@ def table(
 def every_edge(X: np.ndarray, signed: np.ndarray) -> Iterator[float]:
     """The edge of the best votes on each cut, and of the best votes without a cut."""
     yield np.abs(signed.sum(axis=0)).sum()
-    for column in X.T:
-        for threshold in np.unique(column)[:-1]:
-            above = column > threshold
-            yield np.abs(signed[above].sum(axis=0) - signed[~above].sum(axis=0)).sum()
+    for *_, above in cuts_of(X):
+        yield np.abs(signed[above].sum(axis=0) - signed[~above].sum(axis=0)).sum()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

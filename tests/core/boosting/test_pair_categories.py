@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
-from tests.core.boosting.test_fit_pairs import two_classes
+from tests.core.oracles import pairs_of_classes
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
 
@@ -47,7 +47,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(
 ) -> None:
     X, worth = table(missing=missing)
     y = (worth + 0.7 * np.random.default_rng(2).normal(size=len(X)) > 0).astype(int)
-    listed = algorithm(n_rounds=25, max_bins=max_bins).fit_pairs(X, two_classes(y))
+    listed = algorithm(n_rounds=25, max_bins=max_bins).fit_pairs(X, pairs_of_classes(y))
     bipartite = algorithm(n_rounds=25, max_bins=max_bins).fit(X, y)
     assert 1 in listed.rounds_["feature"]
     assert (listed.rounds_["feature"] == bipartite.rounds_["feature"]).all()
@@ -109,7 +109,7 @@ def test_trees_on_all_pairs_of_two_classes_are_the_bipartite_way(
     X, worth = table(missing=missing)
     y = (worth + 0.7 * np.random.default_rng(2).normal(size=len(X)) > 0).astype(int)
     given = {"n_rounds": 25, "weak_ranker": "tree", "leaf": leaf, "max_bins": max_bins}
-    listed = RankBoost(**given).fit_pairs(X, two_classes(y))
+    listed = RankBoost(**given).fit_pairs(X, pairs_of_classes(y))
     bipartite = RankBoost(**given).fit(X, y)
     assert listed.loss_ == pytest.approx(bipartite.loss_)
     difference = bipartite.decision_function(X) - listed.decision_function(X)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from core import RankBoost, load, save
 from core.metrics import pair_order
-from tests.core.boosting.test_fit_pairs import random_pairs, small_lists, two_classes
-from tests.core.trees.tree_oracle import TreeOracle
+from tests.core.boosting.test_fit_pairs import random_pairs, small_lists
+from tests.core.oracles import TreeOracle, pairs_of_classes
 
 
 def loss_of(scores: np.ndarray, pairs: np.ndarray, weight: np.ndarray) -> float:
@@ -116,7 +116,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(
     y = (X[:, 0] - X[:, 1] + rng.normal(size=150) > 0.5).astype(int)
     X[rng.random(X.shape) < missing] = np.nan
     given_ = {"n_rounds": 30, "weak_ranker": "tree", "leaf": leaf, **drawn}
-    listed = RankBoost(**given_).fit_pairs(X, two_classes(y))
+    listed = RankBoost(**given_).fit_pairs(X, pairs_of_classes(y))
     bipartite = RankBoost(**given_).fit(X, y)
     assert (listed.rounds_["n_leaves"] == bipartite.rounds_["n_leaves"]).all()
     assert listed.loss_ == pytest.approx(bipartite.loss_)
@@ -131,7 +131,7 @@ def test_weights_of_rows_are_those_of_their_pairs() -> None:
     X = rng.normal(size=(80, 3))
     y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
     weight = rng.integers(1, 5, 80).astype(float)
-    pairs = two_classes(y)
+    pairs = pairs_of_classes(y)
     plain = {"n_rounds": 10, "weak_ranker": "tree", "smoothing": 0.0, "min_samples_leaf": 0.0}
     plain |= {"leaf": "newton", "max_leaves": 4}
     listed = RankBoost(**plain).fit_pairs(X, pairs, weight[pairs[:, 0]] * weight[pairs[:, 1]])

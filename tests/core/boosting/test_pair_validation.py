@@ -11,7 +11,7 @@ from core.boosting import data, loop
 from core.boosting.data import ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
-from tests.core.boosting.test_fit_pairs import two_classes
+from tests.core.oracles import pairs_of_classes
 
 ALGORITHMS = pytest.mark.parametrize(
     "algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank]
@@ -145,7 +145,7 @@ def test_two_classes_are_held_out_as_fit_would() -> None:
     """Holding out items of two classes leaves the pairs of some rows of each with one another."""
     X, _, _ = noisy_pairs()
     y = (X[:, 0] > 0).astype(int)
-    (learnt, _), (held, _) = split(two_classes(y), None, len(X))
+    (learnt, _), (held, _) = split(pairs_of_classes(y), None, len(X))
     for part in (learnt, held):
         better, worse = {i for i, _ in part}, {k for _, k in part}
         assert len(part) == len(better) * len(worse)

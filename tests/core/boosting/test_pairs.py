@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core import CoordinateRankBoost, RankBoost
 from core.boosting import stumps as stumps_module
-from tests.core.boosting.pair_oracle import PairRankBoost, Stump
+from tests.core.oracles import PairBoosting, Stump
 from tests.long_form import LONG_FORM
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
@@ -42,7 +42,7 @@ def random_table(
     return X, y, weight
 
 
-def follow(ranker: CoordinateRankBoost | RankBoost, oracle: PairRankBoost) -> None:
+def follow(ranker: CoordinateRankBoost | RankBoost, oracle: PairBoosting) -> None:
     """Compare each round with what the oracle would do next, given the same scores so far."""
     taken = ranker.rounds_
     for t, row in enumerate(taken):
@@ -79,7 +79,7 @@ def test_every_round_is_the_one_that_the_pairs_ask_for(
     for seed in range(20 if LONG_FORM else 1):
         X, y, weight = random_table(seed, missing=missing, ties=ties, weighted=weighted)
         ranker = algorithm(n_rounds=8, smoothing=smoothing).fit(X, y, weight)
-        oracle = PairRankBoost(X, y == 1, weight, criterion, smoothing or 2.0**-52)
+        oracle = PairBoosting.of_classes(X, y, weight, criterion, smoothing or 2.0**-52)
         if smoothing == 0.0 and (ranker.rounds_["d_minus"] == 0).any():
             continue  # the cut-off step has a test of its own
         follow(ranker, oracle)
@@ -111,7 +111,7 @@ def test_small_tables_full_of_ties(
 ) -> None:
     X, y, weight = table
     ranker = algorithm(n_rounds=5, smoothing=0.01).fit(X, y, weight)
-    oracle = PairRankBoost(X, y == 1, weight, criterion, 0.01)
+    oracle = PairBoosting.of_classes(X, y, weight, criterion, 0.01)
     follow(ranker, oracle)
     if ranker.stop_reason_ == "no_edge":
         assert oracle.round() is None

@@ -1,7 +1,6 @@
-"""Tables full of ties, gaps, constants and one-sided columns: every round of every rule is the best."""
+"""Tables full of ties, gaps, constants and one-sided columns: every round of every algorithm is the best."""
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,18 +12,7 @@ from core import AdaBoost, AdaBoostMH, AdaBoostMR, AUCBoost, SmoothMarginRank
 from core.boosting.smooth_margin_rank import smooth_step
 from core.coding import two_sided
 from tests.core.boosting.test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by its name
-
-
-def every_cut(X: np.ndarray) -> Iterator[np.ndarray]:
-    """Which rows are above, for each cut of each column, the missing on either side."""
-    for column in X.T:
-        missing = np.isnan(column)
-        known = np.unique(column[~missing])
-        for threshold in [-math.inf, *known[:-1]] if missing.any() else known[:-1]:
-            above = column > threshold
-            yield above
-            if missing.any() and threshold > -math.inf:
-                yield above | missing
+from tests.core.oracles import cuts_of
 
 
 def stages(ranker: Any, X: np.ndarray) -> Iterator[np.ndarray]:
@@ -41,7 +29,7 @@ def edge_of_rows(X: Any, y: Any, weight: Any, f: Any) -> Any:
     signs = np.where(y == 1, 1.0, -1.0)
     d = weight * np.exp(-signs * f)
     signed = d * signs / d.sum()
-    edges = [abs(signed[above].sum() - signed[~above].sum()) for above in every_cut(X)]
+    edges = [abs(signed[above].sum() - signed[~above].sum()) for *_, above in cuts_of(X)]
     return max([abs(signed.sum()), *edges])
 
 
@@ -50,7 +38,7 @@ def youden(X: Any, y: Any, weight: Any, f: Any) -> Any:
     v = weight * np.exp(np.where(y == 1, -f, f))
     v /= np.where(y == 1, v[y == 1].sum(), v[y == 0].sum())
     return max(
-        (abs(v[above & (y == 1)].sum() - v[above & (y == 0)].sum()) for above in every_cut(X)),
+        (abs(v[above & (y == 1)].sum() - v[above & (y == 0)].sum()) for *_, above in cuts_of(X)),
         default=0.0,
     )
 

@@ -9,39 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.coding import MISSING, Criterion, find_best_split
+from tests.core.oracles import cuts_of_codes, gain_of
 
 SHARE_P = 0.3
-
-
-def gain(p: np.ndarray, n: np.ndarray, above: np.ndarray, criterion: Criterion) -> float:
-    """Each side from its own bins: 1 - P would leave a hair where there is nothing."""
-    above_p, above_n, below_p, below_n = (
-        p[above].sum(),
-        n[above].sum(),
-        p[~above].sum(),
-        n[~above].sum(),
-    )
-    if criterion is Criterion.YOUDEN:
-        return abs(above_p - above_n)
-    if criterion is Criterion.EDGE:
-        edge = SHARE_P * (above_p - below_p) - (1 - SHARE_P) * (above_n - below_n)
-        return abs(edge)
-    return 1 - (math.sqrt(above_p * above_n) + math.sqrt(below_p * below_n)) ** 2
 
 
 def every_cut(
     histograms: np.ndarray, n_bins: np.ndarray, has_missing: np.ndarray, criterion: Criterion
 ) -> Iterator[tuple[float, int, int, bool]]:
-    for j, (positive, negative) in enumerate(histograms):
-        p, n = positive / positive.sum(), negative / negative.sum()
-        for cut in range(-1, n_bins[j] - 1):
-            for missing_above in [False, True] if has_missing[j] else [False]:
-                if cut == -1 and missing_above == has_missing[j]:
-                    continue  # all rows above: no cut
-                above = np.zeros(256, dtype=bool)
-                above[cut + 1 : n_bins[j]] = True
-                above[MISSING] = missing_above
-                yield gain(p, n, above, criterion), j, cut, missing_above
+    for j, histogram in enumerate(histograms):
+        masses = histogram / histogram.sum(axis=1, keepdims=True)
+        for cut, missing_above, above in cuts_of_codes(n_bins[j], has_missing[j]):
+            # each side from its own bins: 1 - P would leave a hair where there is nothing
+            sides = tuple(masses[:, above].sum(axis=1)), tuple(masses[:, ~above].sum(axis=1))
+            yield gain_of(criterion, *sides, SHARE_P), j, cut, missing_above
 
 
 def random_histograms(

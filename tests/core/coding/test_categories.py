@@ -22,22 +22,19 @@ from core.coding import (
     order_bins,
 )
 from core.coding.bins import Bins
+from tests.core.oracles import gain_of
 
 SHARE_P = 0.3
 
 
-def gain_of(criterion: Criterion, p: float, n: float) -> float:
-    """The gain of a set with shares p and n of the classes, by definition."""
-    if criterion == Criterion.YOUDEN:
-        return abs(p - n)
-    if criterion == Criterion.EDGE:
-        return abs(SHARE_P * (2 * p - 1) - (1 - SHARE_P) * (2 * n - 1))
-    return 1 - (math.sqrt(p * n) + math.sqrt((1 - p) * (1 - n))) ** 2
+def gain(criterion: Criterion, p: float, n: float) -> float:
+    """The gain of a set with shares p and n of the classes."""
+    return gain_of(criterion, (p, n), (1 - p, 1 - n), SHARE_P)
 
 
 def no_cut(criterion: Criterion) -> float:
     """The gain of a set that holds all rows or none; only an edge can be had so."""
-    return gain_of(criterion, 0.0, 0.0)
+    return gain(criterion, 0.0, 0.0)
 
 
 def every_set(histogram: np.ndarray, n_bins: int, has_missing: bool) -> Iterator[np.ndarray]:
@@ -76,14 +73,14 @@ def test_no_set_of_categories_beats_the_cut_along_their_shares(
         SHARE_P,
         np.array([True]),
     )
-    best = max(gain_of(criterion, *s) for s in every_set(histogram, n_bins, has_missing))
+    best = max(gain(criterion, *s) for s in every_set(histogram, n_bins, has_missing))
     assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
     if split.feature < 0:
         return
     above = np.zeros(256, dtype=bool)
     above[:n_bins], above[MISSING] = split.bins_above, split.missing_above
     shares = histogram[:, above].sum(axis=1) / histogram.sum(axis=1)
-    assert gain_of(criterion, *np.minimum(shares, 1.0)) == pytest.approx(split.gain, abs=1e-9)
+    assert gain(criterion, *np.minimum(shares, 1.0)) == pytest.approx(split.gain, abs=1e-9)
     massless = histogram[:, :n_bins].sum(axis=0) == 0
     assert (split.bins_above[massless] == split.missing_above).all()
 
@@ -117,7 +114,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(
     )
     as_mixed = np.zeros((2, 256))
     as_mixed[:, :n_bins] = mixed
-    best = max(gain_of(criterion, *s) for s in every_set(as_mixed, n_bins, False))
+    best = max(gain(criterion, *s) for s in every_set(as_mixed, n_bins, False))
     assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.coding import MISSING, find_best_label_split
+from tests.core.oracles import cuts_of_codes
 
 
 def every_cut(
@@ -15,13 +16,10 @@ def every_cut(
 ) -> Iterator[tuple[float, tuple[int, int, bool]]]:
     yield np.abs(signed.sum(axis=0)).sum(), (-1, -1, False)
     for j, column in enumerate(codes):
-        for cut in range(-1, n_bins[j] - 1):
-            for missing_above in [False, True] if has_missing[j] else [False]:
-                if cut == -1 and missing_above == has_missing[j]:
-                    continue  # all rows above: no cut
-                above = np.where(column == MISSING, missing_above, column > cut)
-                edge = signed[above].sum(axis=0) - signed[~above].sum(axis=0)
-                yield np.abs(edge).sum(), (j, cut, missing_above)
+        for cut, missing_above, above in cuts_of_codes(n_bins[j], has_missing[j]):
+            rows = above[column]
+            edge = signed[rows].sum(axis=0) - signed[~rows].sum(axis=0)
+            yield np.abs(edge).sum(), (j, cut, missing_above)
 
 
 @given(seed=st.integers(0, 2**32), n_labels=st.integers(1, 4), n_bins=st.integers(1, 6))

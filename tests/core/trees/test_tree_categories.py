@@ -23,8 +23,8 @@ from core.trees.splitting import (
     make_scratch,
     mark_codes,
 )
+from tests.core.oracles import score_of_side
 from tests.core.threads import on_one_thread_and_on_all
-from tests.core.trees.tree_oracle import worth
 
 BOOSTERS = {
     "closed": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -101,7 +101,7 @@ def test_the_best_of_all_divisions_is_found(
 
         def of(codes: Any, mass: Any = mass) -> Any:
             p, q = mass[codes].sum(axis=0)
-            return worth(name, p, q, push, 1e-300) if len(codes) else 0.0
+            return score_of_side(name, p, q, push, 1e-300) if len(codes) else 0.0
 
         def size(codes: Any, mass: Any = mass) -> Any:
             p, q = mass[codes].sum(axis=0)

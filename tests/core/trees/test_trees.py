@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from core import RankBoost
 from core.boosting import LogitBoost
-from tests.core.trees.tree_oracle import TreeOracle, groups, pair_loss
+from tests.core.oracles import TreeOracle, groups, pair_loss
 from tests.long_form import LONG_FORM
 
 
