@@ -249,13 +249,14 @@ def test_draws_are_right_on_average() -> None:
     share = 0.4
     grower, _ = grow(table, weights[:, None], share)
     threshold = find_threshold(weights, share)
-    root = grower._arrays.nodes[0]
-    kept = grower._arrays.rows[root["start"] : root["stop"]]
+    fit = grower._arrays
+    root = fit.tree.nodes[0]
+    kept = fit.rows.listed[root["start"] : root["stop"]]
     assert (np.diff(kept.astype(int)) > 0).all()
     expected = np.minimum(1, weights / threshold)
     assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
     raised = np.maximum(weights[kept], threshold)
     assert raised.sum() == pytest.approx(weights.sum(), rel=0.02)
-    assert grower._arrays.histograms[root["place"]].sum() == pytest.approx(8 * raised.sum())
+    assert fit.sums.histograms[root["histogram"]].sum() == pytest.approx(8 * raised.sum())
     heavy = np.flatnonzero(weights >= threshold)
     assert np.isin(heavy, kept).all()
