@@ -17,6 +17,7 @@ from core.base.state import Arrays, Known, State, put_under, take_from
 from core.base.table import Categories
 from core.coding.best_split import MIN_EDGE
 from core.errors import ArtifactError
+from core.metrics.window import MIN_RISE
 
 from .data import Evaluation
 
@@ -258,9 +259,6 @@ def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
 # many it is computed after every k-th round.
 VALIDATED_EVERY_ROUND = 50_000
 
-# AUC difference above which a validation AUC counts as higher: less may be rounding.
-MIN_AUC_RISE = 1e-9
-
 Figures = dict[str, float | Callable[[], float]]
 
 
@@ -453,7 +451,7 @@ class Monitor(Resumable):
             return False
         now = figures[self._validation.name] = self._validation.metric(self._scores)
         self.validation_auc.append(now)
-        if now > self._best + MIN_AUC_RISE:
+        if now > self._best + MIN_RISE:
             self._best, self.best_round = now, taken
         return taken - self.best_round >= self._patience
 
