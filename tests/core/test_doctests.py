@@ -16,6 +16,7 @@ import core
 
 # Packages whose every public function and class has an example.
 PACKAGES = (
+    "core",
     "core.boosting",
     "core.bounds",
     "core.explain",
