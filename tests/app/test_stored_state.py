@@ -289,7 +289,9 @@ def _same(now: Any, before: Any, where: str) -> None:
     if isinstance(before, dict):
         assert now.keys() >= before.keys(), where
         for key, value in before.items():
-            _same(now[key], value, f"{where} {key}")
+            # What is written of an algorithm is the program's, and may be written better.
+            if not (where.startswith("/v1/algorithms") and key in ("summary", "description")):
+                _same(now[key], value, f"{where} {key}")
     elif isinstance(before, list):
         assert len(now) == len(before), where
         for k, value in enumerate(before):
