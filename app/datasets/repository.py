@@ -197,9 +197,11 @@ def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     session.execute(delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))
 
 
-def replace(session: Session, dataset_id: str, **values: Any) -> None:
-    """Give a dataset pairs whose bytes are durable and have yet to be read, in place of any it has."""
-    session.execute(delete(DatasetPairs).where(DatasetPairs.id == dataset_id))
+def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> None:
+    """Replace the pairs of the owner's dataset by others, whose bytes are durable and have yet to be read."""
+    session.execute(
+        delete(DatasetPairs).where(DatasetPairs.id == dataset_id, DatasetPairs.owner == owner)
+    )
     session.execute(
         insert(DatasetPairs).values(
             id=dataset_id,

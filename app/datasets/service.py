@@ -396,6 +396,7 @@ def accept_pairs(
     )
     rows.replace(
         session,
+        owner,
         dataset.id,
         job_id=job.id,
         content_type=upload.format.content_type,

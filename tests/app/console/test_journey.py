@@ -323,7 +323,7 @@ def test_a_long_list_comes_in_pages_of_fifty(service: Service) -> None:
     model_id = service.train(api, service.upload(api))["model_id"]
     with service.context.db.write() as session:
         first = session.get_one(Model, model_id)
-        row = {column.key: getattr(first, column.key) for column in inspect(Model).columns}
+        row = {column.key: getattr(first, column.key) for column in inspect(Model).column_attrs}
         session.execute(
             insert(Model),
             [

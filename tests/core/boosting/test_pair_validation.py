@@ -112,7 +112,7 @@ def test_trees_stop_early_too() -> None:
 
 
 def test_many_held_out_pairs_are_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "ROWS_A_ROUND", 20)
+    monkeypatch.setattr(loop, "VALIDATED_EVERY_ROUND", 20)
     X, pairs, weight = noisy_pairs()
     ranker = RankBoost(n_rounds=100, early_stopping_rounds=6).fit_pairs(X, pairs, weight)
     every = -(-len(split(pairs, weight, len(X))[1][1]) // 20)
