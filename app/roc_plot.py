@@ -235,8 +235,8 @@ class _Drawing:
         if ends[1] > ends[0]:
             points = plot.lines[0].points
             inside = [(fpr, tpr) for fpr, tpr in points if ends[0] < fpr < ends[1]]
-            heights = [_height_at(points, end) for end in ends]
-            area = [(ends[0], 0.0), (ends[0], heights[0]), *inside, (ends[1], heights[1])]
+            first, last = _height_at(points, ends[0], top=True), _height_at(points, ends[1])
+            area = [(ends[0], 0.0), (ends[0], first), *inside, (ends[1], last)]
             way = self._through([*area, (ends[1], 0.0)])
             yield self._path("window", way + "Z", window.name)
         for end in dict.fromkeys(ends):
@@ -251,9 +251,15 @@ class _Drawing:
         yield f'<circle class="cut" cx="{x:.2f}" cy="{y:.2f}" r="7"/>'
 
 
-def _height_at(points: Points, fpr: float) -> float:
-    """Return the TPR of a curve at an FPR, between two points on the straight line that joins them."""
-    after = bisect_left(points, fpr, key=lambda point: point[0])
+def _height_at(points: Points, fpr: float, *, top: bool = False) -> float:
+    """Return the TPR of a curve at an FPR, between two points on the straight line that joins them.
+
+    Where the curve rises vertically it is the height at the foot of the rise, or at its `top`.
+    """
+    find = bisect_right if top else bisect_left
+    after = find(points, fpr, key=lambda point: point[0])
+    if after and points[after - 1][0] == fpr:
+        return points[after - 1][1]
     if after == 0 or after == len(points):
         return points[min(after, len(points) - 1)][1]
     (x0, y0), (x1, y1) = points[after - 1], points[after]

@@ -47,6 +47,7 @@ __getattr__, __dir__, __all__ = lazy_names(globals())
 # Modules that moved in 0.3; their old names go in 0.4.
 _BASE = ("checkpoint", "parameters", "ranker", "splits", "state", "table", "target")
 _MOVED = {f"core.{name}": f"core.base.{name}" for name in _BASE} | {
+    "core.boosting.rules": "core.boosting.algorithms",
     "core.kernel": "core.kernels.compiled",
     "core.kernel_folders": "core.kernels.folders",
     "core.svg": "core.explain.svg",

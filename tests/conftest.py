@@ -44,6 +44,12 @@ sessions._sqlite_connect = _connect_in_no_fear
 gc.disable()
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Collect garbage as always in a process that hands its tests to others: it never finds them itself."""
+    if session.config.getoption("numprocesses", None):
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Leave what is there by now out of all that follows."""
     gc.collect()

@@ -101,6 +101,12 @@ def error_codes(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "code":
             values.append(node.value)
+        elif isinstance(node, ast.Dict):
+            values += [
+                value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant) and key.value == "code"
+            ]
         elif isinstance(node, ast.ClassDef):
             for line in node.body:
                 if not isinstance(line, ast.Assign):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "app")
 # What an upload and a first training job need comes first.
-MAX_USED = (
+COMPILED_FIRST = (
     "app.ingest",
     "core.coding",
     "core.boosting.stumps",
@@ -115,8 +115,8 @@ def all_kernels() -> list[Kernel]:
     from core.kernels import KERNELS
 
     def rank(kernel: Kernel) -> int:
-        ranks = [i for i, package in enumerate(MAX_USED) if kernel.name.startswith(package)]
-        return min(ranks, default=len(MAX_USED))
+        ranks = [i for i, package in enumerate(COMPILED_FIRST) if kernel.name.startswith(package)]
+        return min(ranks, default=len(COMPILED_FIRST))
 
     ours = [kernel for kernel in KERNELS if kernel.name.partition(".")[0] in PACKAGES]
     return sorted(ours, key=rank)

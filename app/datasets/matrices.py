@@ -178,7 +178,7 @@ def _no_times(name: str, found: str) -> Invalid:
 
 
 class _CodeBook:
-    """Gives each text of a column a number, in the order in which they come."""
+    """Numbers the texts of a column in the order in which they come."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

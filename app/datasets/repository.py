@@ -51,9 +51,9 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
 def lock_shared(
     session: Session, owner: str, ids: Iterable[str], *, to_change: bool = False
 ) -> None:
-    """Lock the owner's datasets that a job reads, so that nobody changes or deletes them until the transaction ends;
-    others may lock
-    them too, unless they are `to_change`.
+    """Lock the owner's datasets that a job reads, so that nobody changes or deletes them until the transaction ends.
+
+    Others may lock them too, unless they are `to_change`.
 
     They are locked in the order of their ids: of two transactions that want the same ones none has what the other waits
     for.
@@ -134,7 +134,7 @@ def list_page(
 
 
 def next_version(session: Session, owner: str, series_id: str) -> int:
-    """Give out the next version of a series. Others who ask wait until the transaction ends."""
+    """Return the next version of a series. Others who ask wait until the transaction ends."""
     return next_number(
         session,
         DatasetSeries.last_version,
@@ -214,7 +214,7 @@ def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> Non
 
 
 def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
-    """Give a dataset the pairs of another one whose items it begins with, if these are ready."""
+    """Copy pairs that are ready to a dataset that begins with the items of theirs."""
     if pairs.status != DatasetStatus.READY:
         return
     same = [column.key for column in DatasetPairs.__table__.c if not column.primary_key]

@@ -285,8 +285,8 @@ def shown(dataset: DatasetRow) -> Json:
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
     """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
-    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `look`. `of` is
-    what beside the upload makes two requests the same.
+    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `refetch`. `of`
+    is what beside the upload makes two requests the same.
     """
 
     route: str

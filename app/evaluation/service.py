@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -28,9 +27,6 @@ from app.platform.tables import (
 from app.training.bipartite import windows_of
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
-
-if TYPE_CHECKING:
-    pass
 
 MAX_WINDOWS = 10
 LEVELS = (0.5, 0.999)

@@ -32,6 +32,9 @@ KINDS: Mapping[str, str] = {
 }
 """The module of each kind of job."""
 
+WITH_END_HOOK = frozenset({"ingest", "ingest_pairs"})
+"""The kinds that declare `on_end`."""
+
 CHILD = "_part"
 """A kind of child job is named after its parent's kind, with this at the end."""
 SHOWN_KINDS = tuple(kind for kind in KINDS if not kind.endswith(CHILD))

@@ -12,7 +12,7 @@ from functools import partial
 
 from app.jobs import queue_repository as rows
 from app.jobs import repository as job_rows
-from app.jobs.kinds import Claim, find_kind
+from app.jobs.kinds import WITH_END_HOOK, Claim, find_kind
 from app.jobs.progress import as_event
 from app.platform import failpoints
 from app.platform.errors import CancelRequested, LeaseLost
@@ -224,8 +224,11 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
 
 
 def run_on_end(session: Session, job: Job, error: Json | None) -> None:
-    """Run the on-end hook of a job that has just ended without a result; a later version's kind has none here."""
-    if (kind := find_kind(job.kind)) is not None:
+    """Run the on-end hook of a job that has just ended without a result, if its kind has one.
+
+    Other kinds are not imported to find none: the dispatcher ends jobs of all kinds, and runs none of them.
+    """
+    if job.kind in WITH_END_HOOK and (kind := find_kind(job.kind)) is not None:
         kind.on_end(session, job, error)
 
 

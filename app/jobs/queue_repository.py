@@ -486,9 +486,10 @@ def claim(
     kinds: Collection[str] | None = None,
     most_running: int | None = None,
 ) -> tuple[Job, float | None] | None:
-    """Give the next eligible job of these kinds to a worker, with a lease and a new token; None if there is none.
+    """Claim the next eligible job of these kinds for a worker, with a lease and a new token; None if there is none.
 
-    With it come the seconds until its deadline, which a job with child jobs has. No owner has more than `most_running`.
+    Returns the job, and the seconds until its deadline, which a job with child jobs has. No owner has
+    more than `most_running`.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds} | _known(kinds)
     statement = _CLAIM

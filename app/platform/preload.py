@@ -58,7 +58,7 @@ _MODULES = (
     "core.bounds.game",
     "core.bounds.generalisation",
     "core.base.checkpoint",
-    "core.explain",
+    "core.explain.dependence",
     "core.metrics.comparison",
     "core.metrics.intervals",
     "core.metrics.margins",

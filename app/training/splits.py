@@ -1,8 +1,8 @@
 """Splits of rows into training and validation, once or fold by fold; and what every split can do.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
-there are so few distinct ones that equal rows are of a kind and no copies (`core.splits.MIN_DISTINCT_ROWS`). Units are
-sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
+there are so few distinct ones that equal rows are of a kind and no copies (`core.base.splits.MIN_DISTINCT_ROWS`). Units
+are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
 into parts of equal mass. So every part has both classes in proportion, copies of a row stand on one side, and the split
 depends on seed and content alone, not on the order of rows or columns.
 

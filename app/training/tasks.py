@@ -383,8 +383,9 @@ def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list
             {"name": name, "importance": value}
             for name, value in zip(names, importance["values"], strict=True)
         ]
-        for feature, gain in zip(features, importance.get("gains", ()), strict=False):
-            feature["root"], feature["auc_gain"] = math.sqrt(feature["importance"]), gain
+        if "gains" in importance:
+            for feature, gain in zip(features, importance["gains"], strict=True):
+                feature["root"], feature["auc_gain"] = math.sqrt(feature["importance"]), gain
         rows.append(
             ModelImportance(
                 model_id=model_id,

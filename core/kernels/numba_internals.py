@@ -32,7 +32,7 @@ class Cache(Protocol):
 
 
 def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[[Any], Any]:
-    """Give a dispatcher this cache, and have it call `load` when it meets types that it has no machine code for.
+    """Attach this cache to a dispatcher, and have it call `load` when it meets types that it has no machine code for.
 
     Returns the dispatcher's own `compile`: it takes a signature, and loads from the cache or compiles.
 

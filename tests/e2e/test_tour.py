@@ -194,6 +194,11 @@ def test_the_demo_walks_through(
     assert {path.name for path in tmp_path.iterdir()} == {"breast-cancer.csv", "roc.svg"}
 
 
+def test_the_demo_finds_the_project_from_any_folder(tmp_path: Path) -> None:
+    load = f"import runpy; runpy.run_path({demo.__file__!r})"
+    subprocess.run([sys.executable, "-c", load], cwd=tmp_path, check=True)
+
+
 def child_that_runs(command: str, parent: int) -> int:
     """The pid of the process's child that runs `rankwright <command>`; it may have others, such as servers of tests."""
     word = f"\0{command}\0".encode()

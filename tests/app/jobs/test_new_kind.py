@@ -43,3 +43,11 @@ def test_a_kind_of_one_file(service: Service, echoes: httpx.Client) -> None:
     assert [each["id"] for each in echoes.get("/v1/echoes").json()["data"]] == [echo["id"]]
     assert echoes.delete(address).status_code == 204
     refused(echoes.get(address), 404, "not_found", "there is no echo")
+
+
+def test_the_kinds_that_declare_a_hook_for_their_end_are_listed() -> None:
+    """So that a process which ends jobs of all kinds imports no other."""
+    declared = {
+        name for name in kinds.KINDS if kinds.kind_of(name).on_end is not kinds._no_end_hook
+    }
+    assert declared == kinds.WITH_END_HOOK

@@ -112,3 +112,14 @@ def test_the_cut_of_the_objective_is_marked_alone() -> None:
     plain = plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)
     assert [mark.name for mark in plain.marks] == [f"FPR ≤ {fpr}" for fpr in (0.01, 0.05, 0.1)]
     assert "FPR ≤ 0.01, 0.05 and 0.1<" in to_svg(plain)
+
+
+def test_the_window_of_a_curve_that_rises_at_once_is_shaded_up_to_it() -> None:
+    """Three of four positives stand above every negative, so the window is a rectangle of that height."""
+    y, scores = [1, 1, 1, 0, 1, 0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    root = ET.fromstring(to_svg(plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)))
+    (way,) = (p.attrib["d"] for p in root.iter(f"{SVG}path") if p.attrib["d"].endswith("Z"))
+    corners = [float(number) for number in re.findall(r"-?\d+\.?\d*", way)]
+    xs, ys = corners[::2], corners[1::2]
+    assert (xs[0], xs[2], ys[0], ys[1]) == (xs[1], xs[3], ys[3], ys[2])
+    assert ys[1] < ys[0]
