@@ -42,6 +42,7 @@ from app.platform.settings import Settings
 from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
+from app.scoring import inference_endpoints as inference
 from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
@@ -111,6 +112,8 @@ def create_app(settings: Settings) -> FastAPI:
         reports.datasets_router,
         scores.router,
         batch_scores.router,
+        inference.router,
+        inference.invocations_router,
         access.router,
         access.audit_router,
         operations.router,

@@ -42,6 +42,13 @@ _RULES = {
 }
 
 
+def is_of_protocol(path: str) -> bool:
+    """Return whether a path is one of a standard protocol. There a problem is plain JSON, and its detail is also called
+    `error` (Triton, KServe) and `message` (MLflow), as clients of these read it.
+    """
+    return path.startswith("/oip/") or path.endswith(("/invocations", ":predict"))
+
+
 def problem(
     request: Request,
     *,
@@ -65,13 +72,17 @@ def problem(
     }
     if errors:
         body["errors"] = list(errors)
+    media_type = MEDIA_TYPE
+    if is_of_protocol(request.scope["path"]):
+        body |= {"error": detail, "error_code": code.upper(), "message": detail}
+        media_type = "application/json"
     return Response(
         json.dumps(
             body, default=str
         ),  # escapes what UTF-8 cannot hold: the caller's own lone surrogates
         status_code=status,
         headers=dict(headers or {}),
-        media_type=MEDIA_TYPE,
+        media_type=media_type,
     )
 
 

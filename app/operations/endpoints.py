@@ -89,6 +89,19 @@ def _answer(context: Context, checks: list[health.Check]) -> Response:
     return JSONResponse(body.model_dump(), 200 if well else 503)
 
 
+@router.get("/oip/v2/health/live", include_in_schema=False)
+async def live_by_protocol() -> Response:
+    """The same for clients of the Open Inference Protocol."""
+    return JSONResponse({"live": True})
+
+
+@router.get("/oip/v2/health/ready", include_in_schema=False)
+def ready_by_protocol(context: ContextDep) -> Response:
+    """The same for clients of the Open Inference Protocol."""
+    found = _answer(context, _can_serve(context))
+    return JSONResponse({"ready": found.status_code == 200}, found.status_code)
+
+
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,

@@ -272,6 +272,10 @@ class Settings(BaseSettings):
     max_body_bytes: Bytes = Field(
         default=8 * MIB, description="Largest body of any other request, in bytes."
     )
+    served_model: str | None = Field(
+        default=None,
+        description="The model that /invocations and /ping serve at the root: a name, `name:version` or `name@alias`.",
+    )
     max_score_bytes: Bytes = Field(
         default=64 * MIB,
         description="Largest table that one request may have scored, in bytes: decompressed, and as numbers.",

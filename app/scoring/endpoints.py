@@ -248,17 +248,18 @@ def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Float
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     match given:
         case {"rows": list(rows), **rest} if not rest:
-            _check_count(rows, max_rows)
+            check_count(rows, max_rows)
             return served.features.matrix_of_rows(rows, lenient=lenient)
         case {"columns": list(columns), "data": list(data), **rest} if not rest:
-            _check_count(data, max_rows)
+            check_count(data, max_rows)
             return served.features.matrix_of_table(columns, data, lenient=lenient)
     raise Invalid(
         'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
     )
 
 
-def _check_count(rows: Sequence[object], max_rows: int) -> None:
+def check_count(rows: Sequence[object], max_rows: int) -> None:
+    """Raise Invalid for more rows than are read at once."""
     if len(rows) > max_rows:
         raise Invalid(
             f"a body may have at most {max_rows} rows here, got {len(rows)}", code="too_many_rows"

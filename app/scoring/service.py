@@ -331,7 +331,11 @@ def score_body(
 ) -> Scores:
     """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
-    blocks = list(_score_blocks(served, reader, source))
+    return join_scores(served, list(_score_blocks(served, reader, source)))
+
+
+def join_scores(served: Served, blocks: Sequence[Scores]) -> Scores:
+    """Return the scores of blocks of rows as one, of no rows if there is no block."""
     if len(blocks) == 1:
         return blocks[0]
     if not blocks:

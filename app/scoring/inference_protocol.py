@@ -1,0 +1,555 @@
+"""The Open Inference Protocol, version 2, over HTTP: scores for the clients of Triton and KServe, as they are.
+
+The protocol is https://github.com/kserve/open-inference-protocol (`inference_rest.md`), with the extension for binary
+tensors of Triton Inference Server. A model takes its features as tensors in one of three forms: one tensor per feature
+of shape [N] or [N, 1], or one tensor of shape [N, F] that has all F features in the model's order. Tensors that are no
+feature are passed over, and named in the header `X-Ignored-Inputs`.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.ingest.errors import Errors, too_many_rows
+from app.ingest.rows import Rows, Source
+from app.platform.errors import (
+    Invalid,
+    Malformed,
+    TooLarge,
+    UnsupportedMedia,
+    first_doubled,
+    shown,
+)
+from app.scoring import service as scoring
+from app.scoring.service import Scores, Served
+from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADER_LENGTH = "inference-header-content-length"
+"""Names the length of the JSON before the binary tensors, in bytes, before compression."""
+EXTENSIONS = ("binary_tensor_data",)
+DTYPES: Mapping[str, str] = {
+    "BOOL": "|b1",
+    "UINT8": "|u1",
+    "UINT16": "<u2",
+    "UINT32": "<u4",
+    "UINT64": "<u8",
+    "INT8": "|i1",
+    "INT16": "<i2",
+    "INT32": "<i4",
+    "INT64": "<i8",
+    "FP16": "<f2",
+    "FP32": "<f4",
+    "FP64": "<f8",
+}
+"""numpy's name of each datatype of the protocol but BYTES, little-endian as the binary extension has them."""
+BYTES = "BYTES"
+OUTPUTS = ("score", "fpr", "tpr", "reasons")
+"""`score` stands for the scores of all labels of a model that has several, in the shape [N, labels]."""
+MAX_INPUTS = 100_000
+"""Tensors of one request: more than any table may have columns."""
+BATCH_ROWS = 65_536
+"""Rows that are checked and scored at a time."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input: its elements are a flat numpy array of its dtype, or a flat list of JSON's values or of bytes."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    values: Any
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns it has."""
+        return self.shape[1] if len(self.shape) == 2 else 1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An output that is asked for."""
+
+    name: str
+    binary: bool
+
+
+@dataclass(frozen=True)
+class InferRequest:
+    """What a client asks: `outputs` is empty where it names none."""
+
+    id: str | None
+    inputs: list[Tensor]
+    outputs: list[Wanted]
+    binary: bool
+
+
+def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
+    """Return a body without its Content-Encoding: gzip or deflate, as Triton's client sends them.
+
+    UnsupportedMedia: for another one. Malformed: if it is damaged. TooLarge: if it takes more than `max_bytes`.
+    """
+    name = (encoding or "").strip().lower()
+    if name in ("", "identity"):
+        return body
+    if name not in ("gzip", "deflate"):
+        raise UnsupportedMedia(f"Content-Encoding must be gzip or deflate, got {shown(encoding)}")
+    stream = zlib.decompressobj(zlib.MAX_WBITS | (16 if name == "gzip" else 0))
+    try:
+        plain = stream.decompress(body, max_bytes + 1)
+    except zlib.error as error:
+        raise Malformed(f"the body is not {name}: {error}") from error
+    if len(plain) > max_bytes:
+        raise TooLarge(
+            f"a body may take at most {max_bytes} bytes once decompressed, it takes more"
+        )
+    if not stream.eof or stream.unused_data:
+        raise Malformed(f"the body is not whole as {name}")
+    return plain
+
+
+def read_request(body: bytes, header_length: str | None) -> InferRequest:
+    """Return what a body asks. Malformed and Invalid name the part that breaks the protocol.
+
+    Nothing is allocated by what the body claims: shapes are checked against the values that came.
+    """
+    end = _end_of_json(body, header_length)
+    given = parse_json(body[:end])
+    if not isinstance(given, dict):
+        raise Malformed("the body must be a JSON object")
+    inputs = _objects(given, "inputs", required=True)
+    names = [_name(each, "inputs", i) for i, each in enumerate(inputs)]
+    if (twice := first_doubled(names)) is not None:
+        raise Invalid(f"each input must have a name of its own, {shown(twice)} comes again")
+    position = end
+    tensors = []
+    for i, each in enumerate(inputs):
+        tensor, position = _read_tensor(each, f"/inputs/{i}", body, position)
+        tensors.append(tensor)
+    if position != len(body):
+        raise Malformed(
+            f"the body has {len(body) - position} bytes behind its last binary tensor"
+            if position > end
+            else f"the body has {len(body) - end} bytes behind its JSON"
+        )
+    binary = _flag(given.get("parameters"), "binary_data_output", "/parameters") or False
+    outputs = _read_outputs(given, binary)
+    id_ = given.get("id")
+    if id_ is not None and not isinstance(id_, str):
+        raise _wrong("/id", "id must be text")
+    return InferRequest(id_, tensors, outputs, binary)
+
+
+def _end_of_json(body: bytes, header_length: str | None) -> int:
+    if header_length is None:
+        return len(body)
+    if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 19):
+        raise Malformed(f"{HEADER_LENGTH} must be a number of bytes, got {shown(header_length)}")
+    if int(header_length) > len(body):
+        raise Malformed(
+            f"{HEADER_LENGTH} must be at most the length of the body, {len(body)}, got {header_length}"
+        )
+    return int(header_length)
+
+
+def parse_json(text: bytes) -> Any:
+    """Return what JSON says, which may have the bare NaN that Triton's and pandas' clients send for a gap."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if b"NaN" not in text:
+            raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+
+
+def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dict[str, Any]]:
+    found = given.get(name)
+    if found is None and not required:
+        return []
+    if not isinstance(found, list) or not (found or not required):
+        raise _wrong(f"/{name}", f"{name} must be a list of at least one object")
+    if len(found) > MAX_INPUTS:
+        raise _wrong(f"/{name}", f"{name} must have at most {MAX_INPUTS} members, got {len(found)}")
+    for i, each in enumerate(found):
+        if not isinstance(each, dict):
+            raise _wrong(f"/{name}/{i}", f"{name}[{i}] must be an object")
+    return found
+
+
+def _name(given: Mapping[str, Any], of: str, i: int) -> str:
+    name = given.get("name")
+    if not isinstance(name, str) or not name:
+        raise _wrong(f"/{of}/{i}/name", f"the name of {of}[{i}] must be text")
+    return name
+
+
+def _read_tensor(
+    given: Mapping[str, Any], pointer: str, body: bytes, position: int
+) -> tuple[Tensor, int]:
+    """Return a tensor, and where in the body the next binary one begins."""
+    name, datatype = given["name"], given.get("datatype")
+    if not isinstance(datatype, str) or (datatype not in DTYPES and datatype != BYTES):
+        known = ", ".join([*DTYPES, BYTES])
+        raise _wrong(
+            f"{pointer}/datatype",
+            f"the datatype of {shown(name)} must be one of {known}, got {shown(datatype)}",
+        )
+    shape = given.get("shape")
+    if (
+        not isinstance(shape, list)
+        or len(shape) not in (1, 2)
+        or not all(type(n) is int and 0 <= n < 2**40 for n in shape)
+    ):
+        raise _wrong(
+            f"{pointer}/shape",
+            f"the shape of {shown(name)} must be [rows] or [rows, columns], got {shown(shape)}",
+        )
+    count = math.prod(shape)
+    size = _binary_size(given.get("parameters"), f"{pointer}/parameters")
+    if size is None:
+        flat = _flat(given.get("data"), shape, name, f"{pointer}/data")
+        return Tensor(name, datatype, tuple(shape), flat), position
+    if "data" in given:
+        raise _wrong(f"{pointer}/data", f"{shown(name)} must have data or binary data, not both")
+    if size > len(body) - position:
+        raise Malformed(
+            f"the binary data of {shown(name)} must have {size} bytes, the body has"
+            f" {len(body) - position} left"
+        )
+    part = body[position : position + size]
+    read: Callable[..., Any] = _split_bytes if datatype == BYTES else _read_numbers
+    values = read(part, datatype, count, name, f"{pointer}/shape")
+    return Tensor(name, datatype, tuple(shape), values), position + size
+
+
+def _binary_size(parameters: Any, pointer: str) -> int | None:
+    if parameters is None:
+        return None
+    if not isinstance(parameters, dict):
+        raise _wrong(pointer, "parameters must be an object")
+    size = parameters.get("binary_data_size")
+    if size is not None and (type(size) is not int or size < 0):
+        raise _wrong(
+            f"{pointer}/binary_data_size",
+            f"binary_data_size must be a number of bytes, got {shown(size)}",
+        )
+    return size
+
+
+def _flat(data: Any, shape: Sequence[int], name: str, pointer: str) -> list[Any]:
+    """Return the values of a tensor in JSON, row by row: they may come flat, or as a list per row."""
+    if not isinstance(data, list):
+        raise _wrong(pointer, f"the data of {shown(name)} must be a list")
+    if data and isinstance(data[0], list):
+        columns = shape[1] if len(shape) == 2 else 1
+        for i, row in enumerate(data):
+            if not isinstance(row, list) or len(row) != columns:
+                raise _wrong(
+                    f"{pointer}/{i}", f"row {i} of {shown(name)} must have {columns} values"
+                )
+        data = [value for row in data for value in row]
+    _check_count(len(data), shape, name, pointer)
+    values: list[Any] = data
+    return values
+
+
+def _check_count(count: int, shape: Sequence[int], name: str, pointer: str) -> None:
+    if count != math.prod(shape):
+        raise _wrong(
+            pointer,
+            f"{shown(name)} must have {math.prod(shape)} values for its shape {list(shape)}, got {count}",
+        )
+
+
+def _read_numbers(
+    part: bytes, datatype: str, count: int, name: str, pointer: str
+) -> npt.NDArray[Any]:
+    kind = np.dtype(DTYPES[datatype])
+    if len(part) != count * kind.itemsize:
+        raise _wrong(
+            pointer,
+            f"{shown(name)} must have {count * kind.itemsize} bytes for its shape and datatype,"
+            f" got {len(part)}",
+        )
+    if datatype == "BOOL":  # any byte but 0 and 1 would be a bool that is neither
+        return np.not_equal(np.frombuffer(part, np.uint8), 0)
+    return np.frombuffer(part, kind)
+
+
+def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str) -> list[bytes]:
+    """Return the elements of a BYTES tensor: each is its length as a little-endian uint32, then so many bytes."""
+    found: list[bytes] = []
+    position = 0
+    while position < len(part):
+        length = int.from_bytes(part[position : position + 4], "little")
+        start, position = position + 4, position + 4 + length
+        if position > len(part):
+            raise Malformed(
+                f"element {len(found)} of {shown(name)} goes beyond the end of its binary data"
+            )
+        found.append(part[start:position])
+    if len(found) != count:
+        raise _wrong(pointer, f"{shown(name)} must have {count} elements, got {len(found)}")
+    return found
+
+
+def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[Wanted]:
+    found: list[Wanted] = []
+    for i, each in enumerate(_objects(given, "outputs", required=False)):
+        name = _name(each, "outputs", i)
+        if name not in OUTPUTS:
+            raise _wrong(
+                f"/outputs/{i}/name",
+                f"an output must be one of {', '.join(OUTPUTS)}, got {shown(name)}",
+            )
+        if any(name == other.name for other in found):
+            raise _wrong(
+                f"/outputs/{i}/name", f"each output must be named once, {name} comes again"
+            )
+        own = _flag(each.get("parameters"), "binary_data", f"/outputs/{i}/parameters")
+        found.append(Wanted(name, binary if own is None else own))
+    return found
+
+
+def _flag(parameters: Any, name: str, pointer: str) -> bool | None:
+    if parameters is None:
+        return None
+    if not isinstance(parameters, dict):
+        raise _wrong(pointer, "parameters must be an object")
+    value = parameters.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise _wrong(f"{pointer}/{name}", f"{name} must be true or false, got {shown(value)}")
+    return value
+
+
+def _wrong(pointer: str, detail: str) -> Invalid:
+    return Invalid(detail, errors=[{"pointer": pointer, "detail": detail}])
+
+
+# --- tensors as a table ---------------------------------------------------------------------------
+
+
+class TensorTable(Source):
+    """Tensors as a table that a `RowReader` reads: a column for each feature that they have."""
+
+    decimal = "."
+
+    def __init__(self, inputs: Sequence[Tensor], names: Sequence[str], bounds: Bounds) -> None:
+        import pyarrow as pa
+
+        counts = {tensor.shape[0] for tensor in inputs}
+        if len(counts) > 1:
+            raise Invalid(
+                "all inputs must have the same number of rows, got"
+                f" {', '.join(map(str, sorted(counts)[:10]))}"
+            )
+        self.rows = counts.pop()
+        if self.rows > bounds.max_rows(len(names)):
+            raise too_many_rows(bounds.max_rows(len(names)))
+        known = set(names)
+        columns: dict[str, pa.Array] = {}
+        self.ignored: list[str] = []
+        for i, tensor in enumerate(inputs):
+            if tensor.name in known and tensor.n_columns == 1:
+                columns[tensor.name] = _column(tensor, tensor.values, i)
+            elif len(inputs) == 1 and tensor.n_columns == len(names):
+                columns.update(_columns(tensor, names))
+            elif tensor.name in known:
+                raise _wrong(
+                    f"/inputs/{i}/shape",
+                    f"the feature {shown(tensor.name)} must have the shape [rows] or [rows, 1],"
+                    f" got {list(tensor.shape)}",
+                )
+            elif len(inputs) == 1:
+                raise _wrong(
+                    f"/inputs/{i}/shape",
+                    f"{shown(tensor.name)} is no feature; one input with all of them must have the"
+                    f" shape [rows, {len(names)}], got {list(tensor.shape)}",
+                )
+            else:
+                self.ignored.append(tensor.name)
+        if not columns:
+            raise Invalid(
+                f"no input is a feature of the model, which has {', '.join(names)[:1000]}"
+            )
+        self.names = list(columns)
+        self._batch = pa.RecordBatch.from_arrays(list(columns.values()), names=self.names)
+        self.schema = self._batch.schema
+
+    def batches(
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
+        """Yield the rows, some at a time."""
+        chosen = self._batch if columns is None else self._batch.select(list(columns))
+        for start in range(0, chosen.num_rows, BATCH_ROWS):
+            yield Rows(chosen.slice(start, BATCH_ROWS), start)
+
+    def progress(self) -> tuple[int, int]:
+        """Return that all is here."""
+        return 1, 1
+
+
+def _columns(tensor: Tensor, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the columns of a tensor that has all features."""
+    width = len(names)
+    if isinstance(tensor.values, np.ndarray):
+        table = tensor.values.reshape(tensor.shape[0], width)
+        return {name: _column(tensor, table[:, j], 0) for j, name in enumerate(names)}
+    return {name: _column(tensor, tensor.values[j::width], 0) for j, name in enumerate(names)}
+
+
+def _column(tensor: Tensor, values: Any, i: int) -> pa.Array:
+    """Return the values of one column as an Arrow array; NaN and null are missing."""
+    import pyarrow as pa
+
+    if isinstance(values, np.ndarray):
+        return pa.array(np.ascontiguousarray(values))
+    try:
+        if tensor.datatype == BYTES:
+            return pa.array([_text(value) for value in values], pa.string())
+        if tensor.datatype == "BOOL":
+            return pa.array(values, pa.bool_())
+        if not all(value is None or type(value) in (int, float, bool) for value in values):
+            odd = next(v for v in values if v is not None and type(v) not in (int, float, bool))
+            raise _wrong(
+                f"/inputs/{i}/data",
+                f"the data of {shown(tensor.name)} must be numbers for {tensor.datatype}, got {shown(odd)}",
+            )
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError, TypeError) as error:
+        raise _wrong(
+            f"/inputs/{i}/data",
+            f"the data of {shown(tensor.name)} is not {tensor.datatype}: {str(error)[:200]}",
+        ) from error
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return None if isinstance(value, float) and math.isnan(value) else repr(value)
+    raise TypeError(f"an element must be text, got {type(value).__name__}")
+
+
+# --- the answer -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InferAnswer:
+    """The body of an answer, the length of its JSON if binary tensors follow it, and the inputs that had no use."""
+
+    body: bytes
+    header_length: int | None
+    ignored: list[str]
+
+
+def infer(
+    served: Served, asked: InferRequest, name: str, version: str | None, bounds: Bounds
+) -> InferAnswer:
+    """Return the scores of the rows that a request has. Invalid and BadTable name each value that breaks a rule."""
+    from app.ingest.value_columns import MissingTokens
+
+    names = served.features.names
+    table = TensorTable(asked.inputs, names, bounds)
+    options = TableOptions(ignore=(ALL,))
+    missing = MissingTokens(options.missing_of(served.table_dialect))
+    reader = RowReader(served.features, options, missing, bounds.max_rows(len(names)))
+    wanted = asked.outputs or [
+        Wanted(output, asked.binary)
+        for output in ("score", *(("fpr", "tpr") if served.curve is not None else ()))
+    ]
+    reasoned = any(output.name == "reasons" for output in wanted)
+    blocks: list[Scores] = []
+    kept: list[Floats] = []
+    for batch in reader.batches(table):
+        for X in batch.blocks(len(names)):
+            blocks.append(served.score(X))
+            if reasoned:
+                kept.append(X.copy())
+    scores = scoring.join_scores(served, blocks)
+    found: dict[str, Any] = {"score": scores.scores, "fpr": scores.fprs, "tpr": scores.tprs}
+    if reasoned:
+        X = np.concatenate(kept) if kept else np.empty((0, len(names)))
+        found["reasons"] = [orjson.dumps(each) for each in scoring.explain(served, X)]
+    outputs, parts = [], []
+    for output in wanted:
+        if found[output.name] is None:
+            raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
+        described, part = _write(output, found[output.name])
+        outputs.append(described)
+        parts.append(part)
+    answer: dict[str, Any] = {"model_name": name, "outputs": outputs}
+    if version is not None:
+        answer["model_version"] = version
+    if asked.id is not None:
+        answer["id"] = asked.id
+    text = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+    if any(output.binary for output in wanted):
+        return InferAnswer(b"".join([text, *parts]), len(text), table.ignored)
+    return InferAnswer(text, None, table.ignored)
+
+
+def _write(output: Wanted, values: Any) -> tuple[dict[str, Any], bytes]:
+    """Return an output's description, with its data unless it is binary, and its binary data."""
+    if output.name == "reasons":
+        described: dict[str, Any] = {"name": output.name, "datatype": BYTES, "shape": [len(values)]}
+        if not output.binary:
+            return {**described, "data": [value.decode() for value in values]}, b""
+        part = b"".join(len(value).to_bytes(4, "little") + value for value in values)
+    else:
+        described = {"name": output.name, "datatype": "FP64", "shape": list(values.shape)}
+        if not output.binary:
+            return {**described, "data": np.ascontiguousarray(values).ravel()}, b""
+        part = np.ascontiguousarray(values, "<f8").tobytes()
+    return {**described, "parameters": {"binary_data_size": len(part)}}, part
+
+
+def describe_model(served: Served, name: str, versions: list[str]) -> dict[str, Any]:
+    """Return a model's metadata: its features as inputs, and its outputs."""
+    kinds = {"numeric": "FP64", "boolean": "BOOL"}
+    labels = served.labels
+    scores = {
+        "name": "score",
+        "datatype": "FP64",
+        "shape": [-1] if labels is None else [-1, len(labels)],
+    }
+    places = (
+        []
+        if served.curve is None
+        else [{"name": output, "datatype": "FP64", "shape": [-1]} for output in ("fpr", "tpr")]
+    )
+    described: dict[str, Any] = {
+        "name": name,
+        "versions": versions,
+        "platform": "rankwright",
+        "inputs": [
+            {"name": feature, "datatype": kinds.get(kind, BYTES), "shape": [-1]}
+            for feature, kind in zip(served.features.names, served.features.types, strict=True)
+        ],
+        "outputs": [scores, *places],
+    }
+    if labels is not None:
+        described["parameters"] = {"labels": ",".join(labels)}
+    return described

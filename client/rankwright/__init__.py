@@ -1,0 +1,40 @@
+"""Rankwright's client: train, judge and use rankers of a Rankwright service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.3.0"
+
+if TYPE_CHECKING:
+    from rankwright.client import AsyncClient as AsyncClient
+    from rankwright.client import Client as Client
+    from rankwright.errors import ConfigurationError as ConfigurationError
+    from rankwright.errors import ConnectionFailed as ConnectionFailed
+    from rankwright.errors import InvalidTable as InvalidTable
+    from rankwright.errors import JobFailed as JobFailed
+    from rankwright.errors import ProblemError as ProblemError
+    from rankwright.errors import RankwrightError as RankwrightError
+    from rankwright.sklearn import RemoteRanker as RemoteRanker
+
+_HOMES = {
+    "AsyncClient": "client",
+    "Client": "client",
+    "ConfigurationError": "errors",
+    "ConnectionFailed": "errors",
+    "InvalidTable": "errors",
+    "JobFailed": "errors",
+    "ProblemError": "errors",
+    "RankwrightError": "errors",
+    "RemoteRanker": "sklearn",
+}
+__all__ = ["AsyncClient", "Client", "ConfigurationError", "ConnectionFailed", "InvalidTable"]
+__all__ += ["JobFailed", "ProblemError", "RankwrightError", "RemoteRanker"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"rankwright.{_HOMES[name]}"), name)

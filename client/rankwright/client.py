@@ -1,0 +1,775 @@
+"""The clients, and the collections that they hand out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rankwright import types
+from rankwright.errors import ConfigurationError
+from rankwright.operations import Asynchronous, Blocking, iteration, operation, returning, yielding
+from rankwright.resources import (
+    Asked,
+    AsyncBatchScore,
+    AsyncComparison,
+    AsyncDataset,
+    AsyncEvaluation,
+    AsyncJob,
+    AsyncModel,
+    BatchScore,
+    Comparison,
+    Dataset,
+    Evaluation,
+    Job,
+    Model,
+    Names,
+    _id,
+    _joined,
+    _ref,
+    _steps_of,
+)
+from rankwright.tables import Progress, Table, body_of
+from rankwright.transport import (
+    AsyncHttpTransport,
+    AsyncTransport,
+    HttpTransport,
+    Items,
+    Request,
+    Steps,
+    Transport,
+    segment,
+    send,
+)
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+TIMEOUT = 90.0
+"""Seconds without a byte from the service before a request counts as failed: more than the longest held answer."""
+
+
+class _Collection(Asked):
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+class _DatasetsOperations(_Collection):
+    @returning(lambda: Dataset, lambda: AsyncDataset)
+    def get(self, dataset_id: str) -> Steps[Any]:
+        """Return the dataset with this id. NotFound: if there is none."""
+        data = yield from self._get(f"/v1/datasets/{segment(dataset_id)}")
+        return self._make(Dataset, AsyncDataset, data)
+
+    @yielding(lambda: Dataset, lambda: AsyncDataset)
+    def list(
+        self, *, name: str | None = None, search: str | None = None, latest: bool | None = None
+    ) -> Items[Any]:
+        """Yield the datasets, the newest first: of one name, or with a text in their names."""
+        yield from self._pages(
+            "/v1/datasets",
+            lambda data: self._make(Dataset, AsyncDataset, data),
+            name=name,
+            search=search,
+            latest=latest,
+        )
+
+    @operation
+    def check(
+        self,
+        /,
+        table: Table,
+        *,
+        label: str | None = None,
+        media_type: str | None = None,
+        **options: Any,
+    ) -> Steps[types.TableCheck]:
+        """Check a table as `upload` would, and create nothing. Options as of `upload`.
+
+        Invalid: if the table cannot be used.
+        """
+        query = {**_table_query(options), "label": label, "validate": True}
+        body = body_of(table, media_type)
+        data = yield from self._send_table("POST", "/v1/datasets", body, None, **query)
+        return types.TableCheck.from_json(data)
+
+
+class Datasets(_DatasetsOperations, Blocking):
+    """The tables of this key's owner."""
+
+
+class AsyncDatasets(_DatasetsOperations, Asynchronous):
+    """The tables of this key's owner, asked by calls that are awaited."""
+
+
+def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
+    joined = ("labels", "categorical", "numeric", "drop", "missing")
+    return {name: _joined(value) if name in joined else value for name, value in options.items()}
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+class _JobsOperations(_Collection):
+    @returning(lambda: Job, lambda: AsyncJob)
+    def get(self, job_id: str) -> Steps[Any]:
+        """Return the job with this id. NotFound: if there is none."""
+        data = yield from self._get(f"/v1/jobs/{segment(job_id)}")
+        return self._make(Job, AsyncJob, data)
+
+    @yielding(lambda: Job, lambda: AsyncJob)
+    def list(
+        self, *, state: str | None = None, kind: str | None = None, dataset: Any = None
+    ) -> Items[Any]:
+        """Yield the jobs, the newest first: training jobs, unless another `kind` is named."""
+        yield from self._pages(
+            "/v1/jobs",
+            lambda data: self._make(Job, AsyncJob, data),
+            state=state,
+            kind=kind,
+            dataset_id=None if dataset is None else _id(dataset),
+        )
+
+    @operation
+    def check(
+        self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
+    ) -> Steps[types.JobCheck]:
+        """Check a training job as `Client.train` would submit it, with the same options, and create nothing."""
+        body = _job_body(dataset, algorithm, options)
+        data = yield from self._post("/v1/jobs", body, query={"validate": True})
+        return types.JobCheck.from_json(data)
+
+
+_JOB_FIELDS = (
+    *("name", "objective", "validation", "search", "controls", "label_noise", "seed"),
+    *("priority", "tags", "timeout_seconds"),
+)
+
+
+def _job_body(
+    dataset: Any, algorithm: str | Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the body of a job: options that are no field of it are parameters of the algorithm."""
+    chosen = {"name": algorithm} if isinstance(algorithm, str) else dict(algorithm)
+    parameters = {name: value for name, value in options.items() if name not in _JOB_FIELDS}
+    fields = {name: options.get(name) for name in _JOB_FIELDS}
+    return {"dataset_id": _id(dataset), "algorithm": {**chosen, **parameters}, **fields}
+
+
+class Jobs(_JobsOperations, Blocking):
+    """The jobs of this key's owner."""
+
+
+class AsyncJobs(_JobsOperations, Asynchronous):
+    """The jobs of this key's owner, asked by calls that are awaited."""
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+class _ModelsOperations(_Collection):
+    @returning(lambda: Model, lambda: AsyncModel)
+    def get(self, ref: str) -> Steps[Any]:
+        """Return a model with its figures. `ref` is an id, `name`, `name:version` or `name@alias`."""
+        model = self._make(Model, AsyncModel, segment(ref))
+        yield from model._load(ref)
+        return model
+
+    @iteration
+    def list(
+        self, *, name: str | None = None, search: str | None = None
+    ) -> Items[types.ListedModel]:
+        """Yield the models, the newest first: of one name, or with a text in their names."""
+        yield from self._pages("/v1/models", types.ListedModel.from_json, name=name, search=search)
+
+    @iteration
+    def aliases(self, name: str) -> Items[types.AliasSummary]:
+        """Yield the aliases among the versions of a name."""
+        yield from self._pages(f"/v1/models/{segment(name)}/aliases", types.AliasSummary.from_json)
+
+    @operation
+    def read_alias(self, name: str, alias: str) -> Steps[types.Alias]:
+        """Return where an alias points, and where it pointed before."""
+        return (yield from self._record(types.Alias, _alias_path(name, alias)))
+
+    @operation
+    def set_alias(
+        self, name: str, alias: str, model: Any, *, revision: int | None = None
+    ) -> Steps[types.Alias]:
+        """Point an alias at a model: make it, or move it if `revision` is what it has now.
+
+        Conflict: if somebody else moved it meanwhile.
+        """
+        condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
+        model_id = model if isinstance(model, str) else model.id
+        request = Request.of_json(
+            "PUT", _alias_path(name, alias), {"model_id": model_id}, headers=condition
+        )
+        response = yield from send(request)
+        return types.Alias.from_json(response.json())
+
+    @operation
+    def delete_alias(self, name: str, alias: str, *, revision: int) -> Steps[None]:
+        """Delete an alias that has this revision now."""
+        headers = {"If-Match": f'"{revision}"'}
+        yield from send(Request("DELETE", _alias_path(name, alias), headers=headers))
+
+
+def _alias_path(name: str, alias: str) -> str:
+    return f"/v1/models/{segment(name)}/aliases/{segment(alias)}"
+
+
+class Models(_ModelsOperations, Blocking):
+    """The models of this key's owner. `models["churn@champion"]` asks nothing until the model is used."""
+
+    def __getitem__(self, ref: str) -> Model:
+        return Model._of(self._transport, segment(ref))
+
+
+class AsyncModels(_ModelsOperations, Asynchronous):
+    """The models of this key's owner, asked by calls that are awaited."""
+
+    def __getitem__(self, ref: str) -> AsyncModel:
+        return AsyncModel._of(self._transport, segment(ref))
+
+
+# --- evaluations, comparisons, batch scores -------------------------------------------------------
+
+
+class _EvaluationsOperations(_Collection):
+    @returning(lambda: Evaluation, lambda: AsyncEvaluation)
+    def get(self, evaluation_id: str) -> Steps[Any]:
+        """Return the evaluation with this id. NotFound: if there is none."""
+        data = yield from self._get(f"/v1/evaluations/{segment(evaluation_id)}")
+        return self._make(Evaluation, AsyncEvaluation, data)
+
+    @yielding(lambda: Evaluation, lambda: AsyncEvaluation)
+    def list(self, *, model_id: str | None = None, dataset: Any = None) -> Items[Any]:
+        """Yield the evaluations, the newest first."""
+        yield from self._pages(
+            "/v1/evaluations",
+            lambda data: self._make(Evaluation, AsyncEvaluation, data),
+            model_id=model_id,
+            dataset_id=None if dataset is None else _id(dataset),
+        )
+
+
+class Evaluations(_EvaluationsOperations, Blocking):
+    """Models judged by datasets."""
+
+
+class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
+    """Models judged by datasets, asked by calls that are awaited."""
+
+
+class _ComparisonsOperations(_Collection):
+    @returning(lambda: Comparison, lambda: AsyncComparison)
+    def get(self, comparison_id: str) -> Steps[Any]:
+        """Return the comparison with this id. NotFound: if there is none."""
+        data = yield from self._get(f"/v1/comparisons/{segment(comparison_id)}")
+        return self._make(Comparison, AsyncComparison, data)
+
+    @yielding(lambda: Comparison, lambda: AsyncComparison)
+    def list(self, *, model_id: str | None = None, dataset: Any = None) -> Items[Any]:
+        """Yield the comparisons, the newest first."""
+        yield from self._pages(
+            "/v1/comparisons",
+            lambda data: self._make(Comparison, AsyncComparison, data),
+            model_id=model_id,
+            dataset_id=None if dataset is None else _id(dataset),
+        )
+
+
+class Comparisons(_ComparisonsOperations, Blocking):
+    """Models compared on datasets."""
+
+
+class AsyncComparisons(_ComparisonsOperations, Asynchronous):
+    """Models compared on datasets, asked by calls that are awaited."""
+
+
+class _BatchScoresOperations(_Collection):
+    @returning(lambda: BatchScore, lambda: AsyncBatchScore)
+    def get(self, batch_score_id: str) -> Steps[Any]:
+        """Return the batch scores with this id. NotFound: if there are none."""
+        data = yield from self._get(f"/v1/batch-scores/{segment(batch_score_id)}")
+        return self._make(BatchScore, AsyncBatchScore, data)
+
+    @yielding(lambda: BatchScore, lambda: AsyncBatchScore)
+    def list(self, *, model_id: str | None = None, dataset: Any = None) -> Items[Any]:
+        """Yield the batch scores, the newest first."""
+        yield from self._pages(
+            "/v1/batch-scores",
+            lambda data: self._make(BatchScore, AsyncBatchScore, data),
+            model_id=model_id,
+            dataset_id=None if dataset is None else _id(dataset),
+        )
+
+
+class BatchScores(_BatchScoresOperations, Blocking):
+    """Tables that jobs score."""
+
+
+class AsyncBatchScores(_BatchScoresOperations, Asynchronous):
+    """Tables that jobs score, asked by calls that are awaited."""
+
+
+# --- keys, algorithms, the audit log --------------------------------------------------------------
+
+
+class _KeysOperations(_Collection):
+    @iteration
+    def list(self) -> Items[types.Key]:
+        """Yield the keys, the newest first, without their secrets."""
+        yield from self._pages("/v1/keys", types.Key.from_json)
+
+    @operation
+    def get(self, key_id: str) -> Steps[types.Key]:
+        """Return the key with this id."""
+        return (yield from self._record(types.Key, f"/v1/keys/{segment(key_id)}"))
+
+    @operation
+    def create(
+        self, name: str, scopes: Sequence[str], *, expires_in_seconds: float | None = None
+    ) -> Steps[types.KeyWithSecret]:
+        """Make a key; its secret is told once."""
+        body = {"name": name, "scopes": [*scopes], "expires_in_seconds": expires_in_seconds}
+        data = yield from self._post("/v1/keys", body)
+        return types.KeyWithSecret.from_json(data)
+
+    @operation
+    def rotate(
+        self, key_id: str, *, grace_seconds: float | None = None
+    ) -> Steps[types.KeyWithSecret]:
+        """Make a key in the place of another, which ends after the grace."""
+        body = {"grace_seconds": grace_seconds}
+        data = yield from self._post(f"/v1/keys/{segment(key_id)}/rotate", body)
+        return types.KeyWithSecret.from_json(data)
+
+    @operation
+    def revoke(self, key_id: str) -> Steps[None]:
+        """Revoke a key."""
+        yield from send(Request("DELETE", f"/v1/keys/{segment(key_id)}"))
+
+
+class Keys(_KeysOperations, Blocking):
+    """The API keys of this key's owner."""
+
+
+class AsyncKeys(_KeysOperations, Asynchronous):
+    """The API keys of this key's owner, asked by calls that are awaited."""
+
+
+# --- the clients ----------------------------------------------------------------------------------
+
+
+class _ClientOperations(Asked):
+    @returning(lambda: Dataset, lambda: AsyncDataset)
+    def upload(
+        self,
+        table: Table,
+        *,
+        name: str | None = None,
+        label: str | None = None,
+        positive: str | None = None,
+        weight: str | None = None,
+        group: str | None = None,
+        item: str | None = None,
+        labels: Names = None,
+        categorical: Names = None,
+        numeric: Names = None,
+        drop: Names = None,
+        missing: Names = None,
+        strict: bool | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        kind: str | None = None,
+        media_type: str | None = None,
+        progress: Progress | bool | None = None,
+        wait: bool = True,
+    ) -> Steps[Any]:
+        """Upload a table, and wait until it has been read; return the dataset.
+
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            Files are streamed.
+        name : str, optional
+            Default: the file's name without its ending.
+        label : str
+            The column of two values that tells positives from negatives; `positive` is the value of the positives.
+        weight, group, item : str, optional
+            Columns: weights of the rows; what must not be split between training and validation; ids of items.
+        labels, categorical, numeric, drop, missing : str or list of str, optional
+            Several labels; columns of words, of numbers, and to leave out; values that stand for a missing one.
+        media_type : str, optional
+            Of a file whose name does not tell it.
+        progress : callable or bool, optional
+            Is called with the bytes sent and the bytes in all. True: a bar on the terminal, which is the default for
+            files where there is one.
+        wait : bool
+            False: return at once.
+
+        Raises
+        ------
+        InvalidTable
+            If the table cannot be used: the errors name line and column.
+        """
+        body = body_of(table, media_type)
+        if name is None and isinstance(table, (str, os.PathLike)):
+            name = Path(table).name.partition(".")[0]
+        data = yield from self._send_table(
+            "POST",
+            "/v1/datasets",
+            body,
+            _progress(progress, body.kind == "file"),
+            name=name,
+            label=label,
+            positive=positive,
+            weight=weight,
+            group=group,
+            item=item,
+            labels=_joined(labels),
+            categorical=_joined(categorical),
+            numeric=_joined(numeric),
+            drop=_joined(drop),
+            missing=_joined(missing),
+            strict=strict,
+            encoding=encoding,
+            delimiter=delimiter,
+            decimal=decimal,
+            kind=kind,
+        )
+        dataset = self._make(Dataset, AsyncDataset, data)
+        if wait:
+            yield from _steps_of(type(dataset).wait)(dataset)
+        return dataset
+
+    @returning(lambda: Job, lambda: AsyncJob)
+    def train(
+        self,
+        /,
+        dataset: Any,
+        algorithm: str | Mapping[str, Any] = "rankboost",
+        *,
+        name: str | None = None,
+        objective: Mapping[str, Any] | None = None,
+        validation: Mapping[str, Any] | None = None,
+        search: Mapping[str, Any] | None = None,
+        controls: bool | None = None,
+        label_noise: float | None = None,
+        seed: int | None = None,
+        priority: int | None = None,
+        tags: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+        **parameters: Any,
+    ) -> Steps[Any]:
+        """Submit a training job; return it. `train(…).wait()` returns the model.
+
+        Parameters
+        ----------
+        dataset : Dataset or str
+        algorithm : str or mapping
+            A name as of `algorithms()`, with its parameters as further arguments; or `name` and parameters in one.
+        name : str, optional
+            Name of the model. Default: the algorithm's name.
+        objective, validation, search : mapping, optional
+            As in the body of POST /v1/jobs.
+        """
+        others = {
+            "name": name,
+            "objective": objective,
+            "validation": validation,
+            "search": search,
+            "controls": controls,
+            "label_noise": label_noise,
+            "seed": seed,
+            "priority": priority,
+            "tags": tags,
+            "timeout_seconds": timeout_seconds,
+        }
+        data = yield from self._post("/v1/jobs", _job_body(dataset, algorithm, others | parameters))
+        return self._make(Job, AsyncJob, data)
+
+    @returning(lambda: Evaluation, lambda: AsyncEvaluation)
+    def evaluate(
+        self,
+        model: Any,
+        dataset: Any,
+        *,
+        level: float | None = None,
+        windows: Sequence[Mapping[str, float]] | None = None,
+        wait: bool = True,
+    ) -> Steps[Any]:
+        """Judge a model by a dataset, and wait for the result; return the evaluation."""
+        body = {
+            "model": _ref(model),
+            "dataset_id": _id(dataset),
+            "level": level,
+            "windows": windows,
+        }
+        data = yield from self._post("/v1/evaluations", body)
+        return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, data), wait))
+
+    @returning(lambda: Comparison, lambda: AsyncComparison)
+    def compare(
+        self,
+        models: Sequence[Any],
+        dataset: Any,
+        *,
+        level: float | None = None,
+        windows: Sequence[Mapping[str, float]] | None = None,
+        wait: bool = True,
+    ) -> Steps[Any]:
+        """Compare models on a dataset, and wait for the result; return the comparison."""
+        body = {
+            "models": [_ref(model) for model in models],
+            "dataset_id": _id(dataset),
+            "level": level,
+            "windows": windows,
+        }
+        data = yield from self._post("/v1/comparisons", body)
+        return (yield from self._ended(self._make(Comparison, AsyncComparison, data), wait))
+
+    @returning(lambda: BatchScore, lambda: AsyncBatchScore)
+    def score_batch(
+        self,
+        model: Any,
+        table: Table,
+        *,
+        keep: Names = None,
+        ignore: Names = None,
+        missing: Names = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        media_type: str | None = None,
+        progress: Progress | bool | None = None,
+        wait: bool = True,
+    ) -> Steps[Any]:
+        """Have a job score a table of any size, and wait for it; return the batch scores, whose `result` is a file.
+
+        Parameters
+        ----------
+        model : Model or str
+        table : Dataset, or anything that `upload` takes
+            A dataset is scored as it is there.
+        keep : str or list of str, optional
+            Columns that stand beside the scores.
+        """
+        query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
+        if isinstance(table, (Dataset, AsyncDataset)):
+            kept = keep.split(",") if isinstance(keep, str) else keep
+            body = {"model": _ref(model), "dataset_id": table.id, "keep": kept}
+            data = yield from self._post("/v1/batch-scores", body)
+        else:
+            sent = body_of(table, media_type)
+            data = yield from self._send_table(
+                "POST",
+                "/v1/batch-scores",
+                sent,
+                _progress(progress, sent.kind == "file"),
+                **query,
+                missing=_joined(missing),
+                encoding=encoding,
+                delimiter=delimiter,
+                decimal=decimal,
+            )
+        return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, data), wait))
+
+    def _ended(self, new: Any, wait: bool) -> Steps[Any]:
+        if wait:
+            yield from _steps_of(type(new).wait)(new)
+        return new
+
+    @operation
+    def algorithms(self) -> Steps[list[types.Algorithm]]:
+        """Return the algorithms, each with the schema of its parameters."""
+        return (yield from self._record(types.Algorithms, "/v1/algorithms")).data
+
+    @operation
+    def algorithm(self, name: str) -> Steps[types.Algorithm]:
+        """Return one algorithm."""
+        return (yield from self._record(types.Algorithm, f"/v1/algorithms/{segment(name)}"))
+
+    @iteration
+    def audit(self) -> Items[types.AuditEntry]:
+        """Yield what was done by which key, the newest first (scope `admin`)."""
+        yield from self._pages("/v1/audit", types.AuditEntry.from_json)
+
+    @operation
+    def health(self, what: str = "ready") -> Steps[types.Health]:
+        """Return whether the service is `live`, `ready`, or `staffed` (has a worker). Unavailable: if it is not."""
+        request = Request("GET", f"/health/{segment(what)}", repeatable=False)
+        response = yield from send(request)
+        return types.Health.from_json(response.json())
+
+
+def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:
+    if callable(given):
+        return given
+    if given is None:
+        given = is_file and sys.stderr.isatty()
+    return ProgressBar() if given else None
+
+
+class ProgressBar:
+    """A line on the terminal that says how much of a table has been sent."""
+
+    WIDTH = 30
+
+    def __call__(self, sent: int, size: int | None) -> None:
+        """Draw it anew."""
+        if size:
+            part = min(1.0, sent / size)
+            bar = "#" * round(part * self.WIDTH)
+            line = f"\r[{bar:<{self.WIDTH}}] {part:4.0%} of {size / 1e6:.1f} MB"
+        else:
+            line = f"\r{sent / 1e6:.1f} MB"
+        done = size is not None and sent >= size
+        sys.stderr.write(line + ("\n" if done else ""))
+        sys.stderr.flush()
+
+
+def find_service(
+    url: str | None, api_key: str | None, state_dir: str | os.PathLike[str] | None
+) -> tuple[str, str | None]:
+    """Return the address and key: those given, else RANKWRIGHT_URL and RANKWRIGHT_API_KEY, else those that
+    `rankwright serve` left in its state folder (RANKWRIGHT_STATE_DIR, or `.rankwright` here), which go together.
+    """
+    folder = Path(state_dir or os.environ.get("RANKWRIGHT_STATE_DIR") or ".rankwright")
+    url = url or os.environ.get("RANKWRIGHT_URL")
+    api_key = api_key or os.environ.get("RANKWRIGHT_API_KEY")
+    left = _read(folder / "address")
+    if url is None:
+        url = left or DEFAULT_URL
+    if api_key is None:
+        api_key = _read(folder / "api-key")
+    if not url.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"the address of a service begins with http:// or https://, got {url!r}"
+        )
+    return url, api_key
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+class Client(_ClientOperations, Blocking):
+    """The service, by calls that block.
+
+    Parameters
+    ----------
+    url, api_key : str, optional
+        Default: RANKWRIGHT_URL and RANKWRIGHT_API_KEY, else what `rankwright serve` left in its state folder.
+    state_dir : path, optional
+        That folder. Default: RANKWRIGHT_STATE_DIR, else `.rankwright` in the current folder.
+    timeout : float
+        Seconds without a byte from the service before a request counts as failed.
+    transport : Transport, optional
+        What takes the place of HTTP.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()  # doctest: +SKIP
+    >>> data = client.upload("churn.csv", label="churned")  # doctest: +SKIP
+    >>> model = client.train(data, "auto", budget_seconds=60, name="churn").wait()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        state_dir: str | os.PathLike[str] | None = None,
+        timeout: float = TIMEOUT,
+        transport: Transport | None = None,
+    ) -> None:
+        self._transport = transport or HttpTransport(
+            *find_service(url, api_key, state_dir), timeout
+        )
+        self.datasets = Datasets(self._transport)
+        self.jobs = Jobs(self._transport)
+        self.models = Models(self._transport)
+        self.evaluations = Evaluations(self._transport)
+        self.comparisons = Comparisons(self._transport)
+        self.batch_scores = BatchScores(self._transport)
+        self.keys = Keys(self._transport)
+
+    @property
+    def url(self) -> str:
+        """Address of the service."""
+        return str(self._transport.url)
+
+    def __deepcopy__(self, memo: Any) -> Client:
+        """Return the client itself: copies of an estimator that holds it ask the same service."""
+        return self
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(_ClientOperations, Asynchronous):
+    """The service, by calls that are awaited. Parameters as of `Client`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        state_dir: str | os.PathLike[str] | None = None,
+        timeout: float = TIMEOUT,
+        transport: AsyncTransport | None = None,
+    ) -> None:
+        self._transport = transport or AsyncHttpTransport(
+            *find_service(url, api_key, state_dir), timeout
+        )
+        self.datasets = AsyncDatasets(self._transport)
+        self.jobs = AsyncJobs(self._transport)
+        self.models = AsyncModels(self._transport)
+        self.evaluations = AsyncEvaluations(self._transport)
+        self.comparisons = AsyncComparisons(self._transport)
+        self.batch_scores = AsyncBatchScores(self._transport)
+        self.keys = AsyncKeys(self._transport)
+
+    @property
+    def url(self) -> str:
+        """Address of the service."""
+        return str(self._transport.url)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,967 @@
+"""What can be asked of datasets, jobs, models, evaluations, comparisons, batch scores and keys.
+
+Each operation is described once, as steps (`transport`), and stands in two classes: one whose methods block, and one
+whose methods are awaited.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, TypeVar, cast
+
+from rankwright import types
+from rankwright.errors import (
+    ConnectionFailed,
+    InvalidTable,
+    JobFailed,
+    RankwrightError,
+)
+from rankwright.operations import (
+    Asynchronous,
+    Blocking,
+    iteration,
+    operation,
+    returning,
+    yielding,
+)
+from rankwright.records import Record, read_one_of
+from rankwright.tables import Body, Progress, Table, body_of, frame_of, wanted
+from rankwright.transport import (
+    BASE_DELAY,
+    MAX_ATTEMPTS,
+    BrokenConnection,
+    Close,
+    Item,
+    Items,
+    Pause,
+    ReadChunk,
+    Request,
+    Steps,
+    segment,
+    send,
+)
+
+R = TypeVar("R", bound=Record)
+
+FINAL_STATES = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
+PAGE = 200
+"""Things that one page of a list holds: the most that the service allows."""
+HOLD_SECONDS = 30
+"""Seconds that one request of `wait` asks the service to hold its answer."""
+POLL_SECONDS = 0.5
+"""Seconds between two looks at a job whose end the service does not hold its answer for."""
+
+Names = str | Sequence[str] | None
+
+
+class Asked:
+    """What every object that can be asked has: a way to its service."""
+
+    _transport: Any
+
+    def _get(self, path: str, **query: Any) -> Steps[Any]:
+        response = yield from send(Request("GET", path, query))
+        return response.json()
+
+    def _record(self, kind: type[R], path: str, **query: Any) -> Steps[R]:
+        data = yield from self._get(path, **query)
+        return kind.from_json(data)
+
+    def _pages(self, path: str, make: Callable[[Any], Any], **query: Any) -> Items[Any]:
+        after = None
+        while True:
+            response = yield from send(
+                Request("GET", path, {"limit": PAGE, **query, "after": after})
+            )
+            page = response.json()
+            for each in page["data"]:
+                yield Item(make(each))
+            after = page.get("next")
+            if not page.get("has_more") or after is None:
+                return
+
+    def _post(
+        self, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> Steps[Any]:
+        if body is None:
+            request = Request("POST", path, query or {})
+        else:
+            request = Request.of_json("POST", path, _without_none(body), query=query or {})
+        response = yield from send(request)
+        return response.json()
+
+    def _send_table(
+        self, method: str, path: str, body: Body, progress: Progress | None, **query: Any
+    ) -> Steps[Any]:
+        request = Request(
+            method,
+            path,
+            query,
+            headers={**body.headers(), "Prefer": "wait=1"},
+            body=body.told_to(progress),
+            repeatable=body.repeatable,
+        )
+        response = yield from send(request)
+        return response.json()
+
+    def _download(
+        self, path: str, to: str | os.PathLike[str] | BinaryIO | None, **query: Any
+    ) -> Steps[bytes]:
+        """Return the bytes at a path, or write them to a file and return b""."""
+        if to is None:
+            response = yield from send(Request("GET", path, query))
+            return response.content
+        response = yield from send(Request("GET", path, query, stream=True))
+        with _opened(to) as file:
+            while chunk := (yield ReadChunk(response)):
+                file.write(chunk)
+        yield Close(response)
+        return b""
+
+    def _make(self, blocking: type[Any], asynchronous: type[Any], data: Any) -> Any:
+        """Return a resource of the kind of client that this object belongs to."""
+        kind = asynchronous if isinstance(self, Asynchronous) else blocking
+        return kind._of(self._transport, data)
+
+
+class Resource(Asked):
+    """A thing of the service. `data` is what the service said of it when it was last asked."""
+
+    _record_kind: ClassVar[type[Record]]
+
+    @classmethod
+    def _of(cls, transport: Any, data: Any) -> Any:
+        new = cls.__new__(cls)
+        new._transport = transport
+        new._take(data)
+        return new
+
+    def _take(self, data: Any) -> None:
+        self.data: Any = self._record_kind.from_json(data)
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self.data.id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.data!r}>"
+
+
+def _opened(to: str | os.PathLike[str] | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    if isinstance(to, (str, os.PathLike)):
+        return Path(to).open("wb")
+    return nullcontext(to)
+
+
+def _without_none(body: Any) -> Any:
+    if isinstance(body, Mapping):
+        return {name: value for name, value in body.items() if value is not None}
+    return body
+
+
+def _joined(names: Names) -> str | None:
+    """Return names as the API takes them in a query: text with commas between."""
+    return names if names is None or isinstance(names, str) else ",".join(names)
+
+
+def _id(thing: Any) -> str:
+    """Return the id of a resource, or the id itself."""
+    return segment(thing if isinstance(thing, str) else thing.id)
+
+
+def _ref(model: Any) -> str:
+    """Return what names a model: its reference or its id."""
+    return segment(model if isinstance(model, str) else model.ref)
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+class _JobOperations(Asked):
+    data: types.Job
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.data.id
+
+    @property
+    def state(self) -> str:
+        """`queued`, `running`, `succeeded`, `failed`, `cancelled` or `timed_out`, when last asked."""
+        return str(self.data.state)
+
+    @operation
+    def refresh(self) -> Steps[types.Job]:
+        """Ask for the job anew; return what the service says."""
+        self.data = yield from self._record(types.Job, f"/v1/jobs/{_id(self)}")
+        return self.data
+
+    @returning(lambda: Model, lambda: AsyncModel)
+    def wait(self, timeout: float | None = None) -> Steps[Any]:
+        """Wait until the job has ended; return the model that it made.
+
+        The job goes on if waiting is interrupted (KeyboardInterrupt, a cancelled task), and survives a restart of the
+        service. JobFailed: if it ended without a model. TimeoutError: after `timeout` seconds.
+        """
+        yield from self._until_end(timeout)
+        if self.data.state != "succeeded":
+            raise JobFailed(self.data.id, self.data.state, cast(Any, self.data.error))
+        if self.data.model_id is None:
+            raise RankwrightError(f"job {self.data.id} of kind {self.data.kind} makes no model")
+        model = self._make(Model, AsyncModel, None)
+        yield from model._load(self.data.model_id)
+        return model
+
+    def _until_end(self, timeout: float | None) -> Steps[None]:
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.data.state not in FINAL_STATES:
+            hold = float(HOLD_SECONDS)
+            if end is not None:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(
+                        f"job {self.data.id} has not ended after {timeout} s: it goes on"
+                    )
+                hold = min(hold, max(1.0, left))
+            request = Request(
+                "GET", f"/v1/jobs/{_id(self)}", headers={"Prefer": f"wait={hold:.0f}"}
+            )
+            response = yield from send(request)
+            self.data = types.Job.from_json(response.json())
+
+    @iteration
+    def follow(self, after: int = 0) -> Items[types.Event]:
+        """Yield the events of the job as they happen, until it has ended.
+
+        A connection that breaks is taken up again behind the last event. ConnectionFailed: after some such tries
+        without an event between.
+        """
+        path, failures = f"/v1/jobs/{_id(self)}/events", 0
+        while True:
+            headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+            response = yield from send(Request("GET", path, headers=headers, stream=True))
+            parser = EventParser()
+            try:
+                while chunk := (yield ReadChunk(response)):
+                    for data in parser.feed(chunk):
+                        event = types.Event.from_json(data)
+                        after, failures = event.seq, 0
+                        yield Item(event)
+            except BrokenConnection as error:
+                failures += 1
+                if failures == MAX_ATTEMPTS:
+                    raise ConnectionFailed(str(error)) from error
+                yield Pause(BASE_DELAY * 2.0**failures)
+            yield Close(response)
+            self.data = yield from self._record(types.Job, f"/v1/jobs/{_id(self)}")
+            if self.data.state in FINAL_STATES and self.data.last_event <= after:
+                return
+
+    @operation
+    def cancel(self, *, keep: bool | None = None) -> Steps[types.Job]:
+        """Cancel the job. With `keep`, a fit that can stop early ends in a model of what it has so far."""
+        data = yield from self._post(f"/v1/jobs/{_id(self)}/cancel", query={"keep": keep})
+        self.data = types.Job.from_json(data)
+        return self.data
+
+    @returning(lambda: Job, lambda: AsyncJob)
+    def retry(self) -> Steps[Any]:
+        """Submit the same work once more; return the new job."""
+        data = yield from self._post(f"/v1/jobs/{_id(self)}/retry")
+        return self._make(Job, AsyncJob, data)
+
+
+class Job(_JobOperations, Resource, Blocking):
+    """A job."""
+
+    _record_kind = types.Job
+
+
+class AsyncJob(_JobOperations, Resource, Asynchronous):
+    """A job, asked by calls that are awaited."""
+
+    _record_kind = types.Job
+
+
+class EventParser:
+    """Reads server-sent events from chunks of bytes: the JSON of each whole event."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
+        """Return the events that this chunk completes."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        found = []
+        for raw in lines:
+            line = raw.rstrip(b"\r").decode("utf-8", "replace")
+            if line.startswith("data:"):
+                self._data.append(line[5:].lstrip(" "))
+            elif not line and self._data:
+                found.append(json.loads("\n".join(self._data)))
+                self._data = []
+        return found
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+class _DatasetOperations(Asked):
+    data: types.Dataset
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.data.id
+
+    @operation
+    def refresh(self) -> Steps[types.Dataset]:
+        """Ask for the dataset anew; return what the service says."""
+        self.data = yield from self._record(types.Dataset, f"/v1/datasets/{_id(self)}")
+        return self.data
+
+    @operation
+    def wait(self, timeout: float | None = None) -> Steps[types.Dataset]:
+        """Wait until the table and its pairs have been read.
+
+        InvalidTable: if it cannot be used. TimeoutError: after `timeout` seconds.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.data.status == "processing" or (
+            self.data.pairs is not None and self.data.pairs.status == "processing"
+        ):
+            if end is not None and time.monotonic() > end:
+                raise TimeoutError(f"dataset {self.data.id} was not read after {timeout} s")
+            yield Pause(POLL_SECONDS)
+            self.data = yield from self._record(types.Dataset, f"/v1/datasets/{_id(self)}")
+        if self.data.status == "invalid":
+            raise InvalidTable(self.data.id, cast(Any, self.data.to_json().get("errors") or []))
+        pairs = self.data.pairs
+        if pairs is not None and pairs.status == "invalid":
+            raise InvalidTable(self.data.id, cast(Any, pairs.to_json().get("errors") or []))
+        return self.data
+
+    @operation
+    def preview(self, limit: int | None = None) -> Steps[types.Preview]:
+        """Return the first rows."""
+        return (
+            yield from self._record(types.Preview, f"/v1/datasets/{_id(self)}/preview", limit=limit)
+        )
+
+    @operation
+    def profile(self) -> Steps[types.DatasetProfile]:
+        """Return quantiles, histograms and the AUC of each feature alone, likely leaks, rows that come twice."""
+        return (yield from self._record(types.DatasetProfile, f"/v1/datasets/{_id(self)}/profile"))
+
+    @operation
+    def profile_page(self, format: str = "html") -> Steps[bytes]:
+        """Return the profile as a page, in `html` or `markdown`."""
+        return (yield from self._download(f"/v1/datasets/{_id(self)}/profile", None, format=format))
+
+    @yielding(lambda: Dataset, lambda: AsyncDataset)
+    def versions(self) -> Items[Any]:
+        """Yield all versions of the dataset, the newest first."""
+        yield from self._pages(
+            f"/v1/datasets/{_id(self)}/versions",
+            lambda data: self._make(Dataset, AsyncDataset, data),
+        )
+
+    @returning(lambda: Dataset, lambda: AsyncDataset)
+    def add_version(
+        self,
+        table: Table,
+        *,
+        mode: str = "append",
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        media_type: str | None = None,
+        progress: Progress | None = None,
+        wait: bool = True,
+    ) -> Steps[Any]:
+        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
+        data = yield from self._send_table(
+            "POST",
+            f"/v1/datasets/{_id(self)}/versions",
+            body_of(table, media_type),
+            progress,
+            mode=mode,
+            encoding=encoding,
+            delimiter=delimiter,
+            decimal=decimal,
+        )
+        return (yield from self._read(data, wait))
+
+    @operation
+    def put_pairs(
+        self,
+        pairs: Table,
+        *,
+        media_type: str | None = None,
+        progress: Progress | None = None,
+        wait: bool = True,
+    ) -> Steps[types.Dataset]:
+        """Say which item is better than which, for a dataset of kind `preferences`; replaces what was there."""
+        data = yield from self._send_table(
+            "PUT", f"/v1/datasets/{_id(self)}/pairs", body_of(pairs, media_type), progress
+        )
+        self.data = types.Dataset.from_json(data)
+        if wait:
+            yield from _steps_of(_DatasetOperations.wait)(self)
+        return self.data
+
+    def _read(self, data: Any, wait: bool) -> Steps[Any]:
+        new = self._make(Dataset, AsyncDataset, data)
+        if wait:
+            yield from _steps_of(_DatasetOperations.wait)(new)
+        return new
+
+    @operation
+    def delete(self) -> Steps[None]:
+        """Delete the dataset. Conflict: while a job uses it."""
+        yield from send(Request("DELETE", f"/v1/datasets/{_id(self)}"))
+
+
+class Dataset(_DatasetOperations, Resource, Blocking):
+    """A table that was uploaded."""
+
+    _record_kind = types.Dataset
+
+
+class AsyncDataset(_DatasetOperations, Resource, Asynchronous):
+    """A table that was uploaded, asked by calls that are awaited."""
+
+    _record_kind = types.Dataset
+
+
+def _steps_of(described: Any) -> Callable[..., Steps[Any]]:
+    """Return the steps of an operation, to be taken within another."""
+    return cast("Callable[..., Steps[Any]]", described.describe)
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+Metrics = types.Metrics | types.PairMetrics | types.MultilabelMetrics
+_SCORES: list[Any] = [types.Score, types.LabelScore]
+_METRICS: list[Any] = [types.Metrics, types.PairMetrics, types.MultilabelMetrics]
+
+
+class _ModelOperations(Asked):
+    ref: str
+    _data: types.Model | None
+    _metrics: Metrics | None
+
+    def _path(self, what: str = "") -> str:
+        return f"/v1/models/{segment(self.ref)}" + (f"/{what}" if what else "")
+
+    def _load(self, ref: str) -> Steps[None]:
+        """Read what the service says of the model, and its figures on the rows that were held out, if it has such."""
+        self.ref = ref
+        self._data = yield from self._record(types.Model, self._path())
+        self._metrics = None
+        if self._data.validation["method"] != "none":
+            self._metrics = yield from self._read_metrics(None)
+
+    def _read_metrics(self, on: str | None) -> Steps[Any]:
+        data = yield from self._get(self._path("metrics"), on=on)
+        return read_one_of(_METRICS, data)
+
+    @operation
+    def refresh(self) -> Steps[types.Model]:
+        """Ask for the model and its figures anew; return what the service says of the model."""
+        yield from self._load(self.ref)
+        return cast(types.Model, self._data)
+
+    @operation
+    def read_metrics(self, on: str | None = None) -> Steps[Metrics]:
+        """Return the figures on one part of the data: `validation` (the default) or `train`."""
+        found: Metrics = yield from self._read_metrics(on)
+        return found
+
+    @operation
+    def score(
+        self,
+        table: Table,
+        *,
+        ignore: Names = None,
+        missing: Names = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        media_type: str | None = None,
+    ) -> Steps[Any]:
+        """Score the rows of a table in one request.
+
+        Returns a table of the caller's kind (pandas, polars, pyarrow), else a list of dict: columns `score`, `fpr` and
+        `tpr` (what cutting there would give on the validation rows), a row for each row of the table, in order.
+        """
+        body = body_of(table, media_type)
+        query = {
+            "ignore": _joined(ignore),
+            "missing": _joined(missing),
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "decimal": decimal,
+        }
+        response = yield from send(
+            Request(
+                "POST",
+                self._path("score"),
+                query,
+                headers={**body.headers(), "Accept": wanted(body.kind)},
+                body=body.chunks,
+                repeatable=body.repeatable,
+            )
+        )
+        return frame_of(response.content, response.headers.get("content-type", ""), body)
+
+    @operation
+    def score_row(
+        self, features: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> Steps[types.Score | types.LabelScore]:
+        """Score one row: a feature for each argument; those that are None are missing values."""
+        query = {**(features or {}), **more}
+        response = yield from send(Request("GET", self._path("score"), query))
+        return cast("types.Score | types.LabelScore", read_one_of(_SCORES, response.json()))
+
+    @operation
+    def rank(
+        self,
+        table: Table,
+        *,
+        top: int | None = None,
+        label: str | None = None,
+        ignore: Names = None,
+        missing: Names = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        media_type: str | None = None,
+    ) -> Steps[types.Ranking]:
+        """Return the best rows of a table, the best first."""
+        body = body_of(table, media_type)
+        query = {
+            "top": top,
+            "label": label,
+            "ignore": _joined(ignore),
+            "missing": _joined(missing),
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "decimal": decimal,
+        }
+        request = Request(
+            "POST",
+            self._path("rank"),
+            query,
+            headers=body.headers(),
+            body=body.chunks,
+            repeatable=body.repeatable,
+        )
+        response = yield from send(request)
+        return types.Ranking.from_json(response.json())
+
+    @operation
+    def explain(
+        self, rows: Sequence[Mapping[str, Any]], *, label: str | None = None
+    ) -> Steps[types.Explanations]:
+        """Return what each feature adds to the score of each row."""
+        data = yield from self._post(
+            self._path("explain"), {"rows": list(rows)}, query={"label": label}
+        )
+        return types.Explanations.from_json(data)
+
+    @operation
+    def roc(
+        self, on: str | None = None, *, max_points: int | None = None, band: str | None = None
+    ) -> Steps[types.Roc]:
+        """Return the points of the ROC curve."""
+        return (
+            yield from self._record(
+                types.Roc, self._path("roc"), on=on, max_points=max_points, band=band
+            )
+        )
+
+    @operation
+    def operating_point(
+        self,
+        *,
+        on: str | None = None,
+        fpr: float | None = None,
+        tpr: float | None = None,
+        threshold: float | None = None,
+        cost_false_positive: float | None = None,
+        cost_false_negative: float | None = None,
+        prevalence: float | None = None,
+    ) -> Steps[types.OperatingPoint]:
+        """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, with intervals."""
+        return (
+            yield from self._record(
+                types.OperatingPoint,
+                self._path("operating-point"),
+                on=on,
+                fpr=fpr,
+                tpr=tpr,
+                threshold=threshold,
+                cost_false_positive=cost_false_positive,
+                cost_false_negative=cost_false_negative,
+                prevalence=prevalence,
+            )
+        )
+
+    @operation
+    def operating_points(
+        self,
+        *,
+        on: str | None = None,
+        points: int | None = None,
+        cost_false_positive: float | None = None,
+        cost_false_negative: float | None = None,
+        prevalence: float | None = None,
+    ) -> Steps[types.OperatingPoints]:
+        """Return operating points along the curve."""
+        return (
+            yield from self._record(
+                types.OperatingPoints,
+                self._path("operating-points"),
+                on=on,
+                points=points,
+                cost_false_positive=cost_false_positive,
+                cost_false_negative=cost_false_negative,
+                prevalence=prevalence,
+            )
+        )
+
+    @operation
+    def importance(self, *, label: str | None = None) -> Steps[types.Importance]:
+        """Return how much each feature matters: by permutation, and by what the model itself is made of."""
+        return (yield from self._record(types.Importance, self._path("importance"), label=label))
+
+    @operation
+    def partial_dependence(
+        self,
+        feature: str | Sequence[str],
+        *,
+        on: str | None = None,
+        points: int | None = None,
+        label: str | None = None,
+    ) -> Steps[types.PartialDependence]:
+        """Return the mean score along the values of one feature or two."""
+        return (
+            yield from self._record(
+                types.PartialDependence,
+                self._path("partial-dependence"),
+                feature=feature,
+                on=on,
+                points=points,
+                label=label,
+            )
+        )
+
+    @operation
+    def variable_dependence(
+        self, feature: str | Sequence[str], *, on: str | None = None
+    ) -> Steps[types.VariableDependence]:
+        """Return what the model's trees say of one feature or two."""
+        return (
+            yield from self._record(
+                types.VariableDependence,
+                self._path("variable-dependence"),
+                feature=feature,
+                on=on,
+            )
+        )
+
+    @operation
+    def margins(
+        self,
+        *,
+        theta: float | None = None,
+        delta: float | None = None,
+        max_rounds: int | None = None,
+    ) -> Steps[types.Margins]:
+        """Return the margins of the training pairs, round by round, and what they bound."""
+        return (
+            yield from self._record(
+                types.Margins,
+                self._path("margins"),
+                theta=theta,
+                delta=delta,
+                max_rounds=max_rounds,
+            )
+        )
+
+    @operation
+    def bounds(
+        self,
+        *,
+        fpr_min: float | None = None,
+        fpr_max: float | None = None,
+        delta: float | None = None,
+    ) -> Steps[types.WindowBounds]:
+        """Return generalisation bounds for a window of false positive rates."""
+        return (
+            yield from self._record(
+                types.WindowBounds,
+                self._path("bounds"),
+                fpr_min=fpr_min,
+                fpr_max=fpr_max,
+                delta=delta,
+            )
+        )
+
+    @operation
+    def controls(self) -> Steps[types.Controls]:
+        """Return the figures of the plain rankers that were fitted for comparison."""
+        return (yield from self._record(types.Controls, self._path("controls")))
+
+    @operation
+    def leaderboard(self) -> Steps[types.Leaderboard]:
+        """Return what `auto` tried, the best first."""
+        return (yield from self._record(types.Leaderboard, self._path("leaderboard")))
+
+    @operation
+    def structure(self) -> Steps[dict[str, Any]]:
+        """Return what the model is made of: its rules, trees or coefficients."""
+        found: dict[str, Any] = yield from self._get(self._path("structure"))
+        return found
+
+    @operation
+    def out_of_fold(self) -> Steps[types.OutOfFold]:
+        """Return the scores of the training rows by the rankers that had not seen them (cross-validation)."""
+        return (yield from self._record(types.OutOfFold, self._path("out-of-fold")))
+
+    @operation
+    def report(self) -> Steps[types.Report]:
+        """Return the report that an auditor asks for, as an object."""
+        return (yield from self._record(types.Report, self._path("report")))
+
+    @operation
+    def download(
+        self,
+        what: str,
+        to: str | os.PathLike[str] | BinaryIO | None = None,
+        *,
+        format: str | None = None,
+        on: str | None = None,
+        kind: str | None = None,
+        band: str | None = None,
+        width: int | None = None,
+        max_points: int | None = None,
+    ) -> Steps[bytes]:
+        """Return a part of the model as a file, or write it to one and return b"".
+
+        Parameters
+        ----------
+        what : str
+            `artifact`, `plot`, `report`, `roc`, `structure` or `out-of-fold`.
+        to : path or binary file, optional
+        format : str, optional
+            `svg` or `png` of a plot, `html` or `markdown` of a report, `csv` of the curve and of out-of-fold scores,
+            `svg` or `text` of a structure.
+        """
+        return (
+            yield from self._download(
+                self._path(what),
+                to,
+                format=format,
+                on=on,
+                kind=kind,
+                band=band,
+                width=width,
+                max_points=max_points,
+            )
+        )
+
+    @operation
+    def delete(self) -> Steps[None]:
+        """Delete the model. Conflict: while something needs it."""
+        yield from send(Request("DELETE", self._path()))
+
+
+class _ModelFigures:
+    """What is known of a model without asking."""
+
+    ref: str
+    _data: types.Model | None
+    _metrics: Metrics | None
+
+    def _known(self) -> types.Model:
+        raise NotImplementedError
+
+    @property
+    def data(self) -> types.Model:
+        """What the service says of the model."""
+        return self._known()
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.data.id
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.data.name
+
+    @property
+    def version(self) -> int:
+        """Its version: counts from 1 within a name."""
+        return self.data.version
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """Its figures on the rows that were held out; None where none were."""
+        self._known()
+        return self._metrics
+
+    @property
+    def auc(self) -> types.Interval:
+        """The area under the ROC curve on the rows that were held out, with its interval."""
+        metrics = self.metrics
+        found = getattr(metrics, "auc", None) or getattr(metrics, "pair_order", None)
+        if found is None:
+            raise AttributeError(f"{self.ref} has no area of its own: see `metrics`")
+        return cast(types.Interval, found)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.ref}>"
+
+
+class Model(_ModelOperations, _ModelFigures, Blocking):
+    """A trained ranker. Made from a name alone it asks for its figures when they are first read."""
+
+    @classmethod
+    def _of(cls, transport: Any, data: Any) -> Model:
+        new = cls.__new__(cls)
+        new._transport, new._data, new._metrics, new.ref = transport, None, None, data
+        return new
+
+    def _known(self) -> types.Model:
+        if self._data is None:
+            self.refresh()
+        return cast(types.Model, self._data)
+
+
+class AsyncModel(_ModelOperations, _ModelFigures, Asynchronous):
+    """A trained ranker, asked by calls that are awaited. Made from a name alone it has figures after `refresh`."""
+
+    @classmethod
+    def _of(cls, transport: Any, data: Any) -> AsyncModel:
+        new = cls.__new__(cls)
+        new._transport, new._data, new._metrics, new.ref = transport, None, None, data
+        return new
+
+    def _known(self) -> types.Model:
+        if self._data is None:
+            raise AttributeError(f"nothing is known of {self.ref} yet: `await model.refresh()`")
+        return self._data
+
+
+# --- evaluations, comparisons, batch scores -------------------------------------------------------
+
+
+class _EndedOperations(Asked):
+    """What has a job and a status: `processing`, `ready` or `failed`."""
+
+    _collection: str
+    _record_kind: ClassVar[type[Record]]
+    data: Any
+
+    @operation
+    def refresh(self) -> Steps[None]:
+        """Ask for it anew."""
+        self.data = yield from self._record(self._record_kind, f"{self._collection}/{_id(self)}")
+
+    @operation
+    def wait(self, timeout: float | None = None) -> Steps[None]:
+        """Wait until its job has ended. JobFailed: if that made nothing. TimeoutError: after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.data.status == "processing":
+            hold = float(HOLD_SECONDS)
+            if end is not None:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"{_id(self)} is not ready after {timeout} s")
+                hold = min(hold, max(1.0, left))
+            headers = {"Prefer": f"wait={hold:.0f}"}
+            yield from send(Request("GET", f"/v1/jobs/{self.data.job_id}", headers=headers))
+            yield from _steps_of(_EndedOperations.refresh)(self)
+        if self.data.status != "ready":
+            raise JobFailed(self.data.job_id, self.data.status, self.data.error)
+
+    @operation
+    def delete(self) -> Steps[None]:
+        """Delete it."""
+        yield from send(Request("DELETE", f"{self._collection}/{_id(self)}"))
+
+
+class _EvaluationOperations(_EndedOperations):
+    _collection = "/v1/evaluations"
+    _record_kind: ClassVar[type[Record]] = types.Evaluation
+    data: types.Evaluation
+
+    @operation
+    def roc(
+        self, *, max_points: int | None = None, band: str | None = None
+    ) -> Steps[types.EvaluationRoc]:
+        """Return the points of the ROC curve."""
+        return (
+            yield from self._record(
+                types.EvaluationRoc,
+                f"/v1/evaluations/{_id(self)}/roc",
+                max_points=max_points,
+                band=band,
+            )
+        )
+
+
+class Evaluation(_EvaluationOperations, Resource, Blocking):
+    """A model judged by a dataset."""
+
+
+class AsyncEvaluation(_EvaluationOperations, Resource, Asynchronous):
+    """A model judged by a dataset, asked by calls that are awaited."""
+
+
+class _ComparisonOperations(_EndedOperations):
+    _collection = "/v1/comparisons"
+    _record_kind: ClassVar[type[Record]] = types.Comparison
+    data: types.Comparison
+
+
+class Comparison(_ComparisonOperations, Resource, Blocking):
+    """Models compared on a dataset."""
+
+
+class AsyncComparison(_ComparisonOperations, Resource, Asynchronous):
+    """Models compared on a dataset, asked by calls that are awaited."""
+
+
+class _BatchScoreOperations(_EndedOperations):
+    _collection = "/v1/batch-scores"
+    _record_kind: ClassVar[type[Record]] = types.BatchScore
+    data: types.BatchScore
+
+    @operation
+    def result(
+        self, to: str | os.PathLike[str] | BinaryIO | None = None, *, format: str = "parquet"
+    ) -> Steps[bytes]:
+        """Return the scores as a file (`parquet` or `csv`), or write them to one and return b""."""
+        return (
+            yield from self._download(f"/v1/batch-scores/{_id(self)}/result", to, format=format)
+        )
+
+
+class BatchScore(_BatchScoreOperations, Resource, Blocking):
+    """A table that a job scores."""
+
+
+class AsyncBatchScore(_BatchScoreOperations, Resource, Asynchronous):
+    """A table that a job scores, asked by calls that are awaited."""

@@ -1,0 +1,146 @@
+"""A scikit-learn estimator that trains and scores on a Rankwright service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+if TYPE_CHECKING:
+    from rankwright.client import Client
+
+_LABEL = "label"
+_WEIGHT = "weight"
+
+
+class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A ranker of two classes that a service trains and scores: for pipelines and `cross_val_score(scoring="roc_auc")`.
+
+    Parameters
+    ----------
+    client : Client, optional
+        Default: one made anew, by the environment.
+    algorithm : str
+        A name as of `Client.algorithms`.
+    parameters : dict, optional
+        Its parameters.
+    objective : dict, optional
+        What to aim at, as in the body of POST /v1/jobs. Default: the area under the curve.
+    seed : int
+    keep : bool
+        Whether the dataset and the model stay on the service when the estimator is fitted again or deleted by `forget`.
+    timeout : float, optional
+        Seconds to wait for a fit. Default: as long as it takes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The greater one is the positive one.
+    model_ : Model
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If the columns of `X` have names.
+    """
+
+    def __init__(
+        self,
+        client: Client | None = None,
+        algorithm: str = "rankboost",
+        *,
+        parameters: dict[str, Any] | None = None,
+        objective: dict[str, Any] | None = None,
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self.client = client
+        self.algorithm = algorithm
+        self.parameters = parameters
+        self.objective = objective
+        self.seed = seed
+        self.timeout = timeout
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RemoteRanker:
+        """Upload the rows and train on all of them. ValueError: if `y` does not have two classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            A data frame may have columns of words; NaN and None are missing values.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+        """
+        columns = self._columns(X, y, reset=True)
+        check_classification_targets(y)
+        self.classes_, coded = np.unique(np.asarray(y), return_inverse=True)
+        if len(self.classes_) != 2:
+            raise ValueError(f"y must have 2 classes, got {len(self.classes_)} class(es)")
+        label, weight = _free(columns, _LABEL), _free(columns, _WEIGHT)
+        table = {**columns, label: [int(value) for value in coded]}
+        options: dict[str, Any] = {}
+        if sample_weight is not None:
+            table[weight] = np.asarray(sample_weight, dtype=float).tolist()
+            options["weight"] = weight
+        client = self._client()
+        dataset = client.upload(
+            _rows(table), name="remote-ranker", label=label, positive="1", **options
+        )
+        job = client.train(
+            dataset,
+            self.algorithm,
+            name="remote-ranker",
+            objective=self.objective,
+            validation={"method": "none"},
+            controls=False,
+            seed=self.seed,
+            **(self.parameters or {}),
+        )
+        self.model_ = job.wait(self.timeout)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores: ndarray of float64 of shape (n_rows,). Greater is more likely positive."""
+        check_is_fitted(self)
+        scored = self.model_.score(_rows(self._columns(X, None, reset=False)))
+        return np.array([row["score"] for row in scored], dtype=np.float64)
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each row: the positive one where the score is above 0."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def _client(self) -> Client:
+        if self.client is not None:
+            return self.client
+        from rankwright.client import Client
+
+        return Client()
+
+    def _columns(self, X: Any, y: Any, *, reset: bool) -> dict[str, list[Any]]:
+        if hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return {str(name): _plain(X[name]) for name in X.columns}
+        given: dict[str, Any] = {"y": y} if y is not None else {}
+        checked = validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", **given
+        )
+        array = checked[0] if y is not None else checked
+        return {f"x{j}": _plain(array[:, j]) for j in range(array.shape[1])}
+
+
+def _plain(column: Any) -> list[Any]:
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    return [None if value is None or value != value else value for value in values]  # noqa: PLR0124
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+
+
+def _free(columns: dict[str, Any], name: str) -> str:
+    while name in columns:
+        name += "_"
+    return name

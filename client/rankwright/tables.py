@@ -1,0 +1,321 @@
+"""Tables in and out: files, pandas, polars and pyarrow, rows as objects.
+
+None of these libraries is imported unless the caller's table is of it. A table travels as an Arrow stream where pyarrow
+is installed, else as NDJSON; scores come back the same way, as a table of the caller's own kind.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Union, cast
+
+from rankwright.errors import ConfigurationError
+from rankwright.transport import CHUNK_BYTES
+
+ARROW = "application/vnd.apache.arrow.stream"
+NDJSON = "application/x-ndjson"
+MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrow": "application/vnd.apache.arrow.file",
+    ".feather": "application/vnd.apache.arrow.file",
+    ".arrows": ARROW,
+    ".ndjson": NDJSON,
+    ".jsonl": NDJSON,
+}
+"""By the ending of a file's name."""
+ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
+
+Table = Union[str, "os.PathLike[str]", BinaryIO, bytes, Sequence[Mapping[str, Any]], Any]
+"""A path, an open binary file, bytes of CSV, rows as mappings, or a table of pandas, polars or pyarrow."""
+
+Progress = Callable[[int, int | None], object]
+"""Is called with the bytes sent so far and the bytes in all (None if not known)."""
+
+
+@dataclass
+class Body:
+    """A table as a request carries it.
+
+    Attributes
+    ----------
+    chunks : callable
+        Returns the bytes anew at each call, unless not `repeatable`.
+    kind : str
+        The library of the table: "pandas", "polars", "pyarrow", "rows" or "file".
+    """
+
+    media_type: str
+    chunks: Callable[[], Iterable[bytes]]
+    encoding: str | None = None
+    size: int | None = None
+    kind: str = "file"
+    repeatable: bool = True
+    index: Any = None
+
+    def headers(self) -> dict[str, str]:
+        """Return Content-Type and Content-Encoding."""
+        found = {"Content-Type": self.media_type}
+        if self.encoding is not None:
+            found["Content-Encoding"] = self.encoding
+        return found
+
+    def whole(self) -> bytes:
+        """Return all bytes at once."""
+        return b"".join(self.chunks())
+
+    def told_to(self, progress: Progress | None) -> Callable[[], Iterable[bytes]]:
+        """Return the chunks' source, which tells how far it is."""
+        if progress is None:
+            return self.chunks
+
+        def chunks() -> Iterator[bytes]:
+            sent = 0
+            for chunk in self.chunks():
+                yield chunk
+                sent += len(chunk)
+                progress(sent, self.size)
+
+        return chunks
+
+
+def body_of(table: Table, media_type: str | None = None) -> Body:
+    """Return a table as a request carries it.
+
+    ConfigurationError: if the table is of no known kind, or a file's name does not tell its format.
+
+    Parameters
+    ----------
+    table : path, file object, bytes, list of dict, pandas.DataFrame, polars.DataFrame or LazyFrame, pyarrow.Table
+    media_type : str, optional
+        Of files and bytes whose name does not tell it.
+    """
+    if isinstance(table, (str, os.PathLike)):
+        return _of_path(Path(table), media_type)
+    if isinstance(table, (bytes, bytearray, memoryview)):
+        data = bytes(table)
+        return Body(media_type or "text/csv", lambda: _cut(data), size=len(data))
+    if hasattr(table, "read"):
+        return _of_file(cast(BinaryIO, table), media_type)
+    if isinstance(table, Mapping):
+        return _of_rows([table])
+    if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
+        return _of_rows(cast("Sequence[Mapping[str, Any]]", table))
+    return _of_frame(table)
+
+
+def _of_path(path: Path, media_type: str | None) -> Body:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    encoding = ENCODINGS[suffixes.pop()] if suffixes and suffixes[-1] in ENCODINGS else None
+    media_type = media_type or MEDIA_TYPES.get(suffixes[-1] if suffixes else "")
+    if media_type is None:
+        known = ", ".join([*MEDIA_TYPES, ".csv.gz", ".csv.zst"])
+        raise ConfigurationError(f"a table's name must end in one of {known}, got {path.name!r}")
+    if not path.is_file():
+        raise ConfigurationError(f"there is no file {str(path)!r}")
+
+    def chunks() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+
+    return Body(media_type, chunks, encoding, path.stat().st_size)
+
+
+def _of_file(file: BinaryIO, media_type: str | None) -> Body:
+    name = getattr(file, "name", None)
+    on_disk = media_type is None and isinstance(name, str) and Path(name).is_file()
+    named = _of_path(Path(cast(str, name)), None) if on_disk else None
+    again = file.seekable()
+    start = file.tell() if again else 0
+
+    def chunks() -> Iterator[bytes]:
+        if again:
+            file.seek(start)
+        while chunk := file.read(CHUNK_BYTES):
+            if isinstance(chunk, str):
+                raise ConfigurationError("a file must be opened for bytes: open(path, 'rb')")
+            yield chunk
+
+    return Body(
+        named.media_type if named else media_type or "text/csv",
+        chunks,
+        named.encoding if named else None,
+        named.size if named else None,
+        repeatable=again,
+    )
+
+
+def _of_rows(rows: Sequence[Mapping[str, Any]]) -> Body:
+    def chunks() -> Iterator[bytes]:
+        for i in range(0, len(rows), 4096):
+            lines = [_line(row, i + k) for k, row in enumerate(rows[i : i + 4096])]
+            yield ("\n".join(lines) + "\n").encode()
+
+    return Body(NDJSON, chunks, kind="rows")
+
+
+def _line(row: Mapping[str, Any], number: int) -> str:
+    try:
+        return json.dumps({name: _value(value) for name, value in row.items()}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"row {number} cannot be sent as JSON: {error}") from error
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "item"):  # a scalar of numpy
+        return _value(value.item())
+    return value
+
+
+def _of_frame(table: Any) -> Body:
+    module = type(table).__module__.partition(".")[0]
+    if module == "polars" and hasattr(table, "collect"):
+        table = table.collect()
+    if module == "pandas":
+        return _arrow_body(lambda: _pandas_to_arrow(table), "pandas", table, index=table.index)
+    if module in ("polars", "pyarrow") or hasattr(table, "__arrow_c_stream__"):
+        kind = module if module in ("polars", "pyarrow") else "pyarrow"
+        return _arrow_body(lambda: _to_arrow(table), kind, table)
+    raise ConfigurationError(
+        "a table must be a path, a file, bytes, rows as mappings, or a table of pandas, polars or"
+        f" pyarrow, got {type(table).__name__}"
+    )
+
+
+def _arrow_body(make: Callable[[], Any], kind: str, table: Any, index: Any = None) -> Body:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        rows = table.to_dict("records") if kind == "pandas" else table.to_dicts()
+        found = _of_rows(rows)
+        found.kind, found.index = kind, index
+        return found
+    arrow = make()
+
+    def stream() -> Iterator[bytes]:
+        sink = _Pieces()
+        with pa.ipc.new_stream(sink, arrow.schema) as writer:
+            for batch in arrow.to_batches(max_chunksize=65_536):
+                writer.write_batch(batch)
+                if sink.size > CHUNK_BYTES:
+                    yield sink.take()
+        yield sink.take()
+
+    return Body(ARROW, stream, kind=kind, size=arrow.nbytes, index=index)
+
+
+class _Pieces(io.RawIOBase):
+    """Holds what an Arrow writer wrote until it is taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        part = bytes(data)
+        self._parts.append(part)
+        self.size += len(part)
+        return len(part)
+
+    def take(self) -> bytes:
+        parts, self._parts, self.size = self._parts, [], 0
+        return b"".join(parts)
+
+
+def _pandas_to_arrow(table: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(table, preserve_index=False)
+
+
+def _to_arrow(table: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(table, pa.RecordBatchReader):
+        return table.read_all()
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if hasattr(table, "to_arrow"):
+        return table.to_arrow()
+    return table if isinstance(table, pa.Table) else pa.table(table)
+
+
+def _cut(data: bytes) -> Iterator[bytes]:
+    for i in range(0, len(data), CHUNK_BYTES):
+        yield data[i : i + CHUNK_BYTES]
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def wanted(kind: str) -> str:
+    """Return the media type to ask scores in, for a caller whose table is of this kind."""
+    return (
+        ARROW if kind in ("pandas", "polars", "pyarrow") and _has("pyarrow") else "application/json"
+    )
+
+
+def _has(module: str) -> bool:
+    if module in sys.modules:
+        return True
+    import importlib.util
+
+    return importlib.util.find_spec(module) is not None
+
+
+def frame_of(content: bytes, media_type: str, body: Body) -> Any:
+    """Return an answer that is a table as one of the caller's kind: for files and rows a list of dict."""
+    if media_type.startswith("application/vnd.apache.arrow"):
+        import pyarrow as pa
+
+        arrow = pa.ipc.open_stream(content).read_all()
+        if body.kind == "pyarrow":
+            return arrow
+        if body.kind == "polars":
+            import polars as pl
+
+            return pl.from_arrow(arrow)
+        frame = arrow.to_pandas()
+        if body.index is not None and len(body.index) == len(frame):
+            frame.index = body.index
+        return frame
+    return _of_columns(json.loads(content), body)
+
+
+def _of_columns(data: Mapping[str, Any], body: Body) -> Any:
+    columns = {
+        name: data[many]
+        for name, many in (("score", "scores"), ("fpr", "fprs"), ("tpr", "tprs"))
+        if data.get(many) is not None
+    }
+    if not columns and isinstance(data.get("labels"), list):
+        columns = {each["label"]: each["scores"] for each in data["labels"]}
+    if body.kind == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(columns, index=body.index)
+    if body.kind == "polars":
+        import polars as pl
+
+        return pl.DataFrame(columns)
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]

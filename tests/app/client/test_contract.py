@@ -1,0 +1,236 @@
+"""What /openapi.json has, the client has: every object, every operation, every query parameter."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rankwright
+from rankwright import types
+from rankwright.resources import (
+    BatchScore,
+    Comparison,
+    Dataset,
+    Evaluation,
+    Job,
+    Model,
+)
+from rankwright.transport import Request, Response
+
+from app.main import create_app
+from app.platform.settings import Settings
+from tests.app.client.make_types import make_types
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# By the name of the operation: the method of the client, and what it is called with.
+OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "live": ("health", ("live",)),
+    "ready": ("health", ("ready",)),
+    "staffed": ("health", ("staffed",)),
+    "list_algorithms": ("algorithms", ()),
+    "read_algorithm": ("algorithm", ("rankboost",)),
+    "list_audit_entries": ("audit", ()),
+    "list_batch_scores": ("batch_scores.list", ()),
+    "create_batch_score": ("score_batch", ("m", [{"a": 1}])),
+    "delete_batch_score": ("batch_score.delete", ()),
+    "read_batch_score": ("batch_scores.get", ("bat_1",)),
+    "read_result": ("batch_score.result", ()),
+    "list_comparisons": ("comparisons.list", ()),
+    "create_comparison": ("compare", (["a", "b"], "ds_1")),
+    "delete_comparison": ("comparison.delete", ()),
+    "read_comparison": ("comparisons.get", ("cmp_1",)),
+    "list_datasets": ("datasets.list", ()),
+    "upload_dataset": ("upload", ([{"a": 1}],)),
+    "delete_dataset": ("dataset.delete", ()),
+    "read_dataset": ("datasets.get", ("ds_1",)),
+    "put_pairs": ("dataset.put_pairs", ([{"better": 1}],)),
+    "preview_dataset": ("dataset.preview", ()),
+    "profile_dataset": ("dataset.profile_page", ()),
+    "list_versions": ("dataset.versions", ()),
+    "create_version": ("dataset.add_version", ([{"a": 1}],)),
+    "list_evaluations": ("evaluations.list", ()),
+    "create_evaluation": ("evaluate", ("m", "ds_1")),
+    "delete_evaluation": ("evaluation.delete", ()),
+    "read_evaluation": ("evaluations.get", ("evl_1",)),
+    "read_evaluation_roc": ("evaluation.roc", ()),
+    "list_jobs": ("jobs.list", ()),
+    "submit_job": ("train", ("ds_1",)),
+    "read_job": ("jobs.get", ("job_1",)),
+    "cancel_job": ("job.cancel", ()),
+    "read_events": ("job.follow", ()),
+    "retry_job": ("job.retry", ()),
+    "list_keys": ("keys.list", ()),
+    "create_key": ("keys.create", ("n", ["read"])),
+    "revoke_key": ("keys.revoke", ("key_1",)),
+    "read_key": ("keys.get", ("key_1",)),
+    "rotate_key": ("keys.rotate", ("key_1",)),
+    "list_models": ("models.list", ()),
+    "list_aliases": ("models.aliases", ("n",)),
+    "delete_alias": ("models.delete_alias", ("n", "a")),
+    "read_alias": ("models.read_alias", ("n", "a")),
+    "put_alias": ("models.set_alias", ("n", "a", "mdl_1")),
+    "delete_model": ("model.delete", ()),
+    "read_model": ("model.refresh", ()),
+    "read_artifact": ("model.download", ("artifact",)),
+    "read_bounds": ("model.bounds", ()),
+    "read_controls": ("model.controls", ()),
+    "explain_rows": ("model.explain", ([{"a": 1}],)),
+    "read_importance": ("model.importance", ()),
+    "read_leaderboard": ("model.leaderboard", ()),
+    "read_margins": ("model.margins", ()),
+    "read_metrics": ("model.read_metrics", ()),
+    "read_operating_point": ("model.operating_point", ()),
+    "read_operating_points": ("model.operating_points", ()),
+    "read_out_of_fold": ("model.out_of_fold", ()),
+    "read_partial_dependence": ("model.partial_dependence", ("a",)),
+    "read_plot": ("model.download", ("plot",)),
+    "rank_rows": ("model.rank", ([{"a": 1}],)),
+    "read_report": ("model.report", ()),
+    "read_roc": ("model.roc", ()),
+    "score_row": ("model.score_row", ({"a": 1},)),
+    "score_rows": ("model.score", ([{"a": 1}],)),
+    "read_structure": ("model.structure", ()),
+    "read_variable_dependence": ("model.variable_dependence", ("a",)),
+}
+NO_PART = {"metrics"}
+"""For Prometheus."""
+PAGED = {"limit", "after"}
+DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}
+"""What `model.download` takes for every part of a model."""
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    found: dict[str, Any] = create_app(
+        Settings(state_dir=tmp_path_factory.mktemp("state"))
+    ).openapi()
+    return found
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def test_the_types_are_those_of_the_description(document: dict[str, Any]) -> None:
+    written = (ROOT / "client" / "rankwright" / "types.py").read_text()
+    assert written == make_types(document), (
+        "run: python -m tests.app.client.make_types openapi.json"
+    )
+
+
+def test_examples_become_records_and_json_again(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        kind = getattr(types, name, None)
+        if isinstance(kind, type):
+            for example in schema.get("examples", []):
+                record = kind.from_json(example)  # type: ignore[attr-defined]
+                assert record.to_json() == example
+                assert all(
+                    getattr(record, field, None) is not None or value is None
+                    for field, value in example.items()
+                )
+
+
+class Asked(Exception):
+    """Ends a call with its first request."""
+
+
+class Recorder:
+    """A transport that keeps the first request of a call."""
+
+    url = "http://nowhere"
+
+    def do(self, step: Any) -> Response:
+        raise Asked(step)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def first_request(name: str, arguments: tuple[Any, ...], **more: Any) -> Request:
+    recorder: Any = Recorder()
+    client = rankwright.Client("http://nowhere", transport=recorder)
+    data = {"id": "x_1", "state": "running", "status": "ready", "job_id": "job_1"}
+    owners: dict[str, Any] = {
+        "dataset": Dataset._of(recorder, data),
+        "job": Job._of(recorder, data),
+        "evaluation": Evaluation._of(recorder, data),
+        "comparison": Comparison._of(recorder, data),
+        "batch_score": BatchScore._of(recorder, data),
+        "model": Model._of(recorder, "m"),
+    }
+    *owner, method = name.split(".")
+    asked = client if not owner else owners.get(owner[0]) or getattr(client, owner[0])
+    if method in ("set_alias", "delete_alias"):
+        more["revision"] = 1
+    with pytest.raises(Asked) as caught:
+        next(iter(getattr(asked, method)(*arguments, **more)))
+    request = caught.value.args[0]
+    assert isinstance(request, Request)
+    return request
+
+
+def test_every_operation_is_one_of_the_clients(document: dict[str, Any]) -> None:
+    missing = []
+    for method, path, operation in operations(document):
+        name = operation["operationId"]
+        if name in NO_PART:
+            continue
+        if name not in OPERATIONS:
+            missing.append(name)
+            continue
+        request = first_request(*OPERATIONS[name])
+        shape = re.sub(r"\{[^}]+\}", "[^/]+", path)
+        assert (request.method, bool(re.fullmatch(shape, request.path))) == (method, True), name
+    assert missing == []
+
+
+def test_every_query_parameter_can_be_sent(document: dict[str, Any]) -> None:
+    missing = []
+    for _, _, operation in operations(document):
+        name = operation["operationId"]
+        if name in NO_PART or name == "score_row":
+            continue
+        described = find_method(OPERATIONS[name][0])
+        taken = set(inspect.signature(described).parameters)
+        for parameter in operation.get("parameters", []):
+            known = parameter["name"].removesuffix("_id")
+            if parameter["in"] != "query" or parameter["name"] == "validate":
+                continue
+            if not {parameter["name"], known} & taken and not (
+                parameter["name"] in PAGED or parameter["name"] in DOWNLOADED
+            ):
+                missing.append(f"{name}: {parameter['name']}")
+    assert missing == []
+
+
+def find_method(name: str) -> Callable[..., Any]:
+    *owner, method = name.split(".")
+    kinds: dict[str, Any] = {
+        "dataset": Dataset,
+        "job": Job,
+        "evaluation": Evaluation,
+        "comparison": Comparison,
+        "batch_score": BatchScore,
+        "model": Model,
+    }
+    client = rankwright.Client("http://nowhere", "key")
+    kind: Any = kinds.get(owner[0]) if owner else type(client)
+    described = getattr(kind or type(getattr(client, owner[0])), method)
+    found: Callable[..., Any] = described.describe
+    return found
+
+
+def test_it_needs_no_server(tmp_path: Path) -> None:
+    """No module of the client knows one of the service."""
+    for module in (ROOT / "client" / "rankwright").glob("*.py"):
+        assert not re.search(r"^\s*(from|import) (app|core|workers)\b", module.read_text(), re.M), (
+            module
+        )

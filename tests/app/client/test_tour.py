@@ -1,0 +1,181 @@
+"""The client against a running service: what a person does with it, blocking and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import rankwright
+from rankwright import types
+from rankwright.errors import Invalid, NotFound
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from tests.app.live_service import Service, table
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[rankwright.Client]:
+    with service.at_work(), rankwright.Client(service.url, service.key()) as client:
+        yield client
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "churn.csv"
+    path.write_text(table())
+    return path
+
+
+def test_what_the_page_shows_runs_as_it_stands_there(
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (DOCS / "clients.md").read_text(), re.DOTALL)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 80, 200), "plan": rng.choice(["gold", "basic"], 200)}
+    )
+    frame.to_csv(tmp_path / "customers.csv", index=False)
+    churned = frame.age + 30 * (frame.plan == "basic") + rng.normal(0, 10, 200) > 70
+    frame.assign(churned=churned.astype(int)).to_csv(tmp_path / "churn.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANKWRIGHT_URL", service.url)
+    monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
+    with service.at_work():
+        exec(compile(example, "clients.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "'state': 'succeeded'" in printed
+    assert "score" in printed
+
+
+def test_from_a_file_to_a_scored_frame(client: rankwright.Client, csv: Path) -> None:
+    data = client.upload(csv, label="left", positive="yes")
+    assert (data.data.name, data.data.rows, data.data.status) == ("churn", 120, "ready")
+    job = client.train(data, "rankboost", n_rounds=20, name="churn", seed=3)
+    model = job.wait()
+    assert job.state == "succeeded"
+    assert model.auc.low < model.auc.value < model.auc.high
+    frame = pd.read_csv(csv).drop(columns="left").set_index(np.arange(120) * 2)
+    scores = model.score(frame)
+    assert list(scores.columns) == ["score", "fpr", "tpr"]
+    assert list(scores.index) == list(frame.index)
+    by_rows = model.score(frame.to_dict("records"))
+    assert [row["score"] for row in by_rows] == list(scores["score"])
+    by_arrow = model.score(pa.Table.from_pandas(frame, preserve_index=False))
+    assert by_arrow.column("score").to_pylist() == list(scores["score"])
+    with csv.open("rb") as file:
+        by_file = model.score(file, ignore="left")
+    assert [row["score"] for row in by_file] == list(scores["score"])
+    one = client.models["churn"].score_row(frame.iloc[0].dropna().to_dict())
+    assert isinstance(one, types.Score)
+    assert one.score == scores["score"].iloc[0]
+
+
+def test_everything_that_is_made_can_be_listed_read_and_deleted(
+    client: rankwright.Client, csv: Path
+) -> None:
+    data = client.upload(csv, label="left")
+    model = client.train(data, "logistic", name="churn").wait()
+    client.models.set_alias("churn", "champion", model)
+    champion = client.models["churn@champion"]
+    assert champion.id == model.id
+    assert champion.operating_point(fpr=0.1).threshold is not None
+    assert champion.roc(max_points=5).points[0].fpr == 0.0
+    judged = client.evaluate(champion, data)
+    assert judged.data.status == "ready"
+    assert judged.roc().total_points > 2
+    other = client.train(data, "rankboost", n_rounds=5, name="other").wait()
+    compared = client.compare([champion, other], data)
+    assert compared.data.result is not None
+    batch = client.score_batch(champion, csv, keep=["left"])
+    assert batch.result(format="csv").startswith(b"left,score")
+    target = io.BytesIO()
+    batch.result(target)
+    assert target.getvalue() == batch.result()
+    assert [each.id for each in client.datasets.list()] == [data.id]
+    assert {each.name for each in client.models.list()} == {"churn", "other"}
+    assert [each.id for each in client.evaluations.list(dataset=data)] == [judged.id]
+    assert [each.id for each in client.batch_scores.list()] == [batch.id]
+    for each in (judged, compared, batch):
+        each.delete()
+    with pytest.raises(NotFound, match=judged.id):
+        judged.refresh()
+    client.models.delete_alias("churn", "champion", revision=1)
+    model.delete()
+    with pytest.raises(NotFound):
+        _ = client.models["churn@champion"].auc
+
+
+def test_the_same_by_calls_that_are_awaited(service: Service, csv: Path) -> None:
+    async def tour() -> tuple[list[int], float, int]:
+        async with rankwright.AsyncClient(service.url, service.key()) as client:
+            data = await client.upload(csv, label="left")
+            job = await client.train(data, "logistic")
+            numbers = [event.seq async for event in job.follow()]
+            model = await job.wait()
+            scores = await model.score(pd.read_csv(csv), ignore=["left"])
+            assert [each.id async for each in client.datasets.list()] == [data.id]
+            return numbers, model.auc.value, len(scores)
+
+    with service.at_work():
+        numbers, auc, rows = asyncio.run(tour())
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert (0.5 < auc <= 1, rows) == (True, 120)
+
+
+def test_what_the_service_refuses_is_an_error_that_names_it(
+    client: rankwright.Client, csv: Path
+) -> None:
+    data = client.upload(csv, label="left")
+    with pytest.raises(Invalid) as refused:
+        client.train(data, "rankboost", n_rounds=0)
+    assert refused.value.pointer == "/algorithm/n_rounds"
+    assert refused.value.request_id is not None
+    with pytest.raises(rankwright.InvalidTable, match="'gone' is not in the table"):
+        client.upload(csv, label="gone")
+    with pytest.raises(rankwright.ConfigurationError, match=r"table\.xlsx"):
+        client.upload("table.xlsx", label="y")
+    with pytest.raises(rankwright.ConfigurationError, match="slash"):
+        client.datasets.get("../keys")
+    job = client.train(
+        data, "rankboost", n_rounds=10, validation={"method": "holdout", "fraction": 0.5}
+    )
+    job.wait()
+    check = client.jobs.check(data, "rankboost", n_rounds=10)
+    assert check.valid is True
+
+
+def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
+    client: rankwright.Client, csv: Path
+) -> None:
+    frame = pd.read_csv(csv)
+    X, y = frame.drop(columns="left"), frame["left"]
+    ranker = rankwright.RemoteRanker(client, "rankboost", parameters={"n_rounds": 10})
+    pipeline = make_pipeline(FunctionTransformer(), ranker)
+    areas = cross_val_score(pipeline, X, y, cv=2, scoring="roc_auc")
+    assert (areas > 0.6).all()
+    fitted = clone(ranker).fit(X.to_numpy(), y, sample_weight=np.ones(len(y)))
+    assert list(fitted.classes_) == ["no", "yes"]
+    assert set(fitted.predict(X.to_numpy())) <= {"no", "yes"}
+    with pytest.raises(ValueError, match="2 classes"):
+        ranker.fit(X, np.zeros(len(y)))
+
+
+def test_a_client_is_not_stored_with_its_key(client: rankwright.Client) -> None:
+    with pytest.raises(TypeError):
+        pickle.dumps(client)

@@ -1,0 +1,180 @@
+"""How a call is repeated, resumed and refused: its steps, answered by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rankwright import transport
+from rankwright.errors import ConfigurationError, ConnectionFailed, ProblemError, TooMany
+from rankwright.resources import EventParser, Job
+from rankwright.tables import body_of
+from rankwright.transport import (
+    BrokenConnection,
+    Close,
+    Pause,
+    ReadChunk,
+    Request,
+    Response,
+    run,
+    segment,
+    send,
+)
+
+Answer = Response | BrokenConnection
+
+
+class Scripted:
+    """A transport that answers requests in turn, and keeps what it was asked to do."""
+
+    url = "http://nowhere"
+
+    def __init__(self, *answers: Answer, chunks: tuple[tuple[Any, ...], ...] = ()) -> None:
+        self._answers = list(answers)
+        self._chunks = [list(each) for each in chunks]
+        self.requests: list[Request] = []
+        self.pauses: list[float] = []
+        self.closed = 0
+
+    def do(self, step: Any) -> Any:
+        if isinstance(step, Pause):
+            self.pauses.append(step.seconds)
+        elif isinstance(step, Close):
+            self.closed += 1
+        elif isinstance(step, ReadChunk):
+            chunk = step.response.handle.pop(0) if step.response.handle else b""
+            if isinstance(chunk, BrokenConnection):
+                raise chunk
+            return chunk
+        else:
+            self.requests.append(step)
+            answer = self._answers.pop(0)
+            if isinstance(answer, BrokenConnection):
+                raise answer
+            if step.stream:
+                answer.handle = self._chunks.pop(0)
+            return answer
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def ok(content: bytes = b"{}") -> Response:
+    return Response(200, {}, content)
+
+
+def problem(status: int, **headers: str) -> Response:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(status, names, b'{"code": "busy", "title": "Busy", "detail": "too much to do"}')
+
+
+BROKEN = BrokenConnection("the connection broke", sent=True)
+
+
+@pytest.mark.parametrize("first", [BROKEN, problem(503), problem(429, retry_after="3")])
+def test_a_request_is_sent_again_with_the_same_idempotency_key(first: Answer) -> None:
+    scripted = Scripted(first, first, ok())
+    run(send(Request("POST", "/v1/jobs", body=b"{}")), scripted)
+    assert len({each.headers["Idempotency-Key"] for each in scripted.requests}) == 1
+    assert len(scripted.requests) == 3
+    assert len(scripted.pauses) == 2
+    if isinstance(first, Response) and "retry-after" in first.headers:
+        assert scripted.pauses == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 500, 507])
+def test_a_refusal_that_will_not_change_is_raised_at_once(status: int) -> None:
+    scripted = Scripted(problem(status))
+    with pytest.raises(ProblemError) as refused:
+        run(send(Request("GET", "/v1/models")), scripted)
+    assert (refused.value.status, refused.value.code) == (status, "busy")
+    assert scripted.pauses == []
+
+
+def test_tries_end() -> None:
+    scripted = Scripted(*[BROKEN] * transport.MAX_ATTEMPTS)
+    with pytest.raises(ConnectionFailed, match="broke"):
+        run(send(Request("GET", "/")), scripted)
+    assert len(scripted.requests) == transport.MAX_ATTEMPTS
+    long = Scripted(problem(429, retry_after="86400"))
+    with pytest.raises(TooMany) as refused:
+        run(send(Request("GET", "/")), long)
+    assert refused.value.retry_after == 86400.0
+
+
+def test_what_cannot_be_sent_twice_is_not() -> None:
+    once = Request("POST", "/v1/datasets", body=lambda: [b"rows"], repeatable=False)
+    scripted = Scripted(BROKEN)
+    with pytest.raises(ConnectionFailed):
+        run(send(once), scripted)
+    never_sent = Scripted(BrokenConnection("no service answers", sent=False), ok())
+    run(send(once), never_sent)
+    assert len(never_sent.requests) == 2
+
+
+def event(number: int) -> bytes:
+    return b'id: %d\nevent: state\ndata: {"seq": %d, "at": "", "type": "state", "data": {}}\n\n' % (
+        number,
+        number,
+    )
+
+
+def job(state: str, last: int) -> Response:
+    return ok(b'{"id": "job_1", "state": "%s", "last_event": %d}' % (state.encode(), last))
+
+
+def test_events_are_taken_up_again_where_they_broke_off() -> None:
+    scripted = Scripted(
+        ok(),
+        job("running", 2),
+        ok(),
+        job("succeeded", 3),
+        chunks=((event(1), event(2)[:20], event(2)[20:], BROKEN), (b": ping\n\n", event(3))),
+    )
+    followed: Any = Job._of(scripted, {"id": "job_1", "state": "queued", "last_event": 0})
+    assert [each.seq for each in followed.follow()] == [1, 2, 3]
+    assert [each.headers.get("Last-Event-ID") for each in scripted.requests] == [
+        "0",
+        None,
+        "2",
+        None,
+    ]
+
+
+def test_an_answer_that_is_not_read_to_its_end_is_closed() -> None:
+    scripted = Scripted(ok(), chunks=((event(1), event(2)),))
+    followed: Any = Job._of(scripted, {"id": "job_1", "state": "queued", "last_event": 0})
+    events = followed.follow()
+    next(events)
+    events.close()
+    assert scripted.closed == 1
+
+
+def test_events_are_read_however_they_are_cut() -> None:
+    whole = b": ping\r\n\r\n" + event(1) + event(2)
+    parser = EventParser()
+    found = [each for i in range(len(whole)) for each in parser.feed(whole[i : i + 1])]
+    assert [each["seq"] for each in found] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: segment("../keys"), "slash"),
+        (lambda: segment(""), "text without a slash"),
+        (lambda: Request.of_json("POST", "/", {"a": float("nan")}), "JSON"),
+        (lambda: body_of(3), "must be a path"),
+        (lambda: body_of("there/is/none.csv"), "there is no file"),
+        (lambda: body_of([{"a": object()}]).whole(), "row 0"),
+    ],
+)
+def test_what_cannot_be_sent_is_said_before_it_is(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        make()
+
+
+def test_queries_are_quoted() -> None:
+    request = Request("GET", "/v1/models/a:2/score", {"a b": "c&d=é", "n": None, "f": [1, True]})
+    assert request.target() == "/v1/models/a:2/score?a%20b=c%26d%3D%C3%A9&f=1&f=true"

@@ -1,0 +1,325 @@
+"""The doors for standard clients: the same scores as by our own, in each form, and what each refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.live_service import NAMES, Service, table
+
+ROWS = [[0.25, -1.5, 0.5], [1.0, 0.0, None], [-2.0, 0.75, -0.125]]
+NUMBERS = np.array(ROWS, dtype=np.float64)
+
+
+@pytest.fixture(scope="module")
+def model(shared: Service) -> str:
+    client = shared.client(shared.key())
+    shared.train(client, shared.upload(client, table(200)), name="churn")
+    return "churn"
+
+
+@pytest.fixture
+def client(shared: Service, model: str) -> httpx.Client:
+    return shared.client(shared.key(scopes=["score"]))
+
+
+@pytest.fixture
+def scores(client: httpx.Client) -> list[float]:
+    """What our own door answers."""
+    body = {"columns": NAMES, "data": ROWS}
+    found: list[float] = client.post("/v1/models/churn/score", json=body).json()["scores"]
+    return found
+
+
+def tensor(name: str, datatype: str, shape: Sequence[int], **more: Any) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": list(shape), **more}
+
+
+def binary(
+    inputs: list[tuple[dict[str, Any], bytes]], **others: Any
+) -> tuple[bytes, dict[str, str]]:
+    """A body with binary tensors, and its headers."""
+    described = [{**each, "parameters": {"binary_data_size": len(data)}} for each, data in inputs]
+    text = json.dumps({"inputs": described, **others}).encode()
+    body = text + b"".join(data for _, data in inputs)
+    return body, {"Inference-Header-Content-Length": str(len(text))}
+
+
+def of_bytes(values: Sequence[str]) -> bytes:
+    encoded = [value.encode() for value in values]
+    return b"".join(len(value).to_bytes(4, "little") + value for value in encoded)
+
+
+def texts(values: Sequence[float | None]) -> list[str]:
+    return ["" if value is None else repr(value) for value in values]
+
+
+COLUMNS: list[list[float | None]] = [list(column) for column in zip(*ROWS, strict=True)]
+FORMS: dict[str, list[dict[str, Any]]] = {
+    "a tensor a feature": [
+        tensor(name, "FP64", [3], data=column) for name, column in zip(NAMES, COLUMNS, strict=True)
+    ],
+    "a column a feature": [
+        tensor(name, "FP64", [3, 1], data=[[value] for value in column])
+        for name, column in zip(NAMES, COLUMNS, strict=True)
+    ],
+    "one tensor, flat": [tensor("x", "FP64", [3, 3], data=[v for row in ROWS for v in row])],
+    "one tensor, by rows": [tensor("x", "FP32", [3, 3], data=ROWS)],
+    "one tensor of text": [
+        tensor("x", "BYTES", [3, 3], data=[text for row in ROWS for text in texts(row)])
+    ],
+    "with a tensor that is no feature": [
+        tensor("id", "INT64", [3], data=[7, 8, 9]),
+        *(
+            tensor(name, "FP64", [3], data=column)
+            for name, column in zip(NAMES, COLUMNS, strict=True)
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_of_tensors_scores_as_our_own_door(
+    client: httpx.Client, scores: list[float], form: str
+) -> None:
+    body = {"id": "42", "inputs": FORMS[form]}
+    answer = client.post("/oip/v2/models/churn/infer", json=body)
+    found = answer.json()
+    assert (answer.status_code, found["id"], found["model_name"]) == (200, "42", "churn")
+    assert [each["name"] for each in found["outputs"]] == ["score", "fpr", "tpr"]
+    assert found["outputs"][0] == tensor("score", "FP64", [3], data=scores)
+    assert answer.headers.get("X-Ignored-Inputs") == ("id" if "no feature" in form else None)
+
+
+def test_gaps_may_be_bare_nan(client: httpx.Client, scores: list[float]) -> None:
+    text = json.dumps({"inputs": FORMS["one tensor, flat"]}).replace("null", "NaN")
+    assert "NaN" in text
+    headers = {"Content-Type": "application/json"}
+    found = client.post("/oip/v2/models/churn/infer", content=text, headers=headers).json()
+    assert found["outputs"][0]["data"] == scores
+
+
+@pytest.mark.parametrize("coding", [None, "gzip", "deflate"])
+@pytest.mark.parametrize("datatype", ["FP64", "BYTES"])
+def test_binary_tensors_there_and_back(
+    client: httpx.Client, scores: list[float], datatype: str, coding: str | None
+) -> None:
+    data = NUMBERS.astype("<f8").tobytes()
+    if datatype == "BYTES":
+        data = of_bytes([text for row in ROWS for text in texts(row)])
+    outputs = [{"name": "tpr"}, {"name": "score", "parameters": {"binary_data": True}}]
+    body, headers = binary([(tensor("x", datatype, [3, 3]), data)], outputs=outputs)
+    if coding is not None:
+        body = gzip.compress(body) if coding == "gzip" else zlib.compress(body)
+        headers |= {"Content-Encoding": coding, "Accept-Encoding": coding}
+    answer = client.post("/oip/v2/models/churn/versions/1/infer", content=body, headers=headers)
+    assert answer.headers.get("Content-Encoding") == coding
+    length = int(answer.headers["Inference-Header-Content-Length"])
+    found = json.loads(answer.content[:length])
+    assert found["model_version"] == "1"
+    described = {each["name"]: each for each in found["outputs"]}
+    assert described["score"]["parameters"] == {"binary_data_size": 24}
+    assert np.frombuffer(answer.content[length:], "<f8").tolist() == scores
+    assert len(described["tpr"]["data"]) == 3
+
+
+def test_whole_numbers_and_reasons(client: httpx.Client) -> None:
+    ints = np.array([[1, 0, 2], [3, -1, 0]])
+    expected = client.post(
+        "/v1/models/churn/explain",
+        json={"rows": [dict(zip(NAMES, row, strict=True)) for row in ints.tolist()]},
+    ).json()["explanations"]
+    for datatype in ("INT64", "INT8", "FP16"):
+        kind = {"INT64": "<i8", "INT8": "|i1", "FP16": "<f2"}[datatype]
+        body, headers = binary(
+            [(tensor("x", datatype, [2, 3]), ints.astype(kind).tobytes())],
+            outputs=[{"name": "reasons"}],
+        )
+        found = client.post("/oip/v2/models/churn/infer", content=body, headers=headers).json()
+        (reasons,) = found["outputs"]
+        assert (reasons["datatype"], reasons["shape"]) == ("BYTES", [2])
+        assert [json.loads(each) for each in reasons["data"]] == expected
+
+
+def test_what_can_be_asked_of_server_and_model(client: httpx.Client, shared: Service) -> None:
+    anybody = shared.client()
+    assert anybody.get("/oip/v2").json()["extensions"] == ["binary_tensor_data"]
+    assert anybody.get("/oip/v2/health/live").json() == {"live": True}
+    assert anybody.get("/oip/v2/health/ready").json() == {"ready": True}
+    found = client.get("/oip/v2/models/churn%3A1").json()
+    assert [each["name"] for each in found["inputs"]] == NAMES
+    assert {each["datatype"] for each in found["inputs"]} == {"FP64"}
+    assert client.get("/oip/v2/models/churn/versions/1/ready").json()["ready"] is True
+    for address in ("/oip/v2/models/gone", "/oip/v2/models/churn/versions/9/ready"):
+        answer = client.get(address)
+        assert (answer.status_code, "there is no model" in answer.json()["error"]) == (404, True)
+
+
+def refuse(client: httpx.Client, status: int, **request: Any) -> str:
+    """Check that the protocol's own error comes; return what it says."""
+    answer = client.post("/oip/v2/models/churn/infer", **request)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/json")
+    found: str = answer.json()["error"]
+    return found
+
+
+WRONG: list[tuple[Any, str]] = [
+    ([], "must be a JSON object"),
+    ({}, "inputs must be a list"),
+    ({"inputs": []}, "at least one"),
+    ({"inputs": [3]}, r"inputs[0] must be an object"),
+    ({"inputs": [{"name": ""}]}, "name of inputs[0]"),
+    ({"inputs": [tensor("x", "FP99", [1], data=[1])]}, "datatype of 'x'"),
+    ({"inputs": [tensor("x", "FP64", [-1, 3], data=[])]}, "shape of 'x'"),
+    ({"inputs": [tensor("x", "FP64", [1, 2, 3], data=[])]}, "shape of 'x'"),
+    ({"inputs": [tensor("x", "FP64", [2**39, 3], data=[1.0])]}, "must have 1649267441664 values"),
+    ({"inputs": [tensor("x", "FP64", [2**39, 0], data=[])]}, "at most"),
+    ({"inputs": [tensor("x", "FP64", [1, 3], data=[[1, 2]])]}, "row 0 of 'x'"),
+    ({"inputs": [tensor("x", "FP64", [1, 3], data=[1, "a", 3])]}, "must be numbers"),
+    ({"inputs": [tensor("x", "FP64", [1, 2], data=[1, 2])]}, "shape [rows, 3]"),
+    ({"inputs": [tensor("age", "FP64", [1], data=[1])]}, "feature 'income' is absent"),
+    (
+        {"inputs": [tensor("id", "FP64", [1], data=[1]), tensor("b", "FP64", [1], data=[1])]},
+        "no input",
+    ),
+    (
+        {
+            "inputs": [
+                tensor("age", "FP64", [1], data=[1]),
+                tensor("income", "FP64", [2], data=[1, 2]),
+            ]
+        },
+        "same number of rows",
+    ),
+    ({"inputs": [tensor("age", "FP64", [1], data=[1])] * 2}, "comes again"),
+    ({"inputs": FORMS["one tensor, flat"], "outputs": [{"name": "proba"}]}, "must be one of score"),
+    ({"inputs": FORMS["one tensor, flat"], "outputs": [{"name": "score"}] * 2}, "named once"),
+    ({"inputs": FORMS["one tensor, flat"], "id": 4}, "id must be text"),
+    (
+        {"inputs": FORMS["one tensor, flat"], "parameters": {"binary_data_output": 1}},
+        "true or false",
+    ),
+    ({"inputs": [tensor("x", "BYTES", [1, 3], data=["1", "x", "3"])]}, "income"),
+]
+
+
+@pytest.mark.parametrize(("body", "said"), WRONG)
+def test_what_breaks_the_protocol_is_named(client: httpx.Client, body: Any, said: str) -> None:
+    status = 400 if body == [] else 422
+    assert said in refuse(client, status, json=body)
+
+
+def test_bytes_that_lie(client: httpx.Client) -> None:
+    good, headers = binary([(tensor("x", "FP64", [3, 3]), NUMBERS.tobytes())])
+    length = "Inference-Header-Content-Length"
+    assert "9 left" in refuse(client, 400, content=good[:-63], headers=headers)
+    assert "behind its last" in refuse(client, 400, content=good + b"x", headers=headers)
+    for lie in ("-1", "x", "9" * 30, str(len(good) + 1)):
+        assert length.lower() in refuse(client, 400, content=good, headers={length: lie}).lower()
+    assert "not JSON" in refuse(client, 400, content=good, headers={length: "20"})
+    short, headers = binary([(tensor("x", "FP64", [3, 3]), NUMBERS.tobytes()[:-8])])
+    assert "72 bytes" in refuse(client, 422, content=short, headers=headers)
+    huge = (2**31).to_bytes(4, "little") + b"x"
+    lying, headers = binary([(tensor("x", "BYTES", [1, 3]), huge)])
+    assert "beyond the end" in refuse(client, 400, content=lying, headers=headers)
+    coded = {"Content-Encoding": "gzip"}
+    assert "not gzip" in refuse(client, 400, content=good, headers=coded)
+    assert "not whole" in refuse(client, 400, content=gzip.compress(good)[:-4], headers=coded)
+    bomb = gzip.compress(bytes(200 << 20), 9)
+    assert "decompressed" in refuse(client, 413, content=bomb, headers=coded)
+    assert "gzip or deflate" in refuse(
+        client, 415, content=good, headers={"Content-Encoding": "br"}
+    )
+
+
+def test_nobody_passes_the_doors_without_a_key(shared: Service, model: str) -> None:
+    for client, status in (
+        (shared.client(), 401),
+        (shared.client(shared.key(scopes=["read"])), 403),
+        (shared.client(shared.key("theirs")), 404),
+    ):
+        for address in ("/oip/v2/models/churn/infer", "/v1/models/churn/invocations"):
+            answer = client.post(address, json={})
+            assert (answer.status_code, "error" in answer.json()) == (status, True)
+        assert client.get("/oip/v2/models/churn").status_code == status
+
+
+RECORDS = [dict(zip(NAMES, row, strict=True)) for row in ROWS]
+BODIES: dict[str, Any] = {
+    "dataframe_split": {
+        "columns": [*NAMES, "id"],
+        "index": [4, 5, 6],
+        "data": [[*row, 1] for row in ROWS],
+    },
+    "dataframe_records": [{**row, "id": 1} for row in RECORDS],
+    "instances": RECORDS,
+    "inputs": dict(zip(NAMES, COLUMNS, strict=True)),
+}
+
+
+@pytest.mark.parametrize("address", ["/v1/models/churn/invocations", "/v1/models/churn:predict"])
+@pytest.mark.parametrize("form", BODIES)
+def test_each_form_of_invocations_scores_as_our_own_door(
+    client: httpx.Client, scores: list[float], form: str, address: str
+) -> None:
+    assert client.post(address, json={form: BODIES[form]}).json() == {"predictions": scores}
+    if form in ("instances", "inputs"):
+        assert client.post(address, json={form: ROWS}).json() == {"predictions": scores}
+
+
+def test_csv_with_and_without_a_line_of_names(client: httpx.Client, scores: list[float]) -> None:
+    lines = [",".join(texts(row)) for row in ROWS]
+    named = "\n".join([",".join(NAMES), *lines])
+    headers = {"Content-Type": "text/csv"}
+    address = "/v1/models/churn/invocations"
+    for text in (named, "\n".join(lines)):
+        found = client.post(address, content=text, headers=headers).json()
+        assert found == {"predictions": scores}
+    plain = client.post(address, content=named, headers={**headers, "Accept": "text/csv"})
+    assert [float(line) for line in plain.text.splitlines()] == scores
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "exactly one of"),
+        ({"instances": [], "inputs": []}, "exactly one of"),
+        ({"dataframe_split": [1]}, "columns and data"),
+        ({"dataframe_split": {"columns": 3, "data": []}}, "list of names"),
+        ({"dataframe_split": {"columns": [*NAMES, "id"], "data": [[1]]}}, "row 0 of data"),
+        ({"instances": 3}, "list of rows"),
+        ({"instances": [3]}, "must be an object"),
+        ({"instances": [[1, 2]]}, "list of 3 values"),
+        ({"instances": [{"age": 1}]}, "absent"),
+        ({"inputs": {"age": [1, 2], "income": [1]}}, "equal length"),
+    ],
+)
+def test_what_is_wrong_with_an_invocation_is_named(
+    client: httpx.Client, body: Any, said: str
+) -> None:
+    answer = client.post("/v1/models/churn/invocations", json=body)
+    assert answer.status_code == 422
+    assert said in answer.json()["message"]
+
+
+def test_the_root_serves_the_model_that_a_setting_names(
+    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
+) -> None:
+    assert client.get("/ping").status_code == 404
+    named = shared.context.settings.model_copy(update={"served_model": "churn"})
+    context = dataclasses.replace(shared.context, settings=named)
+    monkeypatch.setattr(shared.app.state, "context", context)
+    assert client.get("/ping").status_code == 200
+    assert client.get("/health").status_code == 200
+    assert client.get("/v1/models/churn/ping").status_code == 200
+    assert shared.client().get("/version").text
+    found = client.post("/invocations", json={"instances": RECORDS}).json()
+    assert found == {"predictions": scores}
