@@ -24,7 +24,7 @@ from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
 from tests.servers import eventually
 
-API_PAGE = Path(__file__).parents[3] / "docs" / "api.md"
+DOCS = Path(__file__).parents[3] / "docs"
 OPEN = {
     ("GET", "/"),
     ("GET", "/docs"),
@@ -32,7 +32,13 @@ OPEN = {
     ("GET", "/health/live"),
     ("GET", "/health/ready"),
     ("GET", "/health/staffed"),
+    ("GET", "/version"),
+    ("GET", "/oip/v2"),
+    ("GET", "/oip/v2/health/live"),
+    ("GET", "/oip/v2/health/ready"),
 }
+AT_THE_ROOT = {("GET", "/ping"), ("GET", "/health"), ("POST", "/invocations")}
+"""For the model that a setting names; none does here."""
 PAGES = ("/console", "/docs/static")
 """For browsers: their sessions and scopes are tested in tests/app/console."""
 # Routes that name nothing of anyone's, or make something of the caller's own
@@ -45,6 +51,9 @@ IMPERSONAL = {
 }
 ROW = {"age": 1.0, "income": 2.0, "score 1": 3.0}
 ROWS = {"json": {"rows": [ROW]}}
+TENSOR = {
+    "json": {"inputs": [{"name": "x", "datatype": "FP64", "shape": [1, 3], "data": [1, 2, 3]}]}
+}
 CSV = {"Content-Type": "text/csv"}
 Entry = tuple[str, str]
 
@@ -71,6 +80,10 @@ def requests_of(
         ("POST", "/v1/models/{ref}/score"): ROWS,
         ("POST", "/v1/models/{ref}/rank"): ROWS,
         ("POST", "/v1/models/{ref}/explain"): ROWS,
+        ("POST", "/v1/models/{ref}/invocations"): {"json": {"instances": [ROW]}},
+        ("POST", "/v1/models/{ref}:predict"): {"json": {"instances": [ROW]}},
+        ("POST", "/oip/v2/models/{ref}/infer"): TENSOR,
+        ("POST", "/oip/v2/models/{ref}/versions/{version}/infer"): TENSOR,
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},
     }
@@ -108,6 +121,7 @@ class World:
             "ref": model_id,
             "name": "churn",
             "alias": "champion",
+            "version": "1",
             "key_id": key.id,
             "evaluation_id": owner.post("/v1/evaluations", **evaluation).json()["id"],
             "comparison_id": owner.post("/v1/comparisons", **comparison).json()["id"],
@@ -118,6 +132,10 @@ class World:
         # Where it stands for another thing
         self.exceptions = {
             "/v1/algorithms/{name}": {"name": "rankboost"},
+            **{
+                f"/oip/v2/models/{{ref}}/versions/{{version}}{part}": {"ref": "churn"}
+                for part in ("", "/ready", "/infer")
+            },
             **{
                 f"/v1/models/{{ref}}/{part}": {"ref": judged["model_id"]}
                 for part in ("out-of-fold", "controls", "leaderboard")
@@ -160,7 +178,9 @@ def test_each_route_takes_the_scope_that_the_contract_says(world: World) -> None
     documented = {
         (method, path): None if scope == "none" else scope
         for method, path, scope in re.findall(
-            r"^\| `([A-Z]+) ([^`]+)` \| (\w+) \|", API_PAGE.read_text(), re.MULTILINE
+            r"^\| `([A-Z]+) ([^`]+)` \| (\w+) \|",
+            (DOCS / "api.md").read_text() + (DOCS / "clients.md").read_text(),
+            re.MULTILINE,
         )
     }
     assert documented.items() <= world.scopes.items()
@@ -235,7 +255,7 @@ def test_a_stranger_sees_nothing(world: World) -> None:
     for entry, answer in world.asked_with(world.service.key(owner=STRANGER)):
         if entry in IMPERSONAL:
             assert answer.is_success, entry
-        elif "{" in entry[1] or entry[0] == "POST":
+        elif entry in AT_THE_ROOT or "{" in entry[1] or entry[0] == "POST":
             assert answer.status_code == 404, (entry, answer.text)
             assert answer.json()["code"] == "not_found"
         else:
@@ -247,7 +267,8 @@ def test_the_owner_gets_in(world: World) -> None:
     authorization = f"Bearer {world.secret}".encode()
     for entry in sorted(world.guarded, key=lambda entry: entry[0] == "DELETE"):
         answer = world.request(entry, authorization)
-        assert answer.is_success or answer.status_code in {409, 428}, (entry, answer.text)
+        refused_otherwise = {404} if entry in AT_THE_ROOT else {409, 428}
+        assert answer.is_success or answer.status_code in refused_otherwise, (entry, answer.text)
 
 
 def test_a_key_revoked_by_another_process_is_refused_once_the_cache_is_over(
