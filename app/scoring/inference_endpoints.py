@@ -8,7 +8,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -97,7 +97,7 @@ async def infer(
     encoding = request.headers.get("content-encoding")
     header_length = request.headers.get(protocol.HEADER_LENGTH)
 
-    def score(served: Served) -> protocol.InferAnswer:
+    def score(served: Served) -> protocol.InferResponse:
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
         asked = protocol.read_request(plain, header_length)
         return protocol.infer(served, asked, ref, version, bounds)
@@ -107,13 +107,19 @@ async def infer(
     )
     headers = {"X-Model-ID": served.model_id}
     if answer.ignored:
-        headers["X-Ignored-Inputs"] = ",".join(quote(name) for name in answer.ignored)[:4096]
+        headers["X-Ignored-Inputs"] = _names_header(answer.ignored)
     media_type = "application/json"
     if answer.header_length is not None:
         headers["Inference-Header-Content-Length"] = str(answer.header_length)
         media_type = "application/octet-stream"
     content = _compressed(request, answer.body, headers)
     return Response(content, media_type=media_type, headers=headers)
+
+
+def _names_header(names: Iterable[str]) -> str:
+    """Return the names, quoted and comma-separated: as many as fit into 4,096 characters."""
+    listed = ",".join(quote(name, safe="") for name in names)
+    return listed if len(listed) <= 4096 else listed[:4097].rpartition(",")[0]
 
 
 async def _in_turn(

@@ -9,6 +9,7 @@ feature are passed over, and named in the header `X-Ignored-Inputs`.
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestedOutput:
     """An output that is asked for."""
 
     name: str
@@ -93,7 +94,7 @@ class InferRequest:
 
     id: str | None
     inputs: list[Tensor]
-    outputs: list[Wanted]
+    outputs: list[RequestedOutput]
     binary: bool
 
 
@@ -166,18 +167,27 @@ def _end_of_json(body: bytes, header_length: str | None) -> int:
 
 
 def parse_json(text: bytes) -> Any:
-    """Return what JSON says, which may have the bare NaN that Triton's and pandas' clients send for a gap."""
+    """Return what JSON says. It may have the bare NaN that Triton's clients send for a gap: it is read as null.
+
+    One parser reads both, so that what it refuses (text that is no Unicode, too many levels) is refused either way.
+    """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if b"NaN" not in text:
             raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
-    import json
-
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return orjson.loads(_TEXT_OR_NAN.sub(_null_for_nan, text))
+    except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+
+
+# A string without its end matches as well: a pattern that fails there would begin again at each quote that follows.
+_TEXT_OR_NAN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|NaN', re.DOTALL)
+
+
+def _null_for_nan(found: re.Match[bytes]) -> bytes:
+    return b"null" if found[0] == b"NaN" else found[0]
 
 
 def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dict[str, Any]]:
@@ -311,8 +321,8 @@ def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str
     return found
 
 
-def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[Wanted]:
-    found: list[Wanted] = []
+def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutput]:
+    found: list[RequestedOutput] = []
     for i, each in enumerate(_objects(given, "outputs", required=False)):
         name = _name(each, "outputs", i)
         if name not in OUTPUTS:
@@ -325,7 +335,7 @@ def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[Wanted]:
                 f"/outputs/{i}/name", f"each output must be named once, {name} comes again"
             )
         own = _flag(each.get("parameters"), "binary_data", f"/outputs/{i}/parameters")
-        found.append(Wanted(name, binary if own is None else own))
+        found.append(RequestedOutput(name, binary if own is None else own))
     return found
 
 
@@ -457,7 +467,7 @@ def _text(value: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class InferAnswer:
+class InferResponse:
     """The body of an answer, the length of its JSON if binary tensors follow it, and the inputs that had no use."""
 
     body: bytes
@@ -467,7 +477,7 @@ class InferAnswer:
 
 def infer(
     served: Served, asked: InferRequest, name: str, version: str | None, bounds: Bounds
-) -> InferAnswer:
+) -> InferResponse:
     """Return the scores of the rows that a request has. Invalid and BadTable name each value that breaks a rule."""
     from app.ingest.value_columns import MissingTokens
 
@@ -477,10 +487,11 @@ def infer(
     missing = MissingTokens(options.missing_of(served.table_dialect))
     reader = RowReader(served.features, options, missing, bounds.max_rows(len(names)))
     wanted = asked.outputs or [
-        Wanted(output, asked.binary)
+        RequestedOutput(output, asked.binary)
         for output in ("score", *(("fpr", "tpr") if served.curve is not None else ()))
     ]
     reasoned = any(output.name == "reasons" for output in wanted)
+    _check_outputs(served, wanted, table.rows or 0)
     blocks: list[Scores] = []
     kept: list[Floats] = []
     for batch in reader.batches(table):
@@ -495,8 +506,6 @@ def infer(
         found["reasons"] = [orjson.dumps(each) for each in scoring.explain(served, X)]
     outputs, parts = [], []
     for output in wanted:
-        if found[output.name] is None:
-            raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
         described, part = _write(output, found[output.name])
         outputs.append(described)
         parts.append(part)
@@ -507,11 +516,20 @@ def infer(
         answer["id"] = asked.id
     text = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
     if any(output.binary for output in wanted):
-        return InferAnswer(b"".join([text, *parts]), len(text), table.ignored)
-    return InferAnswer(text, None, table.ignored)
+        return InferResponse(b"".join([text, *parts]), len(text), table.ignored)
+    return InferResponse(text, None, table.ignored)
 
 
-def _write(output: Wanted, values: Any) -> tuple[dict[str, Any], bytes]:
+def _check_outputs(served: Served, wanted: Sequence[RequestedOutput], rows: int) -> None:
+    """Refuse outputs that the model does not have, before a row is scored."""
+    for output in wanted:
+        if output.name in ("fpr", "tpr") and served.curve is None:
+            raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
+        if output.name == "reasons":
+            scoring.check_explained(served, rows)
+
+
+def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]:
     """Return an output's description, with its data unless it is binary, and its binary data."""
     if output.name == "reasons":
         described: dict[str, Any] = {"name": output.name, "datatype": BYTES, "shape": [len(values)]}

@@ -236,6 +236,17 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
     return order if top is None else order[:top]
 
 
+def check_explained(served: Served, rows: int) -> None:
+    """Raise Invalid if the scores of so many rows cannot be explained at once, or the model's not at all."""
+    if rows > MAX_EXPLAINED:
+        raise Invalid(f"at most {MAX_EXPLAINED} rows are explained at once, got {rows}")
+    if not hasattr(served.ranker, "contributions"):
+        raise Invalid(
+            f"scores of {type(served.ranker).__name__} are not sums of parts per feature",
+            code="not_additive",
+        )
+
+
 class Explained(TypedDict):
     """A score as a sum."""
 
@@ -254,18 +265,12 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[Explain
     from core.base.table import CodedTable
 
     position = served.label(label)
-    if len(X) > MAX_EXPLAINED:
-        raise Invalid(f"at most {MAX_EXPLAINED} rows are explained at once, got {len(X)}")
-    contributions = getattr(served.ranker, "contributions", None)
-    if contributions is None:
-        raise Invalid(
-            f"scores of {type(served.ranker).__name__} are not sums of parts per feature",
-            code="not_additive",
-        )
+    check_explained(served, len(X))
+    ranker: Any = served.ranker
     scores, fprs, tprs = served.score(X)
     names = served.features.names
-    parts = contributions(CodedTable(X, tuple(names), served.ranker.categories_))
-    offset = served.ranker.offset_  # comes with `contributions`
+    parts = ranker.contributions(CodedTable(X, tuple(names), ranker.categories_))
+    offset = ranker.offset_  # comes with `contributions`
     if served.labels is not None:
         scores, parts, offset = scores[:, position], parts[..., position], offset[position]
     return [

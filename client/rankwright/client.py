@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from rankwright import types
 from rankwright.errors import ConfigurationError
 from rankwright.operations import Asynchronous, Blocking, iteration, operation, returning, yielding
 from rankwright.resources import (
-    Asked,
+    ApiObject,
     AsyncBatchScore,
     AsyncComparison,
     AsyncDataset,
@@ -50,7 +52,7 @@ TIMEOUT = 90.0
 """Seconds without a byte from the service before a request counts as failed: more than the longest held answer."""
 
 
-class _Collection(Asked):
+class _Collection(ApiObject):
     def __init__(self, transport: Any) -> None:
         self._transport = transport
 
@@ -367,7 +369,7 @@ class AsyncKeys(_KeysOperations, Asynchronous):
 # --- the clients ----------------------------------------------------------------------------------
 
 
-class _ClientOperations(Asked):
+class _ClientOperations(ApiObject):
     @returning(lambda: Dataset, lambda: AsyncDataset)
     def upload(
         self,
@@ -639,22 +641,39 @@ class ProgressBar:
 def find_service(
     url: str | None, api_key: str | None, state_dir: str | os.PathLike[str] | None
 ) -> tuple[str, str | None]:
-    """Return the address and key: those given, else RANKWRIGHT_URL and RANKWRIGHT_API_KEY, else those that
-    `rankwright serve` left in its state folder (RANKWRIGHT_STATE_DIR, or `.rankwright` here), which go together.
+    """Return the address of the service and the key to send, which is None if there is none.
+
+    An argument comes before its variable (RANKWRIGHT_URL, RANKWRIGHT_API_KEY, RANKWRIGHT_STATE_DIR). Both come before
+    the files of `rankwright serve` in its state folder, which is `.rankwright` here unless it is named.
+
+    A folder that nobody named may be anybody's. Its address counts only if it is a loopback address: otherwise the
+    folder in which a program runs would decide where the caller's key goes. Its key is sent to its own address alone.
     """
-    folder = Path(state_dir or os.environ.get("RANKWRIGHT_STATE_DIR") or ".rankwright")
+    named = state_dir or os.environ.get("RANKWRIGHT_STATE_DIR")
+    folder = Path(named or ".rankwright")
     url = url or os.environ.get("RANKWRIGHT_URL")
     api_key = api_key or os.environ.get("RANKWRIGHT_API_KEY")
     left = _read(folder / "address")
-    if url is None:
-        url = left or DEFAULT_URL
-    if api_key is None:
-        api_key = _read(folder / "api-key")
+    if left is not None and not named and not _is_local(left):
+        left = None
+    url = (url or left or DEFAULT_URL).rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"the address of a service begins with http:// or https://, got {url!r}"
         )
+    if api_key is None and (named or (left is not None and url == left.rstrip("/"))):
+        api_key = _read(folder / "api-key")
     return url, api_key
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _read(path: Path) -> str | None:

@@ -30,7 +30,7 @@ from rankwright.operations import (
     yielding,
 )
 from rankwright.records import Record, read_one_of
-from rankwright.tables import Body, Progress, Table, body_of, frame_of, wanted
+from rankwright.tables import Body, Progress, Table, body_of, frame_of, score_media_type
 from rankwright.transport import (
     BASE_DELAY,
     MAX_ATTEMPTS,
@@ -59,8 +59,8 @@ POLL_SECONDS = 0.5
 Names = str | Sequence[str] | None
 
 
-class Asked:
-    """What every object that can be asked has: a way to its service."""
+class ApiObject:
+    """Base of the clients and of every object that sends requests: it has the transport to the service."""
 
     _transport: Any
 
@@ -103,7 +103,7 @@ class Asked:
             path,
             query,
             headers={**body.headers(), "Prefer": "wait=1"},
-            body=body.told_to(progress),
+            body=body.chunks_with_progress(progress),
             repeatable=body.repeatable,
         )
         response = yield from send(request)
@@ -129,7 +129,7 @@ class Asked:
         return kind._of(self._transport, data)
 
 
-class Resource(Asked):
+class Resource(ApiObject):
     """A thing of the service. `data` is what the service said of it when it was last asked."""
 
     _record_kind: ClassVar[type[Record]]
@@ -183,7 +183,7 @@ def _ref(model: Any) -> str:
 # --- jobs -----------------------------------------------------------------------------------------
 
 
-class _JobOperations(Asked):
+class _JobOperations(ApiObject):
     data: types.Job
 
     @property
@@ -313,7 +313,7 @@ class EventParser:
 # --- datasets -------------------------------------------------------------------------------------
 
 
-class _DatasetOperations(Asked):
+class _DatasetOperations(ApiObject):
     data: types.Dataset
 
     @property
@@ -453,7 +453,7 @@ _SCORES: list[Any] = [types.Score, types.LabelScore]
 _METRICS: list[Any] = [types.Metrics, types.PairMetrics, types.MultilabelMetrics]
 
 
-class _ModelOperations(Asked):
+class _ModelOperations(ApiObject):
     ref: str
     _data: types.Model | None
     _metrics: Metrics | None
@@ -515,7 +515,7 @@ class _ModelOperations(Asked):
                 "POST",
                 self._path("score"),
                 query,
-                headers={**body.headers(), "Accept": wanted(body.kind)},
+                headers={**body.headers(), "Accept": score_media_type(body.kind)},
                 body=body.chunks,
                 repeatable=body.repeatable,
             )
@@ -526,8 +526,9 @@ class _ModelOperations(Asked):
     def score_row(
         self, features: Mapping[str, Any] | None = None, /, **more: Any
     ) -> Steps[types.Score | types.LabelScore]:
-        """Score one row: a feature for each argument; those that are None are missing values."""
-        query = {**(features or {}), **more}
+        """Score one row: a feature for each argument; None is a missing value."""
+        given = {**(features or {}), **more}
+        query = {name: "" if value is None else value for name, value in given.items()}
         response = yield from send(Request("GET", self._path("score"), query))
         return cast("types.Score | types.LabelScore", read_one_of(_SCORES, response.json()))
 
@@ -867,7 +868,7 @@ class AsyncModel(_ModelOperations, _ModelFigures, Asynchronous):
 # --- evaluations, comparisons, batch scores -------------------------------------------------------
 
 
-class _EndedOperations(Asked):
+class _EndedOperations(ApiObject):
     """What has a job and a status: `processing`, `ready` or `failed`."""
 
     _collection: str

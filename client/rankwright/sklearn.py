@@ -30,8 +30,6 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     objective : dict, optional
         What to aim at, as in the body of POST /v1/jobs. Default: the area under the curve.
     seed : int
-    keep : bool
-        Whether the dataset and the model stay on the service when the estimator is fitted again or deleted by `forget`.
     timeout : float, optional
         Seconds to wait for a fit. Default: as long as it takes.
 
@@ -43,6 +41,11 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If the columns of `X` have names.
+
+    Notes
+    -----
+    Each fit uploads a dataset and makes a version of the model `remote-ranker`. They stay on the service until they are
+    deleted there.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, coded = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) != 2:
             raise ValueError(f"y must have 2 classes, got {len(self.classes_)} class(es)")
-        label, weight = _free(columns, _LABEL), _free(columns, _WEIGHT)
+        label, weight = _unused_name(columns, _LABEL), _unused_name(columns, _WEIGHT)
         table = {**columns, label: [int(value) for value in coded]}
         options: dict[str, Any] = {}
         if sample_weight is not None:
@@ -140,7 +143,7 @@ def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _free(columns: dict[str, Any], name: str) -> str:
+def _unused_name(columns: dict[str, Any], name: str) -> str:
     while name in columns:
         name += "_"
     return name

@@ -71,8 +71,8 @@ class Body:
         """Return all bytes at once."""
         return b"".join(self.chunks())
 
-    def told_to(self, progress: Progress | None) -> Callable[[], Iterable[bytes]]:
-        """Return the chunks' source, which tells how far it is."""
+    def chunks_with_progress(self, progress: Progress | None) -> Callable[[], Iterable[bytes]]:
+        """Return `chunks`, or a function that calls `progress` after each chunk that it yields."""
         if progress is None:
             return self.chunks
 
@@ -266,8 +266,8 @@ def _cut(data: bytes) -> Iterator[bytes]:
 # --- scores ---------------------------------------------------------------------------------------
 
 
-def wanted(kind: str) -> str:
-    """Return the media type to ask scores in, for a caller whose table is of this kind."""
+def score_media_type(kind: str) -> str:
+    """Return the media type in which to request scores, by the `kind` of the caller's table."""
     return (
         ARROW if kind in ("pandas", "polars", "pyarrow") and _has("pyarrow") else "application/json"
     )
@@ -306,8 +306,10 @@ def _of_columns(data: Mapping[str, Any], body: Body) -> Any:
         for name, many in (("score", "scores"), ("fpr", "fprs"), ("tpr", "tprs"))
         if data.get(many) is not None
     }
-    if not columns and isinstance(data.get("labels"), list):
-        columns = {each["label"]: each["scores"] for each in data["labels"]}
+    if "labels" in data:  # a list of scores per row, a score per label
+        columns = {
+            label: [row[i] for row in data["scores"]] for i, label in enumerate(data["labels"])
+        }
     if body.kind == "pandas":
         import pandas as pd
 

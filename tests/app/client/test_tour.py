@@ -84,6 +84,10 @@ def test_from_a_file_to_a_scored_frame(client: rankwright.Client, csv: Path) -> 
     one = client.models["churn"].score_row(frame.iloc[0].dropna().to_dict())
     assert isinstance(one, types.Score)
     assert one.score == scores["score"].iloc[0]
+    gap = {**frame.iloc[0].to_dict(), frame.columns[0]: None}
+    one = model.score_row(gap)
+    assert isinstance(one, types.Score)
+    assert one.score == model.score([gap])[0]["score"]
 
 
 def test_everything_that_is_made_can_be_listed_read_and_deleted(

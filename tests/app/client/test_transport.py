@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rankwright import transport
+from rankwright.client import find_service
 from rankwright.errors import ConfigurationError, ConnectionFailed, ProblemError, TooMany
 from rankwright.resources import EventParser, Job
-from rankwright.tables import body_of
+from rankwright.tables import body_of, frame_of
 from rankwright.transport import (
     BrokenConnection,
     Close,
@@ -178,3 +181,67 @@ def test_what_cannot_be_sent_is_said_before_it_is(make: Callable[[], Any], said:
 def test_queries_are_quoted() -> None:
     request = Request("GET", "/v1/models/a:2/score", {"a b": "c&d=é", "n": None, "f": [1, True]})
     assert request.target() == "/v1/models/a:2/score?a%20b=c%26d%3D%C3%A9&f=1&f=true"
+
+
+@pytest.mark.parametrize(
+    ("left", "arguments", "variables", "found"),
+    [
+        ("http://127.0.0.1:7000", {}, {}, ("http://127.0.0.1:7000", "rw_left")),
+        ("http://[::1]:7000/", {}, {}, ("http://[::1]:7000", "rw_left")),
+        (None, {}, {}, ("http://127.0.0.1:8000", None)),
+        # A folder that somebody else may have left neither learns the caller's key nor has one sent elsewhere.
+        (
+            "http://elsewhere:7000",
+            {},
+            {"RANKWRIGHT_API_KEY": "rw_mine"},
+            ("http://127.0.0.1:8000", "rw_mine"),
+        ),
+        ("http://127.0.0.1.evil:7000", {}, {}, ("http://127.0.0.1:8000", None)),
+        (
+            "http://127.0.0.1:7000",
+            {},
+            {"RANKWRIGHT_URL": "http://elsewhere"},
+            ("http://elsewhere", None),
+        ),
+        # One that is named is trusted.
+        (
+            "http://elsewhere:7000",
+            {"state_dir": ".rankwright"},
+            {},
+            ("http://elsewhere:7000", "rw_left"),
+        ),
+        (
+            "http://127.0.0.1:7000",
+            {"url": "http://a/", "api_key": "rw_b"},
+            {"RANKWRIGHT_URL": "http://c", "RANKWRIGHT_API_KEY": "rw_d"},
+            ("http://a", "rw_b"),
+        ),
+    ],
+)
+def test_where_the_service_is_and_which_key_it_gets(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    left: str | None,
+    arguments: dict[str, str],
+    variables: dict[str, str],
+    found: tuple[str, str | None],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", "RANKWRIGHT_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    if left is not None:
+        Path(".rankwright").mkdir()
+        Path(".rankwright/address").write_text(left)
+        Path(".rankwright/api-key").write_text("rw_left\n")
+    given = {"url": None, "api_key": None, "state_dir": None, **arguments}
+    assert find_service(**given) == found
+
+
+def test_scores_of_several_labels_come_as_a_column_per_label() -> None:
+    content = json.dumps(
+        {"labels": ["spam", "score"], "scores": [[0.5, 1.0], [0.25, 2.0]], "model_id": "m"}
+    ).encode()
+    frame = frame_of(content, "application/json", body_of(b"a\n1\n2\n"))
+    assert frame == [{"spam": 0.5, "score": 1.0}, {"spam": 0.25, "score": 2.0}]

@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import numpy as np
@@ -105,6 +106,24 @@ def test_gaps_may_be_bare_nan(client: httpx.Client, scores: list[float]) -> None
     headers = {"Content-Type": "application/json"}
     found = client.post("/oip/v2/models/churn/infer", content=text, headers=headers).json()
     assert found["outputs"][0]["data"] == scores
+    named = text.replace('"inputs"', r'"id": "NaN \"NaN", "inputs"')
+    found = client.post("/oip/v2/models/churn/infer", content=named, headers=headers).json()
+    assert (found["id"], found["outputs"][0]["data"]) == ('NaN "NaN', scores)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id": "\\ud800", "inputs": [NaN]}',
+        '{"inputs": [NaN, Infinity]}',
+        '{"inputs": [NaNa]}',
+        '{"inputs": NaN, "' + '\\\\\\"' * 1_000_000,  # a string without an end
+        "[NaN" + "[" * 100_000,
+    ],
+    ids=["half a character", "Infinity", "NaNa", "no end", "depth"],
+)
+def test_no_more_than_bare_nan_is_let_through(client: httpx.Client, text: str) -> None:
+    assert "not JSON" in refuse(client, 400, content=text)
 
 
 @pytest.mark.parametrize("coding", [None, "gzip", "deflate"])
@@ -215,6 +234,27 @@ WRONG: list[tuple[Any, str]] = [
 def test_what_breaks_the_protocol_is_named(client: httpx.Client, body: Any, said: str) -> None:
     status = 400 if body == [] else 422
     assert said in refuse(client, status, json=body)
+
+
+def test_outputs_that_there_are_not_are_refused_before_rows_are_scored(
+    client: httpx.Client,
+) -> None:
+    """The last row holds what no score can be made of: it is never read."""
+    rows = [[0.0, 0.0, 0.0]] * 1000 + [["x", "x", "x"]]
+    text = tensor("x", "BYTES", [1001, 3], data=[str(value) for row in rows for value in row])
+    said = refuse(client, 422, json={"inputs": [text], "outputs": [{"name": "reasons"}]})
+    assert "at most 1000 rows are explained" in said
+
+
+def test_names_of_inputs_without_use_are_whole(client: httpx.Client) -> None:
+    names = [f"é,{i:04}" for i in range(1000)]
+    idle = [tensor(name, "FP64", [3], data=[0, 0, 0]) for name in names]
+    body = {"inputs": FORMS["a tensor a feature"] + idle}
+    header = client.post("/oip/v2/models/churn/infer", json=body).headers["X-Ignored-Inputs"]
+    found = [unquote(name) for name in header.split(",")]
+    assert len(header) <= 4096
+    assert 0 < len(found) < 1000
+    assert found == names[: len(found)]
 
 
 def test_bytes_that_lie(client: httpx.Client) -> None:
