@@ -16,7 +16,7 @@ from chaos.run import GIVEN_UP, Plan, Report, Run
 from chaos.table import print_reports
 
 QUIET_SECONDS = 240.0
-SECONDS_A_KILL = 15.0
+SECONDS_PER_KILL = 15.0
 START_SECONDS = 600.0
 LONG = 100
 """So many kills make a run long enough for outages of minutes."""
@@ -70,7 +70,7 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
     plan = Plan(
         kills=kills,
         each=given.each,
-        seconds=60 * given.minutes if given.minutes else START_SECONDS + SECONDS_A_KILL * most,
+        seconds=60 * given.minutes if given.minutes else START_SECONDS + SECONDS_PER_KILL * most,
         quiet_seconds=QUIET_SECONDS,
         every_seconds=given.every,
         seams=tuple(seams),

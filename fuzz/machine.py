@@ -27,7 +27,7 @@ from fuzz.sound import Request, World
 SOUND = 0.5  # share of the requests that take all that is known to work
 MIXED = 0.3  # of the others' parts, the share that do
 WEIGHT = 4  # how much more often something is made than read
-MAX_AT_A_TIME = 10  # requests of one kind in a row, but for that
+MAX_REPEATS = 10  # consecutive requests of one kind
 MODES = [GenerationMode.POSITIVE] * 3 + [GenerationMode.NEGATIVE]
 CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance]
 SECONDS = 60.0
@@ -113,7 +113,7 @@ class Fuzzer:
         """
         labels, until = list(only or self.operations), self.tally.cases + cases
         weights = [WEIGHT if label in self.creating else 1 for label in labels]
-        each = min(-(-cases // sum(weights)), MAX_AT_A_TIME)
+        each = min(-(-cases // sum(weights)), MAX_REPEATS)
         while self.tally.cases < until:
             self._round += 1
             for label, weight in zip(labels, weights, strict=True):

@@ -18,8 +18,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 
 from app import __version__
-from app.jobs import queue
-from app.jobs import repository as rows
+from app.jobs import queue, repository
 from app.platform import logging as logs
 from app.platform import resources
 from app.platform.blobs import BlobStore
@@ -237,7 +236,7 @@ class Presence(threading.Thread):
         self._end.set()
         self.join()
         try:
-            self._slots.db.writing(rows.deregister, self._slots.worker_id)
+            self._slots.db.writing(repository.deregister, self._slots.worker_id)
         except Unavailable as error:
             log.warning("%s", error)  # the row grows old, and is pruned
 
@@ -246,7 +245,7 @@ class Presence(threading.Thread):
 
     def _write(self, session: Session, note: str | None) -> None:
         slots = self._slots
-        known = rows.seen(
+        known = repository.seen(
             session,
             slots.worker_id,
             by_message=slots.by_message,
@@ -254,7 +253,7 @@ class Presence(threading.Thread):
             note=note,
         )
         if not known:
-            rows.register(
+            repository.register(
                 session,
                 slots.worker_id,
                 host=socket.gethostname(),

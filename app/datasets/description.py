@@ -18,8 +18,8 @@ FIELDS = (
     *CHOICES,
 )
 LISTS = frozenset({"labels", "categorical", "numeric", "drop", "missing"})
-LONGEST_TEXT = 255
-LONGEST_LIST = 4096
+MAX_TEXT_LENGTH = 255  # characters of a name
+MAX_LIST_LENGTH = 4096  # characters of a list of names
 MAX_LABELS = 100
 _ROLES = ("label", "item", "weight", "group")
 _BOOLEANS = ("true", "false")
@@ -79,12 +79,12 @@ def describe(given: Mapping[str, str]) -> Description:
             break
         if field not in FIELDS:
             hint = nearest(field, FIELDS) or f"known are {', '.join(FIELDS)}"
-            detail = f"{field[:LONGEST_TEXT]} is not known here; {hint}"
-        elif not 0 < len(value) <= longest(field) or "\0" in value:
-            detail = f"{field} must have 1 to {longest(field)} characters and no NUL"
+            detail = f"{field[:MAX_TEXT_LENGTH]} is not known here; {hint}"
+        elif not 0 < len(value) <= max_length(field) or "\0" in value:
+            detail = f"{field} must have 1 to {max_length(field)} characters and no NUL"
         else:
             continue
-        errors.append({"parameter": field[:LONGEST_TEXT], "detail": detail})
+        errors.append({"parameter": field[:MAX_TEXT_LENGTH], "detail": detail})
     kind = given.get("kind", "bipartite")
     if kind not in KINDS:
         detail = f"kind must be {' or '.join(KINDS)}, got {kind[:100]!r}"
@@ -134,9 +134,9 @@ def describe(given: Mapping[str, str]) -> Description:
     )
 
 
-def longest(field: str) -> int:
-    """Most characters of a field."""
-    return LONGEST_LIST if field in LISTS else LONGEST_TEXT
+def max_length(field: str) -> int:
+    """Return the maximum length of a field in characters."""
+    return MAX_LIST_LENGTH if field in LISTS else MAX_TEXT_LENGTH
 
 
 def _read_lists(

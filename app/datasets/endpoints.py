@@ -18,7 +18,7 @@ from app.datasets.description import (
     NewVersion,
     describe,
     describe_version,
-    longest,
+    max_length,
 )
 from app.datasets.schemas import Dataset, Preview, TableCheck
 from app.datasets.uploads import (
@@ -84,7 +84,7 @@ def field_docs(fields: Mapping[str, str], schemas: Mapping[str, Any]) -> list[di
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": longest(name)}
+            "schema": {"type": "string", "minLength": 1, "maxLength": max_length(name)}
             | schemas.get(name, {}),
             **_FIELDS_EXAMPLES.get(name, {}),
         }

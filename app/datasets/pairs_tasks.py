@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypedDict, cast
 
-from app.datasets import repository as rows
+from app.datasets import repository
 from app.datasets.tasks import (
     BoundedBytes,
     UploadOutput,
@@ -61,7 +61,7 @@ def prepare(
 ) -> PairsPayload:
     """Gather what the reader needs to know about the upload and the table of items."""
     pairs = PAIRS.find_to_make(session, claim)
-    dataset = rows.find(session, claim.owner, pairs.id)
+    dataset = repository.find(session, claim.owner, pairs.id)
     if dataset is None or dataset.table_key is None:
         raise PAIRS.deleted(pairs.id)
     return {

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from app.datasets import repository as rows
+from app.datasets import repository
 from app.datasets import tasks as ingest_job
-from app.datasets.description import LONGEST_TEXT, Description, Format, NewVersion, find_dialect
+from app.datasets.description import MAX_TEXT_LENGTH, Description, Format, NewVersion, find_dialect
 from app.ingest.formats import CSV
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
@@ -84,7 +84,7 @@ def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -
     """
     dataset = None
     if is_id(dataset_id, "ds"):
-        dataset = rows.find(session, owner, dataset_id, lock=lock)
+        dataset = repository.find(session, owner, dataset_id, lock=lock)
     if dataset is None:
         raise NotFound(f"there is no dataset {dataset_id[:100]!r}")
     return dataset
@@ -103,10 +103,10 @@ def list_page(
     """Return the owner's datasets, newest first: all, those of one name, or those whose name holds a text;
     `latest` leaves out all but the newest ready version of each series.
     """
-    if name is not None and (not 0 < len(name) <= LONGEST_TEXT or "\0" in name):
-        detail = f"name must have 1 to {LONGEST_TEXT} characters and no NUL"
+    if name is not None and (not 0 < len(name) <= MAX_TEXT_LENGTH or "\0" in name):
+        detail = f"name must have 1 to {MAX_TEXT_LENGTH} characters and no NUL"
         raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
-    return rows.list_page(
+    return repository.list_page(
         session, owner, name=name, search=search, latest=latest, limit=limit, after=after
     )
 
@@ -114,7 +114,7 @@ def list_page(
 def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
     """Return the profile of a ready dataset: what its columns hold, and the rows that come twice."""
     dataset = find(session, owner, dataset_id)
-    found = rows.find_profile(session, dataset.id)
+    found = repository.find_profile(session, dataset.id)
     if found is None:
         raise Conflict(
             f"dataset {dataset.id} must be ready, and read by this version or a later one, to have a profile; "
@@ -171,7 +171,7 @@ def _plain(column: pa.Array) -> list[Any]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+    return text if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH] + "…"
 
 
 def delete(
@@ -184,13 +184,13 @@ def delete(
     dataset = find(session, owner, dataset_id, lock=True)
     if check is not None:
         check(session)
-    busy = rows.unfinished_jobs(session, owner, dataset.id)
+    busy = repository.unfinished_jobs(session, owner, dataset.id)
     if busy:
         raise Conflict(
             f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
             code="dataset_in_use",
         )
-    rows.delete_dataset(session, owner, dataset.id)
+    repository.delete_dataset(session, owner, dataset.id)
 
 
 def accept(
@@ -217,7 +217,7 @@ def accept(
         adds_bytes=upload.size,
     )
     columns = {"sha256": upload.sha256} if source is None else source.columns(upload)
-    return rows.insert_dataset(
+    return repository.insert_dataset(
         session,
         id=dataset_id,
         owner=owner,
@@ -302,14 +302,16 @@ def accept_version(
 ) -> Dataset:
     """Write the version and the job that will read it into the caller's transaction."""
     parent = find(session, owner, parent_id, lock=True)
-    number = rows.next_version(session, owner, parent.series_id)  # from here on alone in the series
+    number = repository.next_version(
+        session, owner, parent.series_id
+    )  # from here on alone in the series
     _check_takes_version(session, parent, new.mode)
     source = VersionSource(parent, number, appends=new.mode == VersionMode.APPEND)
     described = _describe_as(parent, new, upload.format)
     version = accept(session, settings, owner, described, upload, source)
     if source.appends and parent.pairs is not None:
         # Pairs name items by their rows, and these stay where they are.
-        rows.copy(session, parent.pairs, version.id)
+        repository.copy(session, parent.pairs, version.id)
         session.expire(version, ["pairs"])
     return version
 
@@ -333,7 +335,7 @@ def list_versions(
 ) -> Page[Dataset]:
     """Return the versions of the dataset's series, newest first."""
     series_id = find(session, owner, dataset_id).series_id
-    return rows.list_page(session, owner, series_id=series_id, limit=limit, after=after)
+    return repository.list_page(session, owner, series_id=series_id, limit=limit, after=after)
 
 
 def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
@@ -394,7 +396,7 @@ def accept_pairs(
         dataset_id=dataset.id,
         adds_bytes=upload.size,
     )
-    rows.replace(
+    repository.replace(
         session,
         owner,
         dataset.id,
@@ -421,7 +423,7 @@ def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
             f"dataset {dataset.id} must be ready to take pairs, it is {dataset.status}",
             code="dataset_not_ready",
         )
-    busy = rows.unfinished_jobs(session, owner, dataset.id)
+    busy = repository.unfinished_jobs(session, owner, dataset.id)
     if busy:
         raise Conflict(
             f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
@@ -436,14 +438,14 @@ def count_features(dataset: Dataset) -> int:
 
 def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
     """Lock the datasets that a job is to read until it is written: once, and before they are checked."""
-    rows.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
+    repository.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
     """Return the owner's dataset; raises NotFound, and Conflict unless it is ready."""
     dataset = None
     if is_id(dataset_id, "ds"):
-        dataset = rows.find_alone(session, owner, dataset_id)
+        dataset = repository.find_alone(session, owner, dataset_id)
     if dataset is None:
         detail = f"there is no dataset {shown(dataset_id)}"
         raise NotFound(detail, errors=[{"pointer": pointer, "detail": detail}])

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, TypeVar, cast
 
 import orjson
 
-from app.datasets import repository as rows
+from app.datasets import repository
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Made, Output, Work
 from app.jobs.progress import Callback
@@ -147,7 +147,7 @@ class UploadOutput(Output[Row]):
             errors = [{"detail": f"the upload's job was {job.state}"}]
         else:
             errors = error.get("errors") or [{"detail": error.get("detail")}]
-        rows.mark_invalid(session, self.table, job.id, errors)
+        repository.mark_invalid(session, self.table, job.id, errors)
 
     def describe(self, id_: str) -> str:
         """Return the words for one upload in messages."""
@@ -163,7 +163,7 @@ class UploadOutput(Output[Row]):
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
         id_ = claim.spec[self.key]
-        return rows.mark_ready(session, self.table, claim.owner, id_, claim.job_id, columns)
+        return repository.mark_ready(session, self.table, claim.owner, id_, claim.job_id, columns)
 
 
 DATASETS = UploadOutput(Dataset, "ds", "dataset")
@@ -198,7 +198,7 @@ def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> ParentTabl
     """What rows are to be added to; None for a table of its own."""
     if (parent_id := claim.spec.get("append_to")) is None:
         return None
-    parent = rows.find(session, claim.owner, parent_id)
+    parent = repository.find(session, claim.owner, parent_id)
     if parent is None:
         raise Conflict(
             f"dataset {parent_id}, which rows were to be added to, was deleted",
@@ -253,7 +253,7 @@ def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
     found = {name: value for name, value in result.items() if name in Found.__annotations__}
     columns = {**found, **publish_table(blobs, result)}
-    return Made(columns, [rows.profile_of(claim.spec[DATASETS.key], profile)])
+    return Made(columns, [repository.profile_of(claim.spec[DATASETS.key], profile)])
 
 
 def publish_table(blobs: BlobStore, result: WrittenTable) -> Json:
@@ -264,7 +264,7 @@ def publish_table(blobs: BlobStore, result: WrittenTable) -> Json:
 
 def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
     """The dataset that a job reads: ready when that was asked for, and so ever since, unless it was deleted."""
-    dataset = rows.find(session, owner, dataset_id or "")
+    dataset = repository.find(session, owner, dataset_id or "")
     if dataset is None:
         raise Conflict(
             f"dataset {dataset_id} was deleted before the job ran", code="dataset_deleted"
@@ -292,10 +292,10 @@ def lock_inputs(
     Raises Conflict if one was deleted.
     """
     ids = [id_ for id_ in (job.dataset_id, *more) if id_ is not None]
-    rows.lock_shared(session, job.owner, ids, to_change=to_change)
+    repository.lock_shared(session, job.owner, ids, to_change=to_change)
     found = []
     for id_ in ids:
-        dataset = rows.find_alone(session, job.owner, id_)
+        dataset = repository.find_alone(session, job.owner, id_)
         if dataset is None:
             raise Conflict(
                 f"a job can be retried while its dataset exists; {id_} was deleted",
@@ -307,7 +307,7 @@ def lock_inputs(
 
 def check_newest(session: Session, parent: Dataset) -> None:
     """Raise Conflict unless rows may be added to this version: no other that is not invalid came after it."""
-    newest = rows.newest_version(session, parent.owner, parent.series_id)
+    newest = repository.newest_version(session, parent.owner, parent.series_id)
     if newest is None or newest.id == parent.id:
         return
     raise Conflict(

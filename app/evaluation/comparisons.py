@@ -9,7 +9,7 @@ import numpy as np
 
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
-from app.evaluation import repository as rows
+from app.evaluation import repository
 from app.evaluation.metrics import JudgedModel, Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import ComparisonRequest, check_comparison, seen_before
 from app.jobs import service as jobs
@@ -106,7 +106,7 @@ def submit(
         level=request.level,
         warnings=[warning for warning in seen if warning is not None],
     )
-    rows.insert_models(
+    repository.insert_models(
         session,
         comparison.id,
         [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],

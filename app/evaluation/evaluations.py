@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
-from app.evaluation import metrics
-from app.evaluation import repository as rows
+from app.evaluation import metrics, repository
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, JudgedModel, Overlap, Remembered
 from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
 from app.jobs import service as jobs
@@ -200,7 +199,7 @@ def roc(
     from core.metrics import ClassTotals
 
     evaluation = EVALUATIONS.find(session, owner, evaluation_id)
-    row = rows.find_curve(session, evaluation.id)
+    row = repository.find_curve(session, evaluation.id)
     if row is None or evaluation.metrics is None:
         raise _no_curve(evaluation)
     totals = ClassTotals(**evaluation.metrics["totals"])

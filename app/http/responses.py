@@ -76,7 +76,9 @@ def _read_quality(text: str) -> float:
 
 MIN_COMPRESSED_BYTES = 1_000
 """Size in bytes from which a text is compressed."""
-_IN_A_THREAD = 1 << 18  # bytes that take more than a few milliseconds
+_MIN_THREADED_BYTES = (
+    1 << 18
+)  # more than this takes gzip several milliseconds: another thread does it
 _LEVEL = 6
 
 
@@ -99,7 +101,9 @@ class CompressedResponse(Response):
         accepted = ",".join(Headers(scope=scope).getlist("accept-encoding"))
         if len(self.body) >= MIN_COMPRESSED_BYTES and accepts_gzip(accepted):
             work = partial(gzip.compress, self.body, _LEVEL, mtime=0)
-            self.body = await run_in_threadpool(work) if len(self.body) > _IN_A_THREAD else work()
+            self.body = (
+                await run_in_threadpool(work) if len(self.body) > _MIN_THREADED_BYTES else work()
+            )
             self.headers["Content-Encoding"] = "gzip"
             self.headers["Content-Length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
@@ -112,7 +116,7 @@ class CompressedPage(CompressedResponse, HTMLResponse):
 _ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
-_ROWS_A_CHUNK = 10_000
+_ROWS_PER_CHUNK = 10_000
 
 
 class RangeNotSatisfiable(ServiceError):
@@ -195,7 +199,7 @@ def parquet_as_csv(path: Path) -> Iterator[bytes]:
     options = pa_csv.WriteOptions(include_header=False)
     with pq.ParquetFile(path) as file:
         yield csv_header(file.schema_arrow.names)
-        for batch in file.iter_batches(_ROWS_A_CHUNK):
+        for batch in file.iter_batches(_ROWS_PER_CHUNK):
             sink = pa.BufferOutputStream()
             pa_csv.write_csv(escape_formulas(batch), sink, options)
             yield sink.getvalue().to_pybytes()

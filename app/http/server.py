@@ -34,7 +34,7 @@ from app.platform.settings import Settings
 log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 
-LONGEST_HEAD = 1 << 17  # bytes that may come before one that somebody can use
+MAX_HEAD_BYTES = 1 << 17  # of one head; uvicorn itself has no limit
 MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
 
 
@@ -69,8 +69,10 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._head_bytes > LONGEST_HEAD:
-            self._refuse(431, "headers_too_large", f"a head may have at most {LONGEST_HEAD} bytes")
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(
+                431, "headers_too_large", f"a head may have at most {MAX_HEAD_BYTES} bytes"
+            )
         elif self._clock is None and (self._in_head or (self._head_bytes and not self._in_body)):
             self._start_clock()
 
@@ -199,9 +201,10 @@ UPLOADS = re.compile(
     r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
 )
 MAX_ADDRESS_BYTES = 60_000
-MAX_HEADERS, LONGEST_HEADERS = 100, 1 << 16
-SLOWEST_BODY = 1024  # bytes a second that a small body must keep
-SMALL_BODY = 1 << 16
+MAX_HEADERS = 100
+MAX_HEADER_BYTES = 1 << 16  # all names and values together
+MIN_BODY_BYTES_PER_SECOND = 1024  # while a body is small; `min_body_rate` says more
+SMALL_BODY_BYTES = 1 << 16  # after these the required rate rises
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -346,9 +349,9 @@ def client_address(scope: Scope) -> str | None:
 def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
     """Return the error if no route can take this request; else None."""
     count = len(scope["headers"])
-    if count > MAX_HEADERS or size > LONGEST_HEADERS:
+    if count > MAX_HEADERS or size > MAX_HEADER_BYTES:
         return HeadersTooLarge(
-            f"a request may have at most {MAX_HEADERS} headers of {LONGEST_HEADERS} bytes in all, "
+            f"a request may have at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in all, "
             f"got {count} of {size} bytes"
         )
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
@@ -405,24 +408,24 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
             if seen > limit:
                 raise _too_large(limit)
             # Not more than at first: a quick start buys no long silence.
-            seconds_left = min(seconds, seconds_left + size / least_rate(seen))
+            seconds_left = min(seconds, seconds_left + size / min_body_rate(seen))
         return message
 
     return receive_within_limit
 
 
-def least_rate(seen: int) -> float:
-    """Return the least rate of a body in bytes a second after `seen` bytes: the square root of `seen`.
+def min_body_rate(seen: int) -> float:
+    """Return the minimum rate of a body, in bytes per second, after `seen` bytes. It grows with the root of `seen`.
 
     So a body of 4 GiB occupies its slot for nine hours at most, not for 48 days.
     """
-    return SLOWEST_BODY * max(1.0, math.sqrt(seen / SMALL_BODY))
+    return MIN_BODY_BYTES_PER_SECOND * max(1.0, math.sqrt(seen / SMALL_BODY_BYTES))
 
 
 def _too_slow(seconds: float, seen: int) -> HTTPException:
     return HTTPException(
         408,
-        detail=f"after {seen} bytes a body must bring {least_rate(seen):.0f} more a second, and may be {seconds:g} "
+        detail=f"after {seen} bytes a body must bring {min_body_rate(seen):.0f} more a second, and may be {seconds:g} "
         "seconds late",
         headers={"Connection": "close"},
     )

@@ -21,7 +21,7 @@ from app.jobs.watcher import Watcher
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0  # the timeout of a proxy must be longer
 WAIT_HEADERS: Json = {
     "Preference-Applied": {
         "description": "`wait=N`, where the caller would wait and the job has ended.",
@@ -84,7 +84,7 @@ def _prefer_wait(
     text = preferences(request).get("wait", "")
     # An odd preference is ignored, as RFC 7240 has it.
     seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
-    return PreferWait(min(seconds, LONGEST_WAIT), watcher, context.waiters)
+    return PreferWait(min(seconds, MAX_WAIT_SECONDS), watcher, context.waiters)
 
 
 PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.jobs import queue
-from app.jobs import queue_repository as rows
+from app.jobs import queue, queue_repository
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.jobs.kinds import CHILD, Claim, find_kind
@@ -68,13 +67,13 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
         # The attempt did not know: the next one does, and asks for no more than it needs.
         queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
         return
-    last = rows.last_stage(session, job.id)
+    last = queue_repository.last_stage(session, job.id)
     if last is not None and asked.stage <= last:
         raise ValueError(f"stage must be above {last}, the last of {job.id}, got {asked.stage}")
-    done = 0.0 if last is None else rows.done(session, job.id).fraction
+    done = 0.0 if last is None else queue_repository.done(session, job.id).fraction
     share = (1.0 - done) * asked.share / len(asked.parts)
-    rows.wait(session, job)
-    rows.insert_queued(
+    queue_repository.wait(session, job)
+    queue_repository.insert_queued(
         session,
         job,
         asked.stage,
@@ -82,7 +81,7 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
         sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
         [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
     )
-    seconds = rows.seconds_since_start(session, job)
+    seconds = queue_repository.seconds_since_start(session, job)
     queue.log_line(session, job, job.state, seconds, parts=len(asked.parts))
     # As far as its owner sees, a job that waits for its child jobs is running.
     queue.add_state_event(
@@ -105,7 +104,7 @@ def finish(
     """
     if claim.parent_id is None:
         raise ValueError(f"{claim.job_id} is not a child job")
-    parent = rows.lock_parent(session, claim.parent_id)
+    parent = queue_repository.lock_parent(session, claim.parent_id)
     queue.succeed(session, claim, result=result | {"files": dict(files)})
     parent.progress = merge(parent.progress)
     if not _join(session, parent):
@@ -134,16 +133,16 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
         return job, False
     if not job.progress.get("keepable"):
         raise Conflict(f"{job_id} has nothing to keep: {_why_nothing(job)}", code="nothing_to_keep")
-    rows.request_keep(session, job)
+    queue_repository.request_keep(session, job)
     text = "asked to end early and keep the best so far"
     job_rows.add_event(session, job.id, job.event_seq, "message", {"text": text})
     if job.state == JobState.WAITING:
         left_out = [
             id_
-            for id_, kind, spec in rows.open_specs(session, job.id)
+            for id_, kind, spec in queue_repository.open_specs(session, job.id)
             if (child := find_kind(kind)) is not None and child.may_skip(spec)
         ]
-        rows.cancel_open(session, job.id, left_out)
+        queue_repository.cancel_open(session, job.id, left_out)
         _join(session, job)
     session.refresh(job)
     return job, True
@@ -160,7 +159,7 @@ def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
 
     The result of a child job that was asked to stop is None: its parent goes on without it.
     """
-    children = rows.of_parent(session, job_id)
+    children = queue_repository.of_parent(session, job_id)
     return [
         {
             "stage": child.stage,
@@ -175,14 +174,14 @@ def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
     """Write the progress of a job that waits for its child jobs, and what one of them does; at most once a second."""
-    parent = rows.lock_waiting(session, parent_id)
+    parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
         _report_progress(session, parent, progress)
 
 
 def stuck(session: Session) -> Sequence[str]:
     """Return the ids of jobs that are stuck: past their deadline, or without a child job to wait for."""
-    return rows.stuck(session)
+    return queue_repository.stuck(session)
 
 
 def recover_stuck(session: Session, job_id: str) -> JobState | None:
@@ -191,10 +190,10 @@ def recover_stuck(session: Session, job_id: str) -> JobState | None:
     One past its deadline is ended, for its child jobs may all be in the queue. One without a child job to wait for is
     queued: no transaction leaves such a job, but a row that a person has mended may be so.
     """
-    job = rows.lock_waiting(session, job_id)
+    job = queue_repository.lock_waiting(session, job_id)
     if job is None:
         return None
-    if rows.overdue(session, job):
+    if queue_repository.overdue(session, job):
         return queue.end_locked(
             session, job, JobState.TIMED_OUT, queue.timed_out(job.timeout_seconds)
         )
@@ -203,18 +202,22 @@ def recover_stuck(session: Session, job_id: str) -> JobState | None:
 
 def _join(session: Session, parent: Job) -> bool:
     """Queue a locked job whose child jobs are all done, as if it had never been claimed; return True if so."""
-    if parent.state != JobState.WAITING or rows.any_open(session, parent.id):
+    if parent.state != JobState.WAITING or queue_repository.any_open(session, parent.id):
         return False
-    parent.progress = parent.progress | {"fraction": rows.done(session, parent.id).fraction}
+    parent.progress = parent.progress | {
+        "fraction": queue_repository.done(session, parent.id).fraction
+    }
     queue.requeue_locked(session, parent, "its parts are done", parent.attempt - 1, 0.0)
     failpoints.reach("join")
     return True
 
 
 def _report_progress(session: Session, parent: Job, of_child: Json | None = None) -> None:
-    if parent.state != JobState.WAITING or rows.progress_within(session, parent, PROGRESS_SECONDS):
+    if parent.state != JobState.WAITING or queue_repository.progress_within(
+        session, parent, PROGRESS_SECONDS
+    ):
         return
-    done = rows.done(session, parent.id)
+    done = queue_repository.done(session, parent.id)
     now = {
         "fraction": done.fraction,
         "step": done.finished,
@@ -225,7 +228,7 @@ def _report_progress(session: Session, parent: Job, of_child: Json | None = None
         now |= {name: of_child[name] for name in _OF_CHILD if name in of_child}
     if "trial" in now:
         now["trial"] = parent.progress.get("trials_done", 0) + 1
-    elapsed = rows.seconds_since_start(session, parent)
+    elapsed = queue_repository.seconds_since_start(session, parent)
     parent.progress = clocked(parent.progress | now, parent.spec, elapsed)
     parent.event_seq += 1
     session.flush()

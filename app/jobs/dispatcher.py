@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from app.jobs import child_jobs
-from app.jobs import queue_repository as rows
+from app.jobs import child_jobs, queue_repository
 from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_locked
 from app.jobs.queue_repository import RunningJob
 from app.platform import failpoints
@@ -23,9 +22,9 @@ from app.platform.tables import JobState
 
 log = logging.getLogger(__name__)
 
-# A wake-up says "there is work", so a few of them wake every idle slot; each job's own would flood a broker
-# whose workers are all busy.
-_RESENT_A_ROUND = 10
+# A wake-up only says "there is work", so a few of them wake every idle slot. One wake-up for each job would flood a
+# broker whose workers are all busy.
+_MAX_RESENT_PER_ROUND = 10
 
 
 @dataclass
@@ -52,7 +51,7 @@ class Reaper:
         """
         reaped = ReapedJobs()
         # Each job in a transaction of its own: none of them holds up the others.
-        for leased in self._db.reading(rows.expired, self._settings.lease_seconds):
+        for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
             self._reap_job(leased, reaped)
         for job_id in self._db.reading(child_jobs.stuck):
             if (state := self._db.writing(child_jobs.recover_stuck, job_id)) is not None:
@@ -88,7 +87,7 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
     another reaper.
     """
     # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
-    job = rows.lock(
+    job = queue_repository.lock(
         session, leased.job_id, leased.token, leased.parent_id, leased.heartbeat_count, wait=False
     )
     if job is None:
@@ -110,8 +109,10 @@ def _delay_seconds(attempt: int, settings: Settings) -> float:
 
 def _resend_wakeups(session: Session, settings: Settings) -> int:
     """Release misdated jobs, and enqueue again the wake-ups that nobody answered; returns how many."""
-    rows.release_misdated(session, BACKOFF_MAX)
-    return rows.reenqueue_wakeups(session, settings.resend_seconds, _RESENT_A_ROUND)
+    queue_repository.release_misdated(session, BACKOFF_MAX)
+    return queue_repository.reenqueue_wakeups(
+        session, settings.resend_seconds, _MAX_RESENT_PER_ROUND
+    )
 
 
 OUTBOX_SECONDS = 0.5
@@ -136,8 +137,8 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     A crash between the two sends them again, which does no harm. Those whose attempt has begun by itself are
     marked without being sent. Raises `BrokerAway` once everything that can be marked is.
     """
-    owed = db.reading(rows.unpublished, limit)
-    settled: list[rows.PendingWakeUp] = []
+    owed = db.reading(queue_repository.unpublished, limit)
+    settled: list[queue_repository.PendingWakeUp] = []
     away: BrokerAway | None = None
     for wake_up in owed:
         if wake_up.needed and away is None:
@@ -155,8 +156,8 @@ def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
     return len(settled)
 
 
-def _mark(session: Session, settled: list[rows.PendingWakeUp]) -> None:
-    rows.mark_published(session, settled)
+def _mark(session: Session, settled: list[queue_repository.PendingWakeUp]) -> None:
+    queue_repository.mark_published(session, settled)
     failpoints.reach("mark")
 
 

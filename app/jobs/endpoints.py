@@ -36,7 +36,7 @@ router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 PING_SECONDS = 15.0
 CHECK_SECONDS = 2.0
 """Between two looks at whether the key, or the browser's session, that lets a stream go on has ended."""
-_EVENTS_A_POLL = 200
+_EVENTS_PER_POLL = 200
 
 
 def refetch_job(owner: str) -> Refetch:
@@ -253,7 +253,7 @@ async def _stream(
             continue
         while after < snapshot.seq:
             rows = await run_in_threadpool(
-                context.db.reading, jobs.events, owner, job_id, after=after, limit=_EVENTS_A_POLL
+                context.db.reading, jobs.events, owner, job_id, after=after, limit=_EVENTS_PER_POLL
             )
             if not rows:
                 break

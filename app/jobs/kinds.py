@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, cast
 
 from app.http.schemas import Resource
-from app.jobs import repository as rows
+from app.jobs import repository
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import Prefix, is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base, Json, Page, Session
-from app.platform.tables import FINAL_STATES, Job, JobOutput, JobState
+from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
 KINDS: Mapping[str, str] = {
     "ingest": "app.datasets.tasks",
@@ -45,7 +45,7 @@ STATUS = (
     "`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."
 )
 
-Row = TypeVar("Row", bound=JobOutput)
+Row = TypeVar("Row", bound=JobOutputRow)
 Payload = TypeVar("Payload")
 Result = TypeVar("Result")
 Published = TypeVar("Published")
@@ -79,7 +79,7 @@ class Claim:
     request_id: str | None = None
 
 
-def status_of(row: JobOutput) -> str:
+def status_of(row: JobOutputRow) -> str:
     """Return `processing` until the output's job has ended, then `ready`, or how the job ended."""
     if row.job.state == JobState.SUCCEEDED:
         return READY
@@ -137,7 +137,7 @@ class Output(Generic[Row]):
 
     def insert(self, session: Session, job: Job, **columns: Any) -> Row:
         """Add the row that this new job is to complete."""
-        return rows.insert_output(
+        return repository.insert_output(
             session, self.table, id=job.spec[self.key], owner=job.owner, job_id=job.id, **columns
         )
 
@@ -176,7 +176,7 @@ class Output(Generic[Row]):
         """Return the owner's outputs, newest first: all, or those of one model or dataset."""
         check_id("model_id", model_id, "mdl")
         check_id("dataset_id", dataset_id, "ds")
-        return rows.list_outputs(
+        return repository.list_outputs(
             session,
             self.table,
             owner,
@@ -194,7 +194,7 @@ class Output(Generic[Row]):
                 f"{self.name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
                 code=f"{self.code}_in_use",
             )
-        rows.delete_output(session, self.table, owner, id_)
+        repository.delete_output(session, self.table, owner, id_)
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
         """Return the row that a claimed job is to complete; raises Conflict if it was deleted or is another job's."""
@@ -222,7 +222,7 @@ class Output(Generic[Row]):
             raise self.deleted(id_)
         if row.job_id == old.id:
             return row
-        current = rows.find(session, old.owner, row.job_id)
+        current = repository.find(session, old.owner, row.job_id)
         state = "gone" if current is None else current.state
         match state:
             case JobState.SUCCEEDED:
@@ -262,11 +262,13 @@ class Output(Generic[Row]):
     def _find_row(
         self, session: Session, owner: str, id_: str, *, lock: bool = False
     ) -> Row | None:
-        return rows.find_output(session, self.table, owner, id_, lock=lock)
+        return repository.find_output(session, self.table, owner, id_, lock=lock)
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
         id_ = claim.spec[self.key]
-        return rows.write_output(session, self.table, claim.owner, id_, claim.job_id, **columns)
+        return repository.write_output(
+            session, self.table, claim.owner, id_, claim.job_id, **columns
+        )
 
 
 class Work(TypedDict):

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from app.jobs import queue_repository as rows
+from app.jobs import queue_repository
 from app.jobs import repository as job_rows
 from app.jobs.kinds import WITH_END_HOOK, Claim, find_kind
 from app.jobs.progress import as_event
@@ -36,7 +36,7 @@ def claim(
     Only of these kinds, if they are given: what a later version has put into the queue is left to its workers. Owners
     who have as many running as `quota_running_jobs` are passed over.
     """
-    claimed = rows.claim(
+    claimed = queue_repository.claim(
         session, worker_id, settings.lease_seconds, kinds, settings.quota_running_jobs
     )
     if claimed is None:
@@ -70,17 +70,19 @@ def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
     """Return True if a claim would find a job now. An idle worker asks once a second."""
-    return rows.has_work(session, kinds, most_running)
+    return queue_repository.has_work(session, kinds, most_running)
 
 
 def heartbeat(
     session: Session, settings: Settings, claim: Claim, progress: Json | None = None
-) -> rows.Heartbeat:
+) -> queue_repository.Heartbeat:
     """Prolong the lease, and write the progress if there is any; raises `LeaseLost`.
 
     A child job has no events: `child_jobs.report_progress` writes its progress into those of its parent.
     """
-    beat = rows.beat(session, claim.job_id, claim.token, settings.lease_seconds, progress)
+    beat = queue_repository.beat(
+        session, claim.job_id, claim.token, settings.lease_seconds, progress
+    )
     if beat is None:
         raise lease_lost(claim)
     if progress is not None and claim.parent_id is None:
@@ -91,13 +93,13 @@ def heartbeat(
 
 def keep_checkpoint(session: Session, claim: Claim, key: str) -> None:
     """Store the key of a checkpoint, in place of the one before: if this attempt is lost, the next goes on from it."""
-    if not rows.keep_checkpoint(session, claim.job_id, claim.token, key):
+    if not queue_repository.keep_checkpoint(session, claim.job_id, claim.token, key):
         raise lease_lost(claim)
 
 
-def poll_requests(session: Session, claim: Claim) -> rows.Requests:
+def poll_requests(session: Session, claim: Claim) -> queue_repository.Requests:
     """Return what the owner has asked of the job: one read by primary key, cheap enough for ten a second."""
-    asked = rows.requests(session, claim.job_id, claim.token)
+    asked = queue_repository.requests(session, claim.job_id, claim.token)
     if asked is None:
         raise lease_lost(claim)
     return asked
@@ -129,11 +131,11 @@ def succeed(
     n_events: int = 1,
 ) -> int:
     """Take the job from running to succeeded; returns the number of the last event to write. Raises as `finish`."""
-    ended = rows.succeed(
+    ended = queue_repository.succeed(
         session, claim.job_id, claim.token, model_id=model_id, result=result, n_events=n_events
     )
     if ended is None:
-        asked = rows.requests(session, claim.job_id, claim.token)
+        asked = queue_repository.requests(session, claim.job_id, claim.token)
         if asked is not None and asked.cancel:
             raise CancelRequested(f"{claim.job_id} was asked to stop before it could succeed")
         raise lease_lost(claim)
@@ -211,13 +213,13 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
 
     A child job ends its parent, too, unless that goes on without it, and a parent its child jobs; see `child_jobs`.
     """
-    rows.end(session, job, state, error)
+    queue_repository.end(session, job, state, error)
     data = {} if error is None else {"code": error.get("code")}
     add_state_event(session, job, **data)
-    log_line(session, job, state, rows.seconds_since_start(session, job), **data)
+    log_line(session, job, state, queue_repository.seconds_since_start(session, job), **data)
     run_on_end(session, job, error)
     if job.parent_id is not None and job.cancel_requested_at is None:
-        parent = rows.lock_parent(session, job.parent_id)
+        parent = queue_repository.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
             end_locked(session, parent, state, error)
     return state
@@ -236,10 +238,10 @@ def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
     """Put a locked job back into the queue, to be claimed after `delay_seconds`."""
-    seconds = rows.seconds_since_start(session, job)
+    seconds = queue_repository.seconds_since_start(session, job)
     log_line(session, job, JobState.QUEUED, seconds, reason=reason)
-    rows.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
-    rows.enqueue_wakeup(session, job.id, attempt + 1)
+    queue_repository.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
+    queue_repository.enqueue_wakeup(session, job.id, attempt + 1)
     add_state_event(session, job, reason=reason)
     return JobState.QUEUED
 
@@ -274,7 +276,7 @@ def log_line(
 
 def lock(session: Session, claim: Claim) -> Job:
     """Lock the job for the rest of the transaction, and before it the parent of a child job; raises `LeaseLost`."""
-    job = rows.lock(session, claim.job_id, claim.token, claim.parent_id)
+    job = queue_repository.lock(session, claim.job_id, claim.token, claim.parent_id)
     if job is None:
         raise lease_lost(claim)
     return job

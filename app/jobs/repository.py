@@ -9,9 +9,9 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from app.platform.sql import Json, Page, db_now, delete_some, fetch_page
-from app.platform.tables import Job, JobEvent, JobOutput, JobState, Worker
+from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Worker
 
-Row = TypeVar("Row", bound=JobOutput)
+Row = TypeVar("Row", bound=JobOutputRow)
 
 # Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
 _INSERT = (

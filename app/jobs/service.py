@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.access import service as access
-from app.jobs import queue
+from app.jobs import queue, repository
 from app.jobs import queue_repository as queue_rows
-from app.jobs import repository as rows
 from app.jobs.kinds import SHOWN_KINDS, find_kind
 from app.platform import failpoints
 from app.platform import logging as logs
@@ -51,7 +50,7 @@ def enqueue(
     of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.service.admit`.
     """
     access.admit(session, settings, owner, adds_bytes)
-    job = rows.insert_job(
+    job = repository.insert_job(
         session,
         id=new_id("job"),
         owner=owner,
@@ -68,7 +67,9 @@ def enqueue(
         not_before=not_before,
     )
     queue_rows.insert_first(session, [job.id])
-    rows.add_event(session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0})
+    repository.add_event(
+        session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0}
+    )
     failpoints.reach("accept")
     return job
 
@@ -89,7 +90,7 @@ def list_page(
     if kind is not None and kind not in SHOWN_KINDS:
         raise _no_choice("kind", SHOWN_KINDS, kind)
     check_id("dataset_id", dataset_id, "ds")
-    return rows.list_page(
+    return repository.list_page(
         session,
         owner,
         state=state,
@@ -123,7 +124,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     if job.cancel_requested_at is not None:
         return job, False
     shown = queue_rows.request_cancel(session, job)
-    rows.add_event(
+    repository.add_event(
         session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
     )
     if job.state == JobState.CANCELLED:
@@ -177,17 +178,17 @@ def events(
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
     job = find(session, owner, job_id)
-    return rows.events_after(session, job.id, after, limit)
+    return repository.events_after(session, job.id, after, limit)
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Return state and last event number of each job in one query, for the watcher of waiting requests."""
-    return rows.states(session, ids)
+    return repository.states(session, ids)
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
     """Return the owner's job; raises NotFound. `lock` holds the row until the transaction ends."""
-    job = rows.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
+    job = repository.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
     if job is None:
         raise NotFound(f"there is no job {job_id[:100]!r}")
     return job

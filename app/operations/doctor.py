@@ -76,8 +76,8 @@ def age(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-_BEATS_A_LEASE = 3
-_ROOM = 4  # times the least free space, below which a warning is due
+_HEARTBEATS_PER_LEASE = 3
+_ROOM = 4  # a warning is due below this multiple of the minimum free space
 _PREFIX = "RANKWRIGHT_"
 _OTHERS = {"RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", failpoints.VARIABLE}
 
@@ -97,10 +97,10 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
             f"{failpoints.VARIABLE} has processes fail on purpose",
             "unset it: it is for tests",
         )
-    if given.lease_seconds < _BEATS_A_LEASE * given.heartbeat_seconds:
+    if given.lease_seconds < _HEARTBEATS_PER_LEASE * given.heartbeat_seconds:
         yield warn(
             "settings",
-            f"a lease of {given.lease_seconds:g} s is lost after fewer than {_BEATS_A_LEASE} heartbeats "
+            f"a lease of {given.lease_seconds:g} s is lost after fewer than {_HEARTBEATS_PER_LEASE} heartbeats "
             f"of {given.heartbeat_seconds:g} s",
             "raise RANKWRIGHT_LEASE_SECONDS",
         )
@@ -288,8 +288,8 @@ def check_keys(db: Database, settings: Settings) -> Finding:
 
 
 _SHOWN = 5
-_KEYS_A_QUERY = 500
-_OVERDUE = 1.25  # graces after which the sweeper, who comes 24 times a grace, must have been there
+_KEYS_PER_QUERY = 500
+_OVERDUE = 1.25  # graces; the sweeper runs 24 times per grace, so a file this old should be gone
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
@@ -347,8 +347,8 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     late = _OVERDUE * settings.blob_grace_seconds
     old = [key for key in blobs.older_than(late) if not key.startswith("staging/")]
     orphans = []
-    for start in range(0, len(old), _KEYS_A_QUERY):
-        keys = old[start : start + _KEYS_A_QUERY]
+    for start in range(0, len(old), _KEYS_PER_QUERY):
+        keys = old[start : start + _KEYS_PER_QUERY]
         with db.read() as session:
             named = repository.named(session, keys)
         orphans += [key for key in keys if key not in named]

@@ -31,8 +31,8 @@ DAY = 86400.0
 BATCH = 500
 REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
-ROUNDS_A_GRACE = 24
-_KEYS_A_QUERY = 500
+ROUNDS_PER_GRACE = 24
+_KEYS_PER_QUERY = 500  # keys looked up by one statement
 
 
 def run_housekeeping(
@@ -58,7 +58,7 @@ class Housekeeper:
 
     def run(self) -> None:
         """Run until `stop` is set. After an error the next round starts as usual."""
-        interval = self._settings.blob_grace_seconds / ROUNDS_A_GRACE
+        interval = self._settings.blob_grace_seconds / ROUNDS_PER_GRACE
         while not self._stop.is_set():
             pause = interval
             try:
@@ -187,8 +187,8 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     staging = [key for key in old if key.startswith("staging/")]
     stored = [key for key in old if not key.startswith("staging/")]
     removed = 0 if spare_staging else _remove(blobs, staging, grace)
-    for start in range(0, len(stored), _KEYS_A_QUERY):
-        keys = stored[start : start + _KEYS_A_QUERY]
+    for start in range(0, len(stored), _KEYS_PER_QUERY):
+        keys = stored[start : start + _KEYS_PER_QUERY]
         with db.read() as session:
             named = repository.named(session, keys)
         # Asked after the query: a backup that begins now copies rows that name none of these either.

@@ -48,7 +48,7 @@ class Writeback:
 _STAGING = "staging"
 _HOLD = "hold-"
 _DOOMED = "doomed-"
-_WORTH_A_THREAD = 1 << 16  # bytes whose hash takes as long as to have another thread take them
+_MIN_THREADED_BYTES = 1 << 16  # a smaller chunk is hashed faster here than in another thread
 _MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
@@ -227,7 +227,7 @@ class BlobWriter:
 
     def write(self, chunk: bytes) -> None:
         """Append a chunk. A large one is hashed in another thread while it is written."""
-        if len(chunk) < _WORTH_A_THREAD:
+        if len(chunk) < _MIN_THREADED_BYTES:
             self._file.write(chunk)
             self._hash.update(chunk)
         else:

@@ -128,7 +128,7 @@ class BrowserSession(Base):
     expires_at: Mapped[float] = mapped_column(index=True)
 
 
-class JobOutput(Base):
+class JobOutputRow(Base):
     """What a job makes. The row is inserted with the job, belongs to it, and is completed as it succeeds."""
 
     __abstract__ = True
@@ -156,7 +156,7 @@ class JobOutput(Base):
         return cls.__table__.c.dataset_id == dataset_id
 
 
-class UploadRow(JobOutput):
+class UploadRow(JobOutputRow):
     """Bytes that a job reads: as they came (`upload_key`), and once ready as Parquet (`table_key`).
 
     The status is a column, and not its job's, for datasets are looked for by it.
@@ -694,7 +694,7 @@ class ModelImportance(Base):
     features: Mapped[Document[list[FeatureImportance]]]
 
 
-class Evaluation(JobOutput):
+class Evaluation(JobOutputRow):
     """How good a model is on a dataset. `metrics` and `drift` are written when the job succeeds."""
 
     __tablename__ = "evaluations"
@@ -733,7 +733,7 @@ class EvaluationCurve(Base):
     thresholds: Mapped[bytes]
 
 
-class Comparison(JobOutput):
+class Comparison(JobOutputRow):
     """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
@@ -774,7 +774,7 @@ class ComparisonModel(Base):
     version: Mapped[int]
 
 
-class BatchScore(JobOutput):
+class BatchScore(JobOutputRow):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
     The rows are a dataset's, or an upload's that is deleted as soon as it is scored.

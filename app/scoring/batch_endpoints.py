@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, check_count, needs
-from app.datasets.description import LONGEST_LIST
+from app.datasets.description import MAX_LIST_LENGTH
 from app.datasets.service import Upload
 from app.datasets.uploads import (
     Received,
@@ -68,7 +68,7 @@ _DOCS: dict[str, Any] = {
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_LIST},
+            "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LIST_LENGTH},
         }
         for name, text in _FIELDS.items()
     ],
@@ -143,7 +143,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
         known = f"known are {', '.join(_FIELDS)}"
         errors = [
             {
-                "parameter": name[:LONGEST_LIST],
+                "parameter": name[:MAX_LIST_LENGTH],
                 "detail": f"{name[:100]} is not known here; {nearest(name, _FIELDS) or known}",
             }
             for name in unknown[:MAX_ERRORS]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.description import LONGEST_LIST, Format, split_names
+from app.datasets.description import MAX_LIST_LENGTH, Format, split_names
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
 from app.ingest.rows import Rows, Source
@@ -99,8 +99,8 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
         text = given.get(name)
         if text is None:
             continue
-        if not 0 < len(text) <= LONGEST_LIST or "\0" in text:
-            refuse(name, f"{name} must have 1 to {LONGEST_LIST} characters and no NUL")
+        if not 0 < len(text) <= MAX_LIST_LENGTH or "\0" in text:
+            refuse(name, f"{name} must have 1 to {MAX_LIST_LENGTH} characters and no NUL")
             continue
         names = split_names(text)
         if name == MISSING:  # the empty value is missing anyway

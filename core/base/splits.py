@@ -21,9 +21,9 @@ _Words = npt.NDArray[np.uint64]
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 MIN_DISTINCT_ROWS = 30
-ROWS_OF_A_KIND = 10
-"""With fewer than 30 distinct rows, and at least 10 of each on average, equal rows are not copies of one row but rows
-of one kind. They are then separated: held out together, they would leave nothing of their kind to learn from."""
+MIN_ROWS_PER_KIND = 10
+"""Below 30 distinct rows, with at least 10 copies of each on average, equal rows are rows of one kind, not copies of
+one row. They may be split then: if all were held out, none of their kind would be left to learn from."""
 
 MAX_DRAWS = 10
 """Attempts to draw a part, as with units of several rows the part, or the rest, may lack a class."""
@@ -195,7 +195,7 @@ def has_few_kinds(keys: _Words) -> bool:
 
 
 def _are_kinds(n_distinct: int, n_rows: int) -> bool:
-    return n_distinct < MIN_DISTINCT_ROWS and n_rows >= ROWS_OF_A_KIND * n_distinct
+    return n_distinct < MIN_DISTINCT_ROWS and n_rows >= MIN_ROWS_PER_KIND * n_distinct
 
 
 def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | None) -> _Words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.jobs import child_jobs as parts
-from app.jobs import queue_repository as rows
+from app.jobs import queue_repository
 from app.jobs.kinds import Claim
 from app.platform.database import Database
 from app.platform.settings import Settings
@@ -33,7 +33,7 @@ def end_part(db: Database, claim: Claim, **files: str) -> None:
 
 def of(db: Database, job: Job) -> list[Job]:
     with db.read() as session:
-        return list(rows.of_parent(session, job.id))
+        return list(queue_repository.of_parent(session, job.id))
 
 
 def states(db: Database, job: Job) -> tuple[str, list[str]]:

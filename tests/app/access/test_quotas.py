@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from app.access import repository as rows
-from app.access import service
+from app.access import repository, service
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import service as jobs
@@ -91,8 +90,8 @@ def test_bytes_are_counted_by_rows(db: Database) -> None:
     add_dataset(db, bytes=7)
     add_dataset(db, bytes=1000, owner="bob")
     with db.read() as session:
-        assert rows.stored_bytes(session, OWNER) == 157
-        assert rows.stored_bytes(session, "nobody") == 0
+        assert repository.stored_bytes(session, OWNER) == 157
+        assert repository.stored_bytes(session, "nobody") == 0
     settings = Settings(quota_bytes=200)
     submit(db, settings, adds_bytes=43)
     refused = refusal(db, settings, adds_bytes=44)

@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from app.http import server
 from app.http.schemas import Problem
 from app.http.server import (
-    LONGEST_HEAD,
-    LONGEST_HEADERS,
     MAX_ADDRESS_BYTES,
+    MAX_HEAD_BYTES,
+    MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_PIPELINED,
 )
@@ -30,7 +30,7 @@ from tests.app.refusals import everything
 
 DEEP, MAX_BODY = 100_000, 1_000_000
 SECONDS = 0.25  # what a hurried server waits for heads and bodies
-TOO_LONG = b"a" * (4 * LONGEST_HEAD)  # what comes with the end of a head is not counted
+TOO_LONG = b"a" * (4 * MAX_HEAD_BYTES)  # what comes with the end of a head is not counted
 CSV, JSON = b"Content-Type: text/csv", b"Content-Type: application/json"
 CHUNKED = b"Transfer-Encoding: chunked"
 CLOSED = 0
@@ -168,12 +168,12 @@ ANSWERED: dict[int, dict[str, bytes]] = {
     },
     431: {
         "too many headers": request(GET, *(b"x-%d: 1" % i for i in range(MAX_HEADERS))),
-        "headers of too many bytes": request(GET, *[b"x: " + b"a" * (LONGEST_HEADERS // 10)] * 10),
+        "headers of too many bytes": request(GET, *[b"x: " + b"a" * (MAX_HEADER_BYTES // 10)] * 10),
         "a header without end": GET + b"\r\nx: " + TOO_LONG,
         "a name without end": GET + b"\r\n" + TOO_LONG,
         "an address without end": b"GET /" + TOO_LONG,
-        "headers without end": GET + b"\r\n" + b"x: y\r\n" * (LONGEST_HEAD // 6 + 1),
-        "empty lines without end": b"\r\n" * LONGEST_HEAD,
+        "headers without end": GET + b"\r\n" + b"x: y\r\n" * (MAX_HEAD_BYTES // 6 + 1),
+        "empty lines without end": b"\r\n" * MAX_HEAD_BYTES,
         "extensions of a chunk without end": request(
             UPLOAD, CSV, b"KEY", CHUNKED, body=b"1;" + TOO_LONG
         ),

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from app.http import repository as rows
+from app.http import repository
 from app.http.idempotency import Answer, replay_or_run
 from app.jobs import service as jobs
 from app.platform.database import Database
@@ -132,7 +132,7 @@ def test_answers_are_kept_for_a_day(db: Database) -> None:
         session.execute(
             update(Idempotency)
             .where(Idempotency.key == "old")
-            .values(created_at=Idempotency.created_at - rows.KEPT_SECONDS)
+            .values(created_at=Idempotency.created_at - repository.KEPT_SECONDS)
         )
-        rows.prune(session, rows.KEPT_SECONDS, 10)
+        repository.prune(session, repository.KEPT_SECONDS, 10)
         assert session.scalars(select(Idempotency.key)).all() == ["new"]

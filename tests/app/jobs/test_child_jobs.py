@@ -11,8 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from app.jobs import child_jobs as parts
-from app.jobs import execution, queue
-from app.jobs import queue_repository as rows
+from app.jobs import execution, queue, queue_repository
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.jobs.kinds import Claim
@@ -80,7 +79,7 @@ class TestFanOut:
             "NoneType",
         ]
         with db.read() as session:
-            assert len(rows.of_parent(session, claim.job_id)) == 3
+            assert len(queue_repository.of_parent(session, claim.job_id)) == 3
 
     def test_a_worker_that_dies_before_the_commit_leaves_nothing(
         self, db: Database, monkeypatch: pytest.MonkeyPatch
@@ -89,7 +88,7 @@ class TestFanOut:
         claim = claimed(db)
         for seam in ("wait", "insert_queued"):
             with monkeypatch.context() as patch:
-                patch.setattr(rows, seam, _then_die(getattr(rows, seam)))
+                patch.setattr(queue_repository, seam, _then_die(getattr(queue_repository, seam)))
                 with pytest.raises(_Died):
                     fan_out(db, claim)
             assert states(db, job) == ("running", [])

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from app.jobs import queue
-from app.jobs import queue_repository as rows
+from app.jobs import queue, queue_repository
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
 from app.platform import logging as logs
@@ -112,10 +111,10 @@ class TestClaim:
         other = Database(postgres_url)  # a worker's: no thread writes within its own transaction
         first, second = submit(db), submit(db)
         with db.write() as slow:
-            taken = rows.claim(slow, "wrk_a", 60.0)
+            taken = queue_repository.claim(slow, "wrk_a", 60.0)
             with other.write() as quick:
                 quick.execute(text("SET LOCAL lock_timeout = '20s'"))  # waiting would be for good
-                also_taken = rows.claim(quick, "wrk_b", 60.0)
+                also_taken = queue_repository.claim(quick, "wrk_b", 60.0)
         assert taken is not None
         assert also_taken is not None
         assert (taken[0].id, also_taken[0].id) == (first.id, second.id)

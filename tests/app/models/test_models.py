@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from app.models import repository as rows
+from app.models import repository
 from app.models import service as models
 from app.platform.database import Database
 from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
@@ -28,7 +28,7 @@ def test_the_version_of_a_deleted_model_is_never_given_again(db: Database) -> No
     add_model(db)
     second = add_model(db)
     with db.write() as session:
-        rows.delete(session, OWNER, second.id)
+        repository.delete(session, OWNER, second.id)
     assert add_model(db).version == 3
 
 
@@ -48,7 +48,7 @@ def test_one_model_a_job(db: Database) -> None:
 def test_a_failed_transaction_leaves_no_version_behind(db: Database) -> None:
     def fail() -> None:
         with db.write() as session:
-            rows.insert(session, **model_values())
+            repository.insert(session, **model_values())
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -61,12 +61,12 @@ def test_reads_are_the_owners_own(db: Database) -> None:
     with db.read() as session:
         for owner, found in ((OWNER, model.id), ("bob", None)):
             for row in (
-                rows.find(session, owner, model.id),
-                rows.find_version(session, owner, "churn", 1),
-                rows.find_latest(session, owner, "churn"),
+                repository.find(session, owner, model.id),
+                repository.find_version(session, owner, "churn", 1),
+                repository.find_latest(session, owner, "churn"),
             ):
                 assert (row.id if row else None) == found
-            page = rows.list_page(session, owner, name=None, limit=10, after=None)
+            page = repository.list_page(session, owner, name=None, limit=10, after=None)
             assert [row.id for row in page.data] == ([found] if found else [])
 
 
@@ -94,15 +94,15 @@ def test_delete_takes_metrics_and_curves_along(db: Database) -> None:
             ModelCurve(model_id=model.id, part="train", points=0, fpr=b"", tpr=b"", thresholds=b"")
         )
     with db.write() as session:
-        rows.delete(session, "bob", model.id)
+        repository.delete(session, "bob", model.id)
     with db.read() as session:
-        assert rows.find_metrics(session, model.id, "train") is not None
+        assert repository.find_metrics(session, model.id, "train") is not None
     with db.write() as session:
-        rows.delete(session, OWNER, model.id)
+        repository.delete(session, OWNER, model.id)
     with db.read() as session:
-        assert rows.find(session, OWNER, model.id) is None
-        assert rows.find_metrics(session, model.id, "train") is None
-        assert rows.find_curve(session, model.id, "train") is None
+        assert repository.find(session, OWNER, model.id) is None
+        assert repository.find_metrics(session, model.id, "train") is None
+        assert repository.find_curve(session, model.id, "train") is None
 
 
 # --- references and aliases ------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def files_in(folder: Path) -> list[Path]:
 def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Writeback, "_PART", 10_000)
     monkeypatch.setattr(blobs, "_MAX_CACHED", 300_000)
-    monkeypatch.setattr(blobs, "_WORTH_A_THREAD", 500)
+    monkeypatch.setattr(blobs, "_MIN_THREADED_BYTES", 500)
     store = BlobStore(tmp_path)
     pieces = [bytes([i % 251]) * ((7 * i) % 1_000) for i in range(2_000)]
     whole = b"".join(pieces)

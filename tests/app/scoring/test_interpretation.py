@@ -9,7 +9,7 @@ import pytest
 
 from app.datasets import service as datasets
 from app.datasets.matrices import Table
-from app.models import repository as rows
+from app.models import repository
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Model
@@ -59,7 +59,7 @@ def depend(
 def kept(bench: Workbench, model: Model, part: str) -> tuple[Floats, Floats]:
     """Return the rows that were kept, and their weights."""
     with bench.db.read() as session:
-        row = rows.find_sample(session, model.id, part)
+        row = repository.find_sample(session, model.id, part)
         assert row is not None
         return interpretation.read_sample(row)
 
@@ -274,14 +274,14 @@ def test_the_rows_go_with_their_dataset(bench: Workbench) -> None:
     assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None).features
     bench.db.writing(models.delete, OWNER, model.id)
     with bench.db.read() as session:
-        assert rows.find_importance(session, model.id) is None
+        assert repository.find_importance(session, model.id) is None
 
 
 def test_models_from_before_say_so(bench: Workbench) -> None:
     model = bench.model(bench.work_on(bench.ready(numbers(), label="y")))
     with bench.db.write() as session:
-        session.delete(rows.find_importance(session, model.id))
-        session.delete(rows.find_sample(session, model.id, "train"))
+        session.delete(repository.find_importance(session, model.id))
+        session.delete(repository.find_sample(session, model.id, "train"))
     with pytest.raises(Conflict, match="no rows were kept") as refusal:
         depend(bench, model.id, "age")
     assert refusal.value.code == "no_sample"
