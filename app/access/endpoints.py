@@ -24,8 +24,10 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
     "",
     status_code=201,
     response_model=KeyWithSecret,
-    summary="Make a key",
-    responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
+    summary="Create a key",
+    responses={
+        200: {"model": Valid, "description": "The request was only checked (`?validate=true`)."}
+    },
 )
 @needs("admin")
 async def create_key(
@@ -36,10 +38,11 @@ async def create_key(
     caller: CallerDep,
     idempotent: IdempotentDep,
 ) -> Response:
-    """Make a key for the caller's own owner. The secret is in this answer and nowhere else.
+    """Create a key for the owner of the caller's key. Only this answer contains the secret.
 
-    A replay by Idempotency-Key shows the key without it. Other owners' first keys are made on the server
-    (`rankwright keys create`), and so are those of scope `operator`, unless the caller's key has it.
+    A repeated request with the same Idempotency-Key gets the key without its secret. The first key of another owner
+    must be created on the server with `rankwright keys create`. So must a key of scope `operator`, unless the caller's
+    key has this scope.
     """
 
     def work(session: Session) -> tuple[ApiKey, str]:
@@ -60,7 +63,9 @@ async def create_key(
     status_code=201,
     response_model=KeyWithSecret,
     summary="Rotate a key",
-    responses={200: {"model": Valid, "description": "Only checked (`?validate=true`)."}},
+    responses={
+        200: {"model": Valid, "description": "The request was only checked (`?validate=true`)."}
+    },
 )
 @needs("admin")
 async def rotate_key(
@@ -72,10 +77,10 @@ async def rotate_key(
     caller: CallerDep,
     idempotent: IdempotentDep,
 ) -> Response:
-    """Make the key's successor, of the same name and scopes, and of the same lifetime if it has one. The key itself is
-    good for `grace_seconds` more at most, or is revoked at once. 409 for a key that is revoked or has expired.
+    """Create a new key with the same name and scopes, and the same lifetime if it has one. The old key is valid for
+    `grace_seconds` more, at most; with 0 it is revoked at once. 409 if the old key is revoked or has expired.
 
-    The secret is in this answer and nowhere else; a replay by Idempotency-Key shows the successor without it.
+    Only this answer contains the secret. A repeated request with the same Idempotency-Key gets the new key without it.
     """
 
     def work(session: Session) -> tuple[ApiKey, str]:
@@ -113,7 +118,7 @@ async def _make(
 @router.get("", summary="List keys")
 @needs("admin")
 def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> PageOf[Key]:
-    """The owner's keys, newest first, the revoked ones included."""
+    """All keys of the owner, newest first, with the revoked ones."""
     page: Any = context.db.reading(
         keys.list_page, caller.owner, limit=paging.limit, after=paging.after
     )
@@ -123,7 +128,7 @@ def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> Page
 @router.get("/{key_id}", summary="Read a key")
 @needs("admin")
 def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
-    """A key without its secret."""
+    """One API key, without its secret."""
     return Key.model_validate(context.db.reading(keys.get, caller.owner, key_id))
 
 
@@ -132,7 +137,7 @@ def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
 def revoke_key(
     key_id: str, context: ContextDep, authenticator: AuthenticatorDep, caller: CallerDep
 ) -> None:
-    """Revoke the key for good. Every process refuses it within a second."""
+    """Revoke the key for ever. Every process refuses it within one second."""
     context.db.writing(keys.revoke, caller.owner, key_id)
     authenticator.keys.recent.clear()
 
@@ -145,7 +150,7 @@ audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=Guarded
 def list_audit_entries(
     context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> PageOf[AuditEntry]:
-    """Every change made with the owner's keys, newest first: written in the transaction that made it."""
+    """Every change made with the owner's keys, newest first. Change and entry are written in one transaction."""
     page: Any = context.db.reading(
         keys.list_audit, caller.owner, limit=paging.limit, after=paging.after
     )

@@ -11,7 +11,7 @@ from app.http.schemas import Body, Resource, Text, Timestamp
 
 
 class NewKey(Body):
-    """A key to make, for the caller's own owner."""
+    """A key to create, for the owner of the caller's key."""
 
     name: Text
     scopes: Annotated[
@@ -22,47 +22,49 @@ class NewKey(Body):
 
 
 class Rotation(Body):
-    """How a key gives way to its successor."""
+    """How to replace a key."""
 
     grace_seconds: Annotated[float, Field(ge=0, le=MAX_GRACE_SECONDS)] = Field(
-        default=0.0, description="How long the old key stays good; 0 revokes it at once."
+        default=0.0, description="Seconds that the old key stays valid; 0: it is revoked at once."
     )
 
 
 class Key(Resource):
-    """A key without its secret."""
+    """An API key, without its secret."""
 
     id: str
     owner: str
     name: str
-    prefix: str = Field(description="The secret's first characters, to recognise it by.")
+    prefix: str = Field(description="First characters of the secret, to recognise the key.")
     scopes: list[str]
     created_at: Timestamp
     expires_at: Timestamp | None
     last_used_at: Timestamp | None
     revoked_at: Timestamp | None
-    successor_id: str | None = Field(description="The key that it was rotated to.")
+    successor_id: str | None = Field(description="The key that replaced it.")
 
 
 class KeyWithSecret(Key):
-    """A key just made."""
+    """A new key, with its secret."""
 
     secret: str | None = Field(
-        description="Shown this once; null in a replay.",
+        description="The secret. It is shown only once; null in a repeated answer.",
         examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
     )
 
 
 class AuditEntry(Resource):
-    """One change."""
+    """One change, as the audit log records it."""
 
     id: str
     created_at: Timestamp
-    key_id: str | None = Field(description="Whose; null for the server's own command line.")
-    action: str = Field(description="The route, or the command.")
-    path: str | None = Field(description="The address without its query.")
-    made: list[str] = Field(description="Ids of what was created.")
+    key_id: str | None = Field(
+        description="The key that made the change. Null for the command line on the server."
+    )
+    action: str = Field(description="The route or the command.")
+    path: str | None = Field(description="Path of the request, without its query.")
+    made: list[str] = Field(description="Ids of the resources that were created.")
     request_id: str | None
     client: str | None = Field(
-        description="The address that it came from; null for the command line, and for changes of before 0.2.0."
+        description="Network address of the caller. Null for the command line, and for changes before version 0.2.0."
     )

@@ -247,7 +247,7 @@ def versions(
 
 
 def show(
-    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    model: Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")],
     *,
     svg: Svg = None,
     url: Url = None,

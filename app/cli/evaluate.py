@@ -28,7 +28,7 @@ Level = Annotated[float, typer.Option(help="Level of the intervals.")]
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    model: Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")],
     data: Annotated[str, typer.Argument(help="Id of a dataset, or a file that is uploaded first.")],
     *,
     windows: Windows = None,

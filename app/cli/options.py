@@ -22,10 +22,10 @@ Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG 
 TableFile = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
 ]
-Label = Annotated[str | None, typer.Option(help="The label's column.")]
+Label = Annotated[str | None, typer.Option(help="Column of the label.")]
 Positive = Annotated[str | None, typer.Option(help="The positive label's value.")]
-DatasetName = Annotated[str | None, typer.Option(help="Name of the dataset.")]
-Weight = Annotated[str | None, typer.Option(help="Column of row weights.")]
+DatasetName = Annotated[str | None, typer.Option(help="Name of the dataset. Default: `table`.")]
+Weight = Annotated[str | None, typer.Option(help="Column of the row weights.")]
 Group = Annotated[str | None, typer.Option(help="Column whose equal values stay together.")]
 Kind = Annotated[
     str | None,
@@ -54,9 +54,7 @@ Strict = Annotated[
         help="Refuse a table with values that do not fit their column, or rows without a label, instead of a warning.",
     ),
 ]
-Drop = Annotated[
-    str | None, typer.Option(help="Columns that are not to be used, with commas between.")
-]
+Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]
 Missing = Annotated[
     str | None,
     typer.Option(

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 BAR_WIDTH = 40
 
-Model = Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")]
-Label = Annotated[str | None, typer.Option(help="Which label's scores, of a model with several.")]
+Model = Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")]
+Label = Annotated[
+    str | None,
+    typer.Option(help="Label whose scores are used. Only for a model with several labels."),
+]
 Json = dict[str, Any]
 
 
@@ -52,7 +55,7 @@ def dependence(
     features: Annotated[list[str], typer.Argument(help="One feature, or two.")],
     *,
     label: Label = None,
-    points: Annotated[int, typer.Option(help="Most values of a numeric feature.")] = 12,
+    points: Annotated[int, typer.Option(help="Maximum values of a numeric feature.")] = 12,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
@@ -150,7 +153,7 @@ def plot(
     band: Annotated[
         str, typer.Option(help="Confidence band: pointwise, simultaneous or none.")
     ] = "pointwise",
-    width: Annotated[int, typer.Option(help="Of a PNG, in pixels.")] = 1280,
+    width: Annotated[int, typer.Option(help="Width of a PNG in pixels.")] = 1280,
     format: Annotated[
         str | None, typer.Option(help="svg, png, or json: a Vega-Lite specification (deprecated).")
     ] = None,

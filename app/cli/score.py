@@ -31,7 +31,7 @@ File = Annotated[
 
 
 def score(
-    model: Annotated[str, typer.Argument(help="Id, name, name:version or name@alias.")],
+    model: Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")],
     rows: Annotated[
         list[str] | None,
         typer.Argument(

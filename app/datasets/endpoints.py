@@ -47,21 +47,21 @@ DIALECT_FIELDS = {
     "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
 }
 _FIELDS_SCHEMA = {
-    "name": "Name of the dataset.",
-    "label": "The label's column.",
-    "positive": "The label's value that counts as positive.",
-    "weight": "Column of row weights.",
-    "group": "Column whose equal values stay on one side of a split.",
+    "name": "Name of the dataset. Default: `table`.",
+    "label": "Column of the label.",
+    "positive": "Value of the label that counts as positive.",
+    "weight": "Column of the row weights.",
+    "group": "Column of groups: rows with the same value are never divided between training and validation.",
     "item": "Column of the items' names, for `preferences`.",
-    "labels": "Columns of the labels with commas between, for `multilabel`.",
-    "categorical": "Columns to be taken as categories though they hold numbers, with commas between; "
-    "a name that holds a comma stands in quotes.",
-    "numeric": "Columns to be taken as numbers, with commas between; all else in them counts as missing.",
-    "drop": "Columns that are not to be used, with commas between.",
-    "missing": "What stands for a missing value beside the empty one, with commas between, in any case; "
-    "`NA,N/A,null,NaN,?` unless it is given.",
-    "strict": "`true` or `false`: whether a value that does not fit its column, or a row without a label, is an error "
-    "with its line, and not a warning. `false` unless it is given.",
+    "labels": "Columns of the labels, separated by commas, for `multilabel`.",
+    "categorical": "Columns to read as categories although they hold numbers, separated by commas. Put a name that "
+    "contains a comma in quotes.",
+    "numeric": "Columns to read as numbers, separated by commas. Any other text in them counts as missing.",
+    "drop": "Columns to leave out, separated by commas.",
+    "missing": "Texts that mean a missing value, separated by commas, in upper or lower case. An empty cell is always "
+    "missing. Default: `NA,N/A,null,NaN,?`.",
+    "strict": "`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a "
+    "warning. Default: `false`.",
     "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
     "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
     "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
@@ -107,16 +107,22 @@ _UPLOAD_DOCS: dict[str, Any] = {
     summary="Upload a table",
     openapi_extra=_UPLOAD_DOCS,
     responses={
-        200: {"model": TableCheck, "description": "Only checked (`?validate=true`)."},
-        201: {"model": Dataset, "description": "Read within the wait: `ready` or `invalid`."},
+        200: {
+            "model": TableCheck,
+            "description": "The request was only checked (`?validate=true`).",
+        },
+        201: {
+            "model": Dataset,
+            "description": "The table was read within the wait: `ready` or `invalid`.",
+        },
     },
 )
 @needs("train")
 async def upload_dataset(sending: TableRequestDep) -> Response:
     """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
 
-    The bytes are durable before the answer. A worker reads them; the dataset then is `ready`, or `invalid` with
-    the lines and columns with errors. `Content-Encoding` may be gzip or zstd.
+    The service stores the bytes before it answers. A worker then reads them: the dataset becomes `ready`, or `invalid`
+    with the lines and columns of the errors. `Content-Encoding` may be gzip or zstd.
     """
     context = sending.context
 
@@ -139,14 +145,15 @@ def list_datasets(
     caller: CallerDep,
     paging: PagingDep,
     name: Annotated[
-        str | None, Query(min_length=1, max_length=255, description="Only those of this name.")
+        str | None,
+        Query(min_length=1, max_length=255, description="Only datasets with exactly this name."),
     ] = None,
     search: SearchQuery = None,
     latest: Annotated[
-        bool, Query(description="Of each series only the newest version that is ready.")
+        bool, Query(description="`true`: only the newest ready version of each series.")
     ] = False,
 ) -> PageOf[Dataset]:
-    """The owner's datasets, newest first."""
+    """All datasets of the owner, newest first."""
     page: Any = context.db.reading(
         datasets.list_page,
         caller.owner,
@@ -161,20 +168,22 @@ def list_datasets(
 @router.get("/{dataset_id}", summary="Read a dataset")
 @needs("read")
 def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
-    """Its status, and once `ready` the profile of its columns, or once `invalid` the errors."""
+    """The dataset's status, with the profile of its columns if it is `ready`, or the errors if it is `invalid`."""
     return Dataset.model_validate(context.db.reading(datasets.find, caller.owner, dataset_id))
 
 
-@router.get("/{dataset_id}/preview", summary="Look at the first rows")
+@router.get("/{dataset_id}/preview", summary="Read the first rows")
 @needs("read")
 def preview_dataset(
     *,
     dataset_id: str,
     context: ContextDep,
     caller: CallerDep,
-    limit: Annotated[int, Query(ge=1, le=200, description="Most rows.")] = 20,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rows.")] = 20,
 ) -> Preview:
-    """The first rows of a ready dataset, typed as they were read, dates as ISO 8601; missing values are null."""
+    """The first rows of a ready dataset, in the types in which they were read. Dates are ISO 8601; missing values are
+    null.
+    """
     dataset = context.db.reading(datasets.find, caller.owner, dataset_id)
     return Preview(**datasets.preview(context.blobs, dataset, limit))
 
@@ -183,9 +192,9 @@ def preview_dataset(
     "/{dataset_id}/pairs",
     status_code=202,
     response_model=Dataset,
-    summary="Say which item is better",
+    summary="Upload pairs of items",
     openapi_extra={"requestBody": body_docs("better,worse,weight\nb7,a3,1\nb7,c1,0.5\n", {})},
-    responses={200: {"model": Dataset, "description": "Read within the wait."}},
+    responses={200: {"model": Dataset, "description": "The pairs were read within the wait."}},
 )
 @needs("train")
 async def put_pairs(
@@ -197,10 +206,10 @@ async def put_pairs(
     wait: PreferWaitDep,
 ) -> Response:
     """Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
-    items, and if you like `weight`. They take the place of any that it has.
+    items. A column `weight` is optional. These pairs replace any earlier ones.
 
-    The bytes are durable before the answer. A worker reads them; `pairs.status` then is `ready`, or `invalid` with
-    the lines with errors. 409 while an unfinished job uses the dataset.
+    The service stores the bytes before it answers. A worker then reads them: `pairs.status` becomes `ready`, or
+    `invalid` with the lines of the errors. 409 while an unfinished job uses the dataset.
     """
     await run_in_threadpool(context.db.reading, datasets.check_pairs_open, caller.owner, dataset_id)
     with context.blobs.writer("uploads") as writer:
@@ -240,7 +249,7 @@ def _accept_pairs(
 @router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")
 @needs("train")
 def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Delete the table; its models stay. 409 while an unfinished job uses it."""
+    """Delete the dataset. Its models stay. 409 while an unfinished job uses it."""
     context.db.writing(datasets.delete, caller.owner, dataset_id)
 
 
@@ -249,8 +258,8 @@ versions_router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedR
 
 VersionTable = Received[NewVersion]
 _FIELDS = {
-    "mode": "`append`, the default: the rows of the version and after them those of the upload. `replace`: those of "
-    "the upload alone.",
+    "mode": "`append`: the rows of the old version, then those of the upload. `replace`: only those of the upload. "
+    "Default: `append`.",
     **{
         name: f"{text} What the version says, unless it is given."
         for name, text in DIALECT_FIELDS.items()
@@ -263,24 +272,30 @@ _SCHEMAS = {"mode": {"enum": list(MODES)}}
     "",
     status_code=202,
     response_model=Dataset,
-    summary="Make another version",
+    summary="Create a new version",
     openapi_extra={
         "parameters": field_docs(_FIELDS, _SCHEMAS),
         "requestBody": body_docs("age,income,contract,left\n37,48000,one year,no\n", _FIELDS),
     },
     responses={
-        200: {"model": TableCheck, "description": "Only checked (`?validate=true`)."},
-        201: {"model": Dataset, "description": "Read within the wait: `ready` or `invalid`."},
+        200: {
+            "model": TableCheck,
+            "description": "The request was only checked (`?validate=true`).",
+        },
+        201: {
+            "model": Dataset,
+            "description": "The table was read within the wait: `ready` or `invalid`.",
+        },
     },
 )
 @needs("train")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
-    """Send more rows of a table, or with `mode=replace` another table of the same roles. What comes of it is a dataset
-    of its own; the version that it is made from stays as it is.
+    """Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;
+    the version in the address does not change.
 
-    Roles and declarations are those of that version. Under `append` names, types and the label's two values are, too;
-    it must be the newest version of its series (else 409 `not_the_newest_version`). The rest is as `POST /v1/datasets`
-    has it.
+    The new version has the roles and declarations of the old one. With `append` it also has the same column names,
+    types and label values, and the old version must be the newest of its series (otherwise 409
+    `not_the_newest_version`). Everything else is as for `POST /v1/datasets`.
     """
     context, owner = sending.context, sending.owner
     if (
@@ -316,7 +331,7 @@ def _likely_mode(sending: TableRequestDep) -> str:
 def list_versions(
     dataset_id: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> PageOf[Dataset]:
-    """Those of the dataset's series, newest first; any of them may be asked."""
+    """All versions in the series of this dataset, newest first. The address may name any of them."""
     page: Any = context.db.reading(
         datasets.list_versions, caller.owner, dataset_id, limit=paging.limit, after=paging.after
     )

@@ -11,32 +11,33 @@ from app.http.schemas import Resource, Timestamp
 
 
 class TopValue(Resource):
-    """A frequent value of a column."""
+    """A frequent value of a column, and how often it occurs."""
 
     value: float | bool | str | None = Field(
-        description="Of a `datetime` column seconds since 1970, as its `min`, `max` and `mean` are."
+        description="The value. For a `datetime` column: seconds since 1970, as in `min`, `max` and `mean`."
     )
     count: int
 
 
 class Column(Resource):
-    """One column's profile."""
+    """The profile of one column."""
 
     name: str
     type: str | None = Field(
-        description="`numeric`, `boolean`, `datetime` or `categorical`; null where the column was dropped.",
+        description="`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped.",
         examples=["numeric"],
     )
     role: str = Field(
-        description="`feature`, `label`, `item`, `weight` or `group`; `identifier`: text of which nearly every row "
-        "has its own, which is no feature; `dropped`: not read.",
+        description="`feature`, `label`, `item`, `weight` or `group`. `identifier`: a text column with a different "
+        "value in nearly every row; it is not used as a feature. `dropped`: not read.",
         examples=["feature"],
     )
     missing: int | None
     distinct: int | None = None
     constant: bool | None = Field(
         default=None,
-        description="Of a feature: whether all rows have the same value, or all have none. It tells no rows apart.",
+        description="For a feature: true if all rows have the same value, or all are missing. Such a feature cannot "
+        "rank.",
     )
     min: float | None = None
     max: float | None = None
@@ -61,62 +62,67 @@ class ColumnInterval(Resource):
 
 
 class Quantile(Resource):
-    """The least value that such a share of the rows does not exceed."""
+    """A quantile: the smallest value that at least this fraction of the rows does not exceed."""
 
     at: float
     value: float
 
 
 class Histogram(Resource):
-    """Counts between edges of equal distance; one more edge than counts."""
+    """A histogram with bins of equal width. There is one more edge than counts."""
 
     edges: list[float]
     counts: list[int]
 
 
 class ColumnProfile(Resource):
-    """What one feature holds, and how it ranks the label by itself. Missing values have no part in it. Dates are
-    seconds since 1970 here, which have a mean and a distance.
+    """The distribution of one feature, and how well it ranks the label alone, without missing values. Dates are seconds
+    since 1970.
     """
 
     name: str
     quantiles: list[Quantile] | None = Field(description="Null for a categorical feature.")
     histogram: Histogram | None = Field(description="Null for a categorical feature.")
     auc: ColumnInterval | None = Field(
-        description="Of its values as scores; a category's score is its share of positives among other rows. "
-        "Null without a label of two values."
+        description="AUC of the feature's values as scores. The score of a category is the fraction of positives "
+        "among its other rows. Null without a label of two values."
     )
     missing_auc: ColumnInterval | None = Field(
-        description="How well it ranks by which values are missing; null where none is, or all are."
+        description="AUC of the score that is 1 for a missing value and 0 otherwise. Null if no value or every value "
+        "is missing."
     )
-    leak: bool = Field(description="Whether it ranks so well that it has probably seen the label.")
+    leak: bool = Field(
+        description="True if its AUC is so extreme that it was probably made from the label."
+    )
 
 
 class Duplicates(Resource):
-    """Rows that are equal in every feature."""
+    """Rows that are equal to another row in every feature."""
 
-    rows: int = Field(description="Rows that have an equal.")
-    repeated: int = Field(description="Rows less distinct rows.")
+    rows: int = Field(description="Number of rows that equal another row.")
+    repeated: int = Field(description="Number of rows minus number of distinct rows.")
     rows_of_both_classes: int | None = Field(
         default=None,
-        description="Rows whose equals are of both classes: no ranker can tell them apart.",
+        description="Number of rows with an equal row of the other class. No ranker can separate them.",
     )
     estimated: bool = Field(
-        description="Whether the counts are scaled up from a share of the rows."
+        description="True if the counts are estimated from a sample of the rows."
     )
 
 
 class DatasetProfile(Resource):
-    """The second look at a ready dataset."""
+    """The profile of a ready dataset."""
 
     dataset_id: str
     rows: int | None
     positives: int | None
     negatives: int | None
     columns: list[ColumnProfile]
-    rows_looked_at: int = Field(description="All, or in a large table so many drawn at random.")
+    rows_looked_at: int = Field(
+        description="Number of rows that were read: all, or a random sample of a large table."
+    )
     duplicates: Duplicates
-    warnings: list[TableWarning] = Field(description="Those of the dataset.")
+    warnings: list[TableWarning] = Field(description="Warnings of the dataset.")
 
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
@@ -134,52 +140,54 @@ class DatasetProfile(Resource):
 
 
 class TableFault(Resource):
-    """What is wrong with a table, and where."""
+    """An error in a table, and its place."""
 
     detail: str
     line: int | None = None
     column: str | None = None
     suggestion: dict[str, str] | None = Field(
         default=None,
-        description="Fields of the upload that may mend it, with a value for each: a likely label, a positive value.",
+        description="Fields of the upload that may correct the error, each with a value: a likely label, a positive "
+        "value.",
     )
 
 
 class TableWarning(Resource):
-    """What was done with values of a column that could not be taken as they are."""
+    """How values of a column were changed because they could not be used as they are."""
 
     code: str = Field(
-        description="`values_taken_for_missing`: rare values that do not fit their column. `words_pooled`: more words "
-        "than categories; the rarest count as missing. `identifier`: nearly every row has its own value: no feature. "
-        "`column_without_name`: left out. `rows_without_label`: rows left out. "
-        "`label_of_many_values`: all but the positive one are negative.",
+        description="`values_taken_for_missing`: rare values that do not fit their column count as missing. "
+        "`words_pooled`: there are too many categories; the rarest count as missing. `identifier`: nearly every row "
+        "has a different value; the column is not a feature. `column_without_name`: the column was left out. "
+        "`rows_without_label`: these rows were left out. `label_of_many_values`: all values but the positive one are "
+        "negative.",
         examples=["values_taken_for_missing"],
     )
     column: str
     detail: str
-    count: int = Field(description="Values, words or rows that it is about.")
-    parameter: str = Field(description="The field of the upload that decides otherwise.")
-    line: int | None = Field(description="Of the first, where the format has lines.")
+    count: int = Field(description="Number of values, words or rows that it concerns.")
+    parameter: str = Field(description="Field of the upload that changes this.")
+    line: int | None = Field(description="Line of the first one. Null if the format has no lines.")
 
 
 class Pairs(Resource):
-    """Which item is better than which, in a dataset of kind `preferences`."""
+    """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
     status: str = Field(description="`processing`, `ready` or `invalid`.")
-    job_id: str = Field(description="The job that reads them.")
+    job_id: str = Field(description="The job that reads the pairs.")
     content_type: str
     content_encoding: str | None
     bytes: int
     sha256: str
-    pairs: int | None = Field(description="Their number.")
-    items: int | None = Field(description="How many items occur in them.")
-    weighted: bool | None = Field(description="Whether they have a column of weights.")
+    pairs: int | None = Field(description="Number of pairs.")
+    items: int | None = Field(description="Number of different items in the pairs.")
+    weighted: bool | None = Field(description="True if the pairs have weights.")
     errors: list[TableFault]
     created_at: Timestamp
 
 
 class Label(Resource):
-    """One of several labels; its values and their counts are known once the table is read."""
+    """One of several labels. Its values and counts are null until the table was read."""
 
     name: str
     positive: str | None = None
@@ -192,14 +200,16 @@ class Dataset(Resource):
     """An uploaded table."""
 
     id: str
-    series_id: str = Field(description="The id of the first version.")
-    version: int = Field(description="Its number in the series, from 1; never given again.")
+    series_id: str = Field(description="Id of the first version of this series.")
+    version: int = Field(
+        description="Number of the version in its series, from 1. It is never used again."
+    )
     parent_id: str | None = Field(
-        description="The version that it was made from, which may be gone; null for the first."
+        description="The version that it was made from; it may have been deleted. Null for the first version."
     )
     mode: str | None = Field(
-        description="`append`: the rows of its parent, and those of the upload. `replace`: those of the upload alone. "
-        "Null for the first."
+        description="`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload. "
+        "Null for the first version."
     )
     name: str
     kind: str
@@ -208,40 +218,44 @@ class Dataset(Resource):
     content_type: str
     content_encoding: str | None
     label: str | None
-    positive: str | None = Field(description="The label's value that counts as positive.")
+    positive: str | None = Field(description="Value of the label that counts as positive.")
     negative: str | None
     weight: str | None
     group: str | None
-    item: str | None = Field(description="The column of the items' names.")
-    labels: list[Label] | None = Field(description="Of a dataset of kind `multilabel`.")
-    categorical: list[str] | None = Field(description="Columns that were declared categorical.")
-    numeric: list[str] | None = Field(description="Columns that were declared numeric.")
+    item: str | None = Field(description="Column of the items' names.")
+    labels: list[Label] | None = Field(
+        description="The labels of a dataset of kind `multilabel`; otherwise null."
+    )
+    categorical: list[str] | None = Field(
+        description="Columns that the upload declared categorical."
+    )
+    numeric: list[str] | None = Field(description="Columns that the upload declared numeric.")
     drop: list[str] | None = Field(description="Columns that were left out.")
     missing: list[str] | None = Field(
-        description="What was said to stand for a missing value; null where the defaults do."
+        description="Texts that mean a missing value. Null: the default texts."
     )
     strict: bool = Field(
-        description="Whether a value that does not fit its column, or a row without a label, is an error."
+        description="True if a value that does not fit its column, or a row without a label, is an error."
     )
     dialect: dict[str, str] | None = Field(
-        description="What was said of how a CSV is written: `encoding`, `delimiter`, `decimal`."
+        description="CSV options of the upload: `encoding`, `delimiter`, `decimal`."
     )
-    bytes: int = Field(description="Of the upload.")
+    bytes: int = Field(description="Size of the upload in bytes.")
     sha256: str = Field(
-        description="Of the content: that of the upload's bytes; where rows were added to a version, that of the text "
-        "of the version's `sha256` and of `upload_sha256`, one after the other."
+        description="SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an "
+        "appended version: that of the text made of the parent's `sha256` and `upload_sha256`, joined."
     )
-    upload_sha256: str = Field(description="Of the bytes as they came.")
+    upload_sha256: str = Field(description="SHA-256 of the uploaded bytes.")
     rows: int | None
     positives: int | None
     negatives: int | None
     columns: list[Column]
     errors: list[TableFault]
     warnings: list[TableWarning] = Field(
-        description="What was done with values that could not be taken as they are."
+        description="How values were changed because they could not be used as they are."
     )
     pairs: Pairs | None = Field(
-        description="Of a dataset of kind `preferences`, once there are any."
+        description="The pairs of a dataset of kind `preferences`. Null until they are uploaded."
     )
     created_at: Timestamp
 
@@ -259,7 +273,7 @@ class Preview(Resource):
 
 
 class TableCheck(Resource):
-    """What `?validate=true` found: a sound table. Nothing was kept."""
+    """Answer to `?validate=true`: the table is valid. Nothing was stored."""
 
     valid: bool
     rows: int

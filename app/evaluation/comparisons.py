@@ -211,18 +211,23 @@ def _routes() -> Routes:
             submit=submit,
             docs=Docs(
                 "Compare models on a dataset",
-                "Score a dataset with 2 to 20 models and say whether they differ beyond chance: the area of each over "
-                "every\nwindow, the difference of each pair with its interval, p-values adjusted for their number, and "
-                "joint ones. The\ntests are paired: all models rank the same rows. A job of kind `compare` does it."
-                "\n\nThe dataset must fit every model, as for an evaluation, and have one label.",
+                "Score a dataset with 2 to 20 models and test whether they differ beyond chance. For every window the "
+                "result has the area of each model, the difference of each pair of models with its interval, p-values "
+                "adjusted for the number of tests, and joint p-values. The tests are paired, because all models rank "
+                "the same rows. A job of kind `compare` does the work."
+                "\n\nThe dataset must fit every model, as for an evaluation, and have exactly one label.",
             ),
         ),
         list_docs=Docs(
             "List comparisons",
-            "The owner's comparisons, newest first, of one model or dataset if you like.",
+            "All comparisons of the owner, newest first. `model_id` and `dataset_id` filter them.",
         ),
-        read_docs=Docs("Read a comparison", "Its status, and once it is `ready` the result."),
-        delete_docs=Docs("Delete a comparison", "Forget it. 409 while its job is unfinished."),
+        read_docs=Docs(
+            "Read a comparison", "The status of the comparison, with the result if it is `ready`."
+        ),
+        delete_docs=Docs(
+            "Delete a comparison", "Delete it with its result. 409 while its job is unfinished."
+        ),
     )
 
 

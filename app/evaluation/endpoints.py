@@ -17,7 +17,7 @@ router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=Gu
 @router.get(
     "/{evaluation_id}/roc",
     response_model=EvaluationRoc,
-    summary="Its ROC curve",
+    summary="Read the ROC curve",
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
@@ -28,6 +28,8 @@ def read_evaluation_roc(
     caller: CallerDep,
     form: CurveFormDep,
 ) -> Response:
-    """Points from (0, 0) to (1, 1), as of a model. 404 until it is ready, and for pairs and several labels."""
+    """Points of the curve from (0, 0) to (1, 1), as for a model. 404 until the evaluation is ready, and for datasets of
+    pairs or of several labels.
+    """
     row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
     return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)

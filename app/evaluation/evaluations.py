@@ -229,21 +229,24 @@ def _routes() -> Routes:
             check=check_evaluation,
             submit=submit,
             docs=Docs(
-                "Judge a model on a dataset",
-                "Score a dataset with a label and say how good the model is on it: areas with intervals, counts, the "
-                "ROC curve,\nand what is otherwise than at the model's validation. A job of kind `evaluate` does it."
-                "\n\nThe dataset must be of the kind that the model was trained on, with its features and its label's "
-                "values.",
+                "Evaluate a model on a dataset",
+                "Score a dataset that has a label, and measure the model on it: areas with intervals, counts, the ROC "
+                "curve, and the drift since the model's validation. A job of kind `evaluate` does the work."
+                "\n\nThe dataset must have the kind, the features and the label values of the dataset that the "
+                "model was trained on.",
             ),
         ),
         list_docs=Docs(
             "List evaluations",
-            "The owner's evaluations, newest first, of one model or dataset if you like.",
+            "All evaluations of the owner, newest first. `model_id` and `dataset_id` filter them.",
         ),
         read_docs=Docs(
-            "Read an evaluation", "Its status, and once it is `ready` metrics and drift."
+            "Read an evaluation",
+            "The status of the evaluation, with metrics and drift if it is `ready`.",
         ),
-        delete_docs=Docs("Delete an evaluation", "Forget it. 409 while its job is unfinished."),
+        delete_docs=Docs(
+            "Delete an evaluation", "Delete it with its result. 409 while its job is unfinished."
+        ),
     )
 
 

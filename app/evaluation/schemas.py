@@ -22,7 +22,12 @@ from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
 
-LEVEL = Field(default=DEFAULT_LEVEL, ge=LEVELS[0], le=LEVELS[1], description="Of the intervals.")
+LEVEL = Field(
+    default=DEFAULT_LEVEL,
+    ge=LEVELS[0],
+    le=LEVELS[1],
+    description="Confidence level of the intervals.",
+)
 
 
 class NewWindow(Body):
@@ -46,13 +51,13 @@ def same_fields(shape: type[Resource]) -> set[str]:
 
 
 class NewEvaluation(Body):
-    """A model to be judged on a dataset."""
+    """A model, and the dataset to evaluate it on."""
 
-    model: Text = Field(description="Id, name, name:version or name@alias.")
+    model: Text = Field(description="The model: id, name, name:version or name@alias.")
     dataset_id: Text
     windows: Windows | None = Field(
         default=None,
-        description="For partial AUCs. Null: [0, 0.05], and the window of the model's objective. Not for pairs.",
+        description="Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs.",
     )
     level: float = LEVEL
 
@@ -63,7 +68,7 @@ class NewEvaluation(Body):
 
 
 class EvaluatedCut(Resource):
-    """What the model's own threshold, set on its validation rows, does to these rows."""
+    """The rates on these rows at the model's threshold, which was chosen on its validation rows."""
 
     threshold: float | None
     fpr: Interval
@@ -73,34 +78,40 @@ class EvaluatedCut(Resource):
 
 
 class Totals(Resource):
-    """Weight of each class, and how many independent observations it is worth."""
+    """Total weight of each class, and its effective number of independent observations."""
 
     positive: float
     negative: float
     positive_effective: float = Field(
-        description="By the weights; where rows come in groups, of groups."
+        description="Effective number of positive rows, given the weights. With a group column: effective number of "
+        "groups."
     )
     negative_effective: float
 
 
 class EvaluatedCurve(Resource):
-    """How well a model ranks rows with one label."""
+    """Quality of the ranking on rows with one label."""
 
     auc: Interval
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
-    operating_point: EvaluatedCut | None = Field(description="Of a model of the objective `tpr`.")
+    operating_point: EvaluatedCut | None = Field(
+        description="For a model of the objective `tpr`; otherwise null."
+    )
     positives: int
     negatives: int
     totals: Totals
     groups: int | None = Field(
-        description="Where the dataset has a group column: the intervals allow for rows of a group being alike."
+        description="Number of groups, if the dataset has a group column. The intervals then allow for correlation "
+        "within a group."
     )
-    ties: float = Field(description="Share of the pairs of a positive and a negative.")
+    ties: float = Field(
+        description="Fraction of the pairs of a positive and a negative that have equal scores."
+    )
 
 
 class EvaluatedPairs(Resource):
-    """How well a model puts pairs of items in order."""
+    """Quality of the order of pairs of items."""
 
     pair_order: Interval
     misrank_fraction: float
@@ -112,47 +123,56 @@ class EvaluatedPairs(Resource):
 
 
 class EvaluatedLabel(Resource):
-    """How well one label's scores rank."""
+    """Quality of the ranking by one label's scores."""
 
     label: str
-    auc: Interval | None = Field(description="Null where the dataset has too few rows of a class.")
+    auc: Interval | None = Field(description="Null if the dataset has too few rows of a class.")
     pauc: list[WindowArea]
     positives: int
     negatives: int
 
 
 class EvaluatedLabels(Resource):
-    """How well a model with several labels ranks."""
+    """Quality of the ranking of a model with several labels."""
 
     labels: list[EvaluatedLabel]
-    judged: int = Field(description="Labels that have an AUC: the means are over these.")
+    judged: int = Field(description="Number of labels that have an AUC. The means are over these.")
     mean_auc: float
     mean_pauc: list[MeanArea]
 
 
 class AreaDrift(Resource):
-    """One area, at the model's validation and here: two independent samples."""
+    """Change of one area between the model's validation and this dataset: two independent samples."""
 
     of: str = Field(description="`auc`, `pauc` or `pair_order`.")
-    label: str | None = Field(default=None, description="Of a model with several labels.")
+    label: str | None = Field(
+        default=None, description="The label, for a model with several labels."
+    )
     fpr_min: float | None = None
     fpr_max: float | None = None
     before: Interval
     after: Interval
-    change: Interval = Field(description="`after` less `before`; its interval is Zou and Donner's.")
+    change: Interval = Field(
+        description="`after` minus `before`, with the interval of Zou and Donner."
+    )
     p_value: float
-    adjusted_p_value: float = Field(description="Holm's, over all tests of this drift.")
-    changed: bool = Field(description="Whether the adjusted p-value is below 1 - level.")
+    adjusted_p_value: float = Field(
+        description="p-value adjusted by Holm over all tests of this drift."
+    )
+    changed: bool = Field(description="True if the adjusted p-value is below 1 - level.")
     words: str
 
 
 class ScoreDrift(Resource):
-    """The scores of one class, at the model's validation and here."""
+    """Change of the scores of one class between the model's validation and this dataset."""
 
     of: str = Field(description="`positives` or `negatives`.")
-    distance: float = Field(description="Kolmogorov and Smirnov's; the p-value is its.")
+    distance: float = Field(
+        description="Kolmogorov-Smirnov distance between the two samples of scores, from 0 to 1; `p_value` is that of "
+        "its test."
+    )
     higher: float = Field(
-        description="Probability that a score here is above one of the validation, ties counted half."
+        description="Probability that a score on this dataset is greater than one of the validation; a tie counts half."
     )
     p_value: float
     adjusted_p_value: float
@@ -161,19 +181,21 @@ class ScoreDrift(Resource):
 
 
 class Drift(Resource):
-    """What is otherwise than at the model's validation, beyond chance."""
+    """Significant changes since the model's validation."""
 
-    level: float = Field(description="Of the model's own intervals, and so of these tests.")
+    level: float = Field(
+        description="Confidence level of the model's intervals. The tests use 1 - level."
+    )
     changed: bool
     summary: str
     areas: list[AreaDrift]
     scores: list[ScoreDrift] = Field(
-        description="Scores may move while the order stays as good: then thresholds are to be set anew."
+        description="Change of the scores. If the scores change but the areas do not, choose new thresholds."
     )
 
 
 class Evaluation(Resource):
-    """How good a model is on a dataset. It stays when the model or the dataset is deleted."""
+    """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
 
     id: str
     status: str = Field(description=STATUS)
@@ -181,22 +203,24 @@ class Evaluation(Resource):
     model_id: str
     model_name: str
     model_version: int
-    kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
+    kind: str = Field(
+        description="Kind of the dataset: `bipartite`, `preferences` or `multilabel`."
+    )
     dataset_id: str
     dataset_name: str
     dataset_version: int | None
-    dataset_sha256: str | None = Field(description="Of the content of that version.")
+    dataset_sha256: str | None = Field(description="SHA-256 of the content of that version.")
     windows: list[NewWindow]
     level: float
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None = Field(
-        description="By the kind; null until it is ready."
+        description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
     )
     drift: Drift | None = Field(
-        description="Null where there is no validation to compare with, or it is not independent of these rows: "
-        "a warning says which."
+        description="Null if the model has no validation, or if it is not independent of these rows; a warning says "
+        "which."
     )
-    error: dict[str, Any] | None = Field(description="A problem, once its job has failed.")
+    error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
     created_at: Timestamp
 
 
@@ -217,14 +241,15 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
 
 
 class NewComparison(Body):
-    """Models to be compared on a dataset."""
+    """Models, and the dataset to compare them on."""
 
     models: Annotated[list[Text], Field(min_length=MIN_MODELS, max_length=MAX_MODELS)] = Field(
-        description="Each an id, name, name:version or name@alias."
+        description="The models, each as id, name, name:version or name@alias."
     )
     dataset_id: Text
     windows: Windows = Field(
-        default=[NewWindow(fpr_max=1.0)], description="[0, 1] compares the whole AUC."
+        default=[NewWindow(fpr_max=1.0)],
+        description="Windows of false positive rates; [0, 1] is the whole AUC.",
     )
     level: float = LEVEL
 
@@ -236,7 +261,7 @@ class NewComparison(Body):
 
 
 class ComparedModel(Resource):
-    """One of the models, as it was called when the comparison was asked for."""
+    """One of the models, under its name when the comparison was requested."""
 
     model_id: str
     name: str
@@ -250,42 +275,49 @@ class ComparedValue(Interval):
 
 
 class ComparedPair(Resource):
-    """How much greater the area of `first` is than that of `second`, on the same rows."""
+    """Area of `first` minus area of `second`, on the same rows."""
 
-    first: str = Field(description="A model's id.")
+    first: str = Field(description="Id of a model.")
     second: str
     value: float
     low: float
     high: float
     p_value: float
-    adjusted_p_value: float = Field(description="Holm's, over all pairs and all windows.")
+    adjusted_p_value: float = Field(
+        description="p-value adjusted by Holm over all pairs and windows."
+    )
 
 
 class ComparedWindow(Resource):
-    """The models over one window."""
+    """The areas of the models over one window, and their differences."""
 
     fpr_min: float
     fpr_max: float
     values: list[ComparedValue]
     differences: list[ComparedPair]
-    p_value: float = Field(description="Joint: of all areas over this window being equal.")
+    p_value: float = Field(
+        description="Joint p-value of the hypothesis that all areas over this window are equal."
+    )
 
 
 class ComparisonResult(Resource):
-    """What the rows say of the models."""
+    """The result of a comparison."""
 
     positives: int
     negatives: int
     groups: int | None = Field(
-        description="Where the dataset has a group column: the tests allow for rows of a group being alike."
+        description="Number of groups, if the dataset has a group column. The tests then allow for correlation within "
+        "a group."
     )
-    n_tests: int = Field(description="Pairs times windows.")
-    p_value: float = Field(description="Joint: of all areas being equal in every window.")
+    n_tests: int = Field(description="Number of tests: pairs of models times windows.")
+    p_value: float = Field(
+        description="Joint p-value of the hypothesis that all areas are equal in every window."
+    )
     windows: list[ComparedWindow]
 
 
 class Comparison(Resource):
-    """Models on one dataset. It stays when a model or the dataset is deleted."""
+    """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
 
     id: str
     status: str = Field(description=STATUS)
@@ -294,14 +326,14 @@ class Comparison(Resource):
     dataset_id: str
     dataset_name: str
     dataset_version: int | None
-    dataset_sha256: str | None = Field(description="Of the content of that version.")
+    dataset_sha256: str | None = Field(description="SHA-256 of the content of that version.")
     windows: list[NewWindow]
     level: float
     warnings: list[str] = Field(
-        description="Among them which models were trained on rows of the dataset."
+        description="Warnings; one names the models that were trained on rows of the dataset."
     )
-    result: ComparisonResult | None = Field(description="Null until it is ready.")
-    error: dict[str, Any] | None = Field(description="A problem, once its job has failed.")
+    result: ComparisonResult | None = Field(description="Null until the comparison is ready.")
+    error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
     created_at: Timestamp
 
 

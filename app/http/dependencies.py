@@ -94,9 +94,9 @@ class Paging:
 
 
 def _paging(
-    limit: Annotated[int, Query(ge=1, le=200, description="Most entries on the page.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum entries on the page.")] = 50,
     after: Annotated[
-        str | None, Query(description="Cursor of the page: `next` of the one before.")
+        str | None, Query(description="Cursor of the page: `next` of the page before.")
     ] = None,
 ) -> Paging:
     return Paging(limit, after)
@@ -111,8 +111,8 @@ class ListFilter:
 
 
 def _list_filter(
-    model_id: Annotated[str | None, Query(description="Only those of this model.")] = None,
-    dataset_id: Annotated[str | None, Query(description="Only those on this dataset.")] = None,
+    model_id: Annotated[str | None, Query(description="Only those of this model (id).")] = None,
+    dataset_id: Annotated[str | None, Query(description="Only those on this dataset (id).")] = None,
 ) -> ListFilter:
     return ListFilter(model_id, dataset_id)
 
@@ -150,7 +150,7 @@ SearchQuery = Annotated[
     Query(
         min_length=1,
         max_length=255,
-        description="Only those whose name holds this text, in capitals or not.",
+        description="Only those whose name contains this text. Upper and lower case are equal.",
         examples=["churn"],
     ),
 ]

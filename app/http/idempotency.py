@@ -29,7 +29,9 @@ def _idempotency_key(
     idempotency_key: Annotated[
         str | None,
         Header(
-            description="Any text of the caller's choice. The same key with the same request replays the first answer.",
+            description="Any text that identifies this request. The same request with the same key gets the first "
+            "answer "
+            "again and creates nothing.",
             examples=["nightly-2026-01-31"],
         ),
     ] = None,
@@ -44,7 +46,7 @@ def _idempotency_key(
 
 IdempotencyKeyDep = Annotated[str | None, Depends(_idempotency_key)]
 ValidateOnly = Annotated[
-    bool, Query(alias="validate", description="Check everything and create nothing.")
+    bool, Query(alias="validate", description="Check the request and create nothing.")
 ]
 
 

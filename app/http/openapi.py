@@ -32,39 +32,49 @@ INFO: dict[str, Any] = {
     "title": "Rankwright",
     "version": __version__,
     "summary": "Trains, judges and serves rankers: models that put the likely positives at the top of a list.",
-    "description": "Upload a table, hand in a training job, read the model's ROC curve, GET scores. "
-    "Times are RFC 3339 in UTC, rates lie in [0, 1], NaN and infinity never appear: `null` does. "
-    "Every refusal is `application/problem+json`. `X-Request-ID` goes in and out.",
+    "description": "Upload a table, submit a training job, read the model's ROC curve, and request scores. Times are "
+    "RFC 3339 in UTC. Rates are between 0 and 1. Answers never contain NaN or infinity; `null` replaces them. Every "
+    "error is `application/problem+json`. The answer repeats the `X-Request-ID` of the request, or has a new one.",
     "openapi_tags": [
-        {"name": "datasets", "description": "Tables, uploaded and read."},
-        {"name": "algorithms", "description": "What can be trained."},
-        {"name": "jobs", "description": "Long work: handed in, followed, cancelled, retried."},
-        {"name": "models", "description": "What was learnt, and how good it is."},
-        {"name": "evaluations", "description": "A model judged on rows that it has not seen."},
-        {"name": "comparisons", "description": "Models judged against each other."},
-        {"name": "scoring", "description": "Rows in, scores out."},
-        {"name": "keys", "description": "Who may come in."},
-        {"name": "audit", "description": "Who has changed what."},
-        {"name": "health", "description": "For machines that watch over the service."},
+        {"name": "datasets", "description": "Upload tables and read them."},
+        {"name": "algorithms", "description": "The ranking algorithms and their parameters."},
+        {
+            "name": "jobs",
+            "description": "Long work in the background: submit, follow, cancel and retry it.",
+        },
+        {
+            "name": "models",
+            "description": "Trained rankers: their quality, their explanation, their aliases.",
+        },
+        {"name": "evaluations", "description": "How good a model is on another dataset."},
+        {"name": "comparisons", "description": "Whether several models differ on the same rows."},
+        {"name": "scoring", "description": "Send rows, get scores."},
+        {"name": "keys", "description": "API keys: create, rotate and revoke them."},
+        {"name": "audit", "description": "The log of all changes: who changed what, and when."},
+        {
+            "name": "health",
+            "description": "State of the service, for load balancers, orchestrators and alarms.",
+        },
     ],
 }
 _PREFIX = "#/components/schemas/"
 _REFUSALS = {
-    "400": "The bytes could not be understood.",
-    "401": "No key, or one that is unknown, revoked or expired.",
+    "400": "The request is not well-formed.",
+    "401": "The key is missing, unknown, revoked or expired.",
     "403": "The key lacks the scope.",
-    "404": "There is no such thing, or it is another owner's.",
-    "406": "None of the media types in Accept can be made; `errors` names those that can.",
-    "409": "The thing is in a state that rules this out.",
-    "412": "If-Match names another revision than the current one.",
+    "404": "The resource does not exist, or belongs to another owner.",
+    "406": "The route cannot answer in any media type that Accept allows; `errors` lists those that it can.",
+    "409": "The state of the resource does not allow this, or the resource is in use.",
+    "412": "The revision in If-Match is not the current one.",
     "413": "The body is too large.",
-    "415": "A content type or encoding that is not read here.",
-    "422": "Understood, but it breaks a rule; `errors` says where.",
+    "415": "This route cannot read the content type or the encoding.",
+    "422": "The request is well-formed but breaks a rule; `errors` says where.",
     "428": "If-Match is missing.",
-    "429": "More than one may have or ask for at once; `Retry-After` says when to come back.",
-    "503": "A part is away or has too much to do for a while; `Retry-After` says when to come back.",
-    "507": "A disk of the service is full, or nearly so.",
-    "default": "Any other refusal.",
+    "429": "Too many requests, or a quota is used up; `Retry-After` says after how many seconds to try again.",
+    "503": "A part of the service is unavailable or overloaded; `Retry-After` says after how many seconds to try "
+    "again.",
+    "507": "A disk of the service is full or nearly full.",
+    "default": "Any other error.",
 }
 
 _WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")

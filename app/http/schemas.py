@@ -87,45 +87,50 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class PageOf(Resource, Generic[Item]):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[Item]
     has_more: bool
-    next: str | None = Field(description="Cursor for `after`, null on the last page.")
+    next: str | None = Field(
+        description="Cursor of the next page: pass it as `after`. Null on the last page."
+    )
 
 
 class DatasetVersion(Resource):
-    """The data that something was made with, under the name it had then. The dataset may be gone."""
+    """A dataset under its name at the time of use. It may have been deleted since."""
 
     id: str
     name: str
     version: int
-    sha256: str = Field(description="Of its content.")
+    sha256: str = Field(description="SHA-256 of its content.")
     pairs_sha256: str | None = Field(
-        default=None, description="Of its pairs, in a dataset of kind `preferences`."
+        default=None, description="SHA-256 of its pairs. Only for a dataset of kind `preferences`."
     )
 
 
 class Problem(BaseModel):
-    """RFC 9457 problem details."""
+    """An error, as RFC 9457 problem details."""
 
     type: str = Field(examples=["urn:rankwright:problem:invalid"])
     title: str = Field(examples=["Invalid request"])
     status: int = Field(examples=[422])
     detail: str = Field(
-        description="Names the thing, the rule and the value.",
+        description="Says what is wrong: the thing, the rule and the value.",
         examples=["n_rounds must be greater than or equal to 1, got 0"],
     )
     instance: str | None = Field(
-        description="The path; none if what came was not understood as a request.",
+        description="Path of the request. Null if the request could not be parsed.",
         examples=["/v1/jobs"],
     )
-    code: str = Field(description="Stable, for programs.", examples=["invalid"])
+    code: str = Field(
+        description="Error code for programs. It does not change between versions.",
+        examples=["invalid"],
+    )
     request_id: str | None = Field(examples=["req_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
     errors: list[dict[str, Any]] | None = Field(
         default=None,
-        description="The single errors, each with `pointer` (into the body), `parameter`, `header`, or `line` and "
-        "`column` (of an uploaded table), and `detail`.",
+        description="The single errors. Each has a `detail`, and a place: `pointer` (into the body), `parameter`, "
+        "`header`, or `line` and `column` (of an uploaded table).",
         examples=[
             [
                 {
@@ -138,7 +143,7 @@ class Problem(BaseModel):
 
 
 class Valid(Resource):
-    """What `?validate=true` found: the request is sound. Nothing was created."""
+    """Answer to `?validate=true`: the request is valid. Nothing was created."""
 
     valid: bool
 

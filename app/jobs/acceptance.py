@@ -24,11 +24,12 @@ from app.platform.sql import Json, Session
 MAX_WAIT_SECONDS = 60.0  # the timeout of a proxy must be longer
 WAIT_HEADERS: Json = {
     "Preference-Applied": {
-        "description": "`wait=N`, where the caller would wait and the job has ended.",
+        "description": "`wait=N`, if the request asked to wait and the job has ended.",
         "schema": {"type": "string"},
     },
     "Retry-After": {
-        "description": "Seconds, where the caller would wait and the job has not ended.",
+        "description": "Seconds until the next request makes sense, if the request asked to wait and the job has not "
+        "ended.",
         "schema": {"type": "integer"},
     },
 }
@@ -76,7 +77,7 @@ def _prefer_wait(
     prefer: Annotated[
         str | None,
         Header(
-            description="`wait=N` holds the answer until the work is done, for at most N ≤ 60 seconds.",
+            description="`wait=N`: answer only when the work is done, or after N seconds (at most 60).",
             examples=["wait=30"],
         ),
     ] = None,

@@ -59,16 +59,16 @@ def list_jobs(
     state: Annotated[
         str | None,
         Query(
-            description="Only jobs that show this state.",
+            description="Only jobs in this state.",
             json_schema_extra={"enum": list(jobs.SHOWN_STATES)},
         ),
     ] = None,
     kind: Annotated[
         str, Query(description=KINDS, json_schema_extra={"enum": list(SHOWN_KINDS)})
     ] = jobs.TRAIN,
-    dataset_id: Annotated[str | None, Query(description="Only jobs on this dataset.")] = None,
+    dataset_id: Annotated[str | None, Query(description="Only jobs that use this dataset.")] = None,
 ) -> PageOf[Job]:
-    """The owner's jobs, newest first: training jobs unless `kind` asks for others."""
+    """The owner's jobs, newest first. Without `kind`: only training jobs."""
     page = context.db.reading(
         jobs.list_page,
         caller.owner,
@@ -98,8 +98,8 @@ async def read_job(
     caller: CallerDep,
     wait: PreferWaitDep,
 ) -> Response:
-    """The job as it stands: state, progress, and in the end `model_id` or `error`. `Prefer: wait=N` holds the answer
-    until the job has ended, or the time is up.
+    """The job's state and progress; after its end `model_id` or `error`. With `Prefer: wait=N` the answer comes when
+    the job has ended, or after N seconds.
     """
     refetch = refetch_job(caller.owner)
     body, ended = await run_in_threadpool(context.db.reading, refetch, job_id)
@@ -120,7 +120,7 @@ async def read_job(
     status_code=202,
     response_model=Job,
     summary="Cancel a job",
-    responses={200: {"model": Job, "description": "It was asked before."}},
+    responses={200: {"model": Job, "description": "The job was already asked to stop."}},
 )
 @needs("train")
 def cancel_job(
@@ -131,12 +131,15 @@ def cancel_job(
     keep: Annotated[
         bool,
         Query(
-            description="End the job now, but keep the best so far: it is fitted and served, and the job succeeds, "
-            "with a warning. 409 `nothing_to_keep` unless `progress.keepable`."
+            description="`true`: end the search now and keep its best candidate. That candidate is fitted and "
+            "served, and the"
+            " job succeeds with a warning. 409 `nothing_to_keep` unless `progress.keepable` is true."
         ),
     ] = False,
 ) -> Response:
-    """Ask the job to stop. A queued one ends at once, a running one within a second or so. 409 once it has finished."""
+    """Ask the job to stop. A queued job ends at once, a running job within about a second. 409 if the job has already
+    ended in another way.
+    """
     ask = child_jobs.end_early if keep else jobs.cancel
     job, changed = context.db.writing(ask, caller.owner, job_id)
     return JSONResponse(show(job), 202 if changed else 200)
@@ -148,7 +151,10 @@ def cancel_job(
     response_model=Job,
     summary="Retry a job",
     responses={
-        200: {"model": Job | Valid, "description": "Done within the wait, or only checked."}
+        200: {
+            "model": Job | Valid,
+            "description": "The job ended within the wait, or the request was only checked (`?validate=true`).",
+        }
     },
 )
 @needs("train")
@@ -160,10 +166,10 @@ async def retry_job(
     wait: PreferWaitDep,
     idempotent: IdempotentDep,
 ) -> Response:
-    """Run the same work again as a new job, which names this one in `retry_of`.
+    """Run the same work again as a new job. Its `retry_of` names this job.
 
-    What the job was to make (an evaluation, a comparison, a batch score, a dataset) belongs to the new job from then
-    on. 409 where it belongs to another job already: the answer names that one.
+    The output of the job (an evaluation, a comparison, a batch score, a dataset) then belongs to the new job. 409 if it
+    already belongs to another job; the answer names that job.
     """
 
     def work(session: Session) -> dict[str, Any]:
@@ -179,7 +185,7 @@ async def retry_job(
     summary="Follow a job",
     responses={
         200: {
-            "description": "A page of events, or under `Accept: text/event-stream` a stream of them.",
+            "description": "A page of events, or with `Accept: text/event-stream` a stream of them.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },
@@ -192,14 +198,19 @@ async def read_events(
     context: ContextDep,
     watcher: WatcherDep,
     caller: CallerDep,
-    after: Annotated[int, Query(ge=0, description="Number of the last event seen.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=200, description="Most events on the page.")] = 50,
+    after: Annotated[
+        int, Query(ge=0, description="Number (`seq`) of the last event that you have read.")
+    ] = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum events on the page.")] = 50,
     last_event_id: Annotated[
-        str | None, Header(description="What a stream resumes behind.")
+        str | None,
+        Header(
+            description="Number of the last event that you have read; a stream continues after it."
+        ),
     ] = None,
 ) -> Response:
-    """What happened to the job, event by event. The stream ends with the job's final state, or with its key, and pings
-    every 15 s.
+    """The job's events, in order. A stream ends when the job has ended, or when its key becomes invalid. It sends a
+    ping every 15 s.
     """
     if "text/event-stream" in request.headers.get("accept", ""):
         if last_event_id is not None:

@@ -41,9 +41,7 @@ SHOWN_KINDS = tuple(kind for kind in KINDS if not kind.endswith(CHILD))
 """The kinds of job that their owners see."""
 
 PROCESSING, READY = "processing", "ready"
-STATUS = (
-    "`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."
-)
+STATUS = "`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."
 
 Row = TypeVar("Row", bound=JobOutputRow)
 Payload = TypeVar("Payload")

@@ -73,8 +73,14 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
             status_code=202,
             response_model=shape,
             responses={
-                200: {"model": Valid, "description": "Only checked (`?validate=true`)."},
-                201: {"model": shape, "description": "Made within the wait, or it could not be."},
+                200: {
+                    "model": Valid,
+                    "description": "The request was only checked (`?validate=true`).",
+                },
+                201: {
+                    "model": shape,
+                    "description": "The job ended within the wait, in success or failure.",
+                },
             },
         )
     add("", "GET", f"list_{several}", list_outputs, routes.list_docs, response_model=PageOf[shape])

@@ -17,81 +17,87 @@ KINDS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
 
 
 class ProgressRow(Resource):
-    """What a search has tried, judged on the rows that it holds out to choose by."""
+    """A candidate that a search tried, judged on the inner validation rows."""
 
-    trial: int = Field(description="The number of the trial that completed it.")
+    trial: int = Field(description="Number of the trial that completed this candidate.")
     algorithm: str
     parameters: dict[str, Any] = Field(
-        description="Those that are searched; of `auto` those that it has set. In short: 8 at most."
+        description="The searched parameters; for `auto` those that it changed. At most 8."
     )
-    rows: int | None = Field(description="Rows, or pairs, that it has learnt from.")
-    value: float = Field(description="By the job's objective, the mean over the inner splits.")
-    seconds: float = Field(description="Of its fits, all inner splits together.")
+    rows: int | None = Field(description="Number of training rows (or pairs).")
+    value: float = Field(description="Value of the job's objective, as mean over the inner splits.")
+    seconds: float = Field(description="Fit time over all inner splits, in seconds.")
 
 
 class Best(ProgressRow):
-    """The best candidate so far."""
+    """The best candidate up to now."""
 
-    metric: str = Field(description="That of the job's objective.")
+    metric: str = Field(description="The metric of the job's objective.")
 
 
 class Progress(Resource):
-    """What a running job is doing, how far it is, and the best that it has found."""
+    """The progress of a running job: its phase, its steps, and its best candidates."""
 
     fraction: float | None = Field(
         default=None,
-        description="Share of the whole job that is done; of a job with a budget, the share that is spent.",
+        description="Fraction of the whole job that is done, from 0 to 1. For a job with a budget: the fraction that "
+        "is used.",
     )
     phase: str | None = Field(
         default=None,
-        description="`reading the table`, `compiling`, `preparing` (what a fit does before its first step), `fitting`, "
+        description="`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`, "
         "`measuring` or `comparing` (with plain algorithms).",
     )
-    algorithm: str | None = Field(default=None, description="What is being fitted.")
+    algorithm: str | None = Field(default=None, description="The algorithm that is being fitted.")
     parameters: dict[str, Any] | None = Field(
-        default=None, description="Of a candidate, as on the leaderboard."
+        default=None, description="Parameters of the current candidate, as on the leaderboard."
     )
-    rows: int | None = Field(default=None, description="Rows, or pairs, that it learns from.")
+    rows: int | None = Field(
+        default=None, description="Number of training rows (or pairs) of the current fit."
+    )
     trial: int | None = Field(
         default=None,
-        description="Of a search, the number of the trial under way: one fit on one inner split.",
+        description="For a search: number of the current trial. A trial is one fit on one inner split.",
     )
     trials: int | None = Field(
-        default=None, description="How many there will be, where that is known: not with `auto`."
+        default=None, description="Total number of trials. Null if it is not known, as with `auto`."
     )
     fold: int | None = Field(
-        default=None, description="Under cross-validation, the fold whose ranker is fitted."
+        default=None, description="For cross-validation: number of the current fold."
     )
     step: int | None = Field(
         default=None,
-        description="Rounds, or other steps, of the fit under way; of a job in parts the parts that are done.",
+        description="Number of rounds, or other steps, that the current fit has done. For a job in parts: number of "
+        "finished parts.",
     )
-    of: int | None = Field(default=None, description="As many steps, or parts, there are.")
+    of: int | None = Field(default=None, description="Total number of steps or parts.")
     detail: str | None = Field(
         default=None,
-        description="Figures of the last step, for people: the loss; the AUC of a sample of the rows trained on, "
-        "while it is cheap; the AUC of the validation rows where a fit may stop early.",
+        description="Figures of the last step, for people: the loss; the AUC on a sample of the training rows, if it "
+        "is cheap; the AUC on the validation rows of early stopping.",
     )
     best: Best | None = None
     leaderboard: list[ProgressRow] = Field(
-        default_factory=list, description="The best ten candidates so far, the best first."
+        default_factory=list, description="The ten best candidates up to now, best first."
     )
     keepable: bool = Field(
-        default=False, description="Whether `POST …/cancel?keep=true` would keep something now."
+        default=False, description="True if `POST …/cancel?keep=true` can keep a candidate now."
     )
     elapsed_seconds: float | None = Field(
-        default=None, description="Since the start, when this was told: a job tells once a second."
+        default=None,
+        description="Seconds from the start of the job to this report. A job reports once a second.",
     )
     seconds_left: float | None = Field(
-        default=None, description="Of the budget of `auto`, when this was told."
+        default=None, description="Seconds left of the budget of `auto` at this report."
     )
 
 
 class JobOutput(Resource):
-    """What a job makes."""
+    """The resource that a job makes."""
 
     kind: str = Field(
-        description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs` (by the dataset's id)."
+        description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is "
+        "that of the dataset."
     )
     id: str
 
@@ -100,7 +106,7 @@ _DEPRECATED: JsonDict = {"deprecated": True}
 
 
 class Job(Resource):
-    """One long piece of work."""
+    """A job: long work that a worker does in the background."""
 
     id: str
     kind: str = Field(description=KINDS)
@@ -110,20 +116,20 @@ class Job(Resource):
     )
     dataset_id: str | None
     dataset: DatasetVersion | None = Field(
-        description="What the job trains on or judges by, as it was called when the job was handed in."
+        description="The dataset that the job uses, under its name when the job was submitted."
     )
     validation_dataset: DatasetVersion | None = Field(
-        description="What the model is judged by, with validation.method `dataset`."
+        description="The dataset that validates the model, with validation.method `dataset`."
     )
     algorithm: dict[str, Any] | None = Field(
-        description="With every parameter resolved; the greatest value of one that is searched."
+        description="Name and all parameters. For a parameter that is searched: its greatest value."
     )
     objective: dict[str, Any] | None
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
     controls: dict[str, Any] | None = Field(
-        description="`algorithms` that are fitted for comparison, why they are `skipped` where they are, and the "
-        "`share` of the job's time that they may take; null for as long as it takes."
+        description="`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the "
+        "job's time that they may take; null: no limit."
     )
     seed: int | None
     label_noise: float | None
@@ -133,31 +139,32 @@ class Job(Resource):
     attempt: int
     max_attempts: int
     progress: Progress | None
-    error: dict[str, Any] | None = Field(description="A problem, once the job has failed.")
+    error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
     output: JobOutput | None = Field(
         default=None,
-        description="What the job makes; read its status there. A model is there once the job has succeeded.",
+        description="The resource that the job makes; it has its own status. A model exists only after the job has "
+        "succeeded.",
     )
     model_id: str | None = Field(
-        description="Of a job that trains: `output.id`.", json_schema_extra=_DEPRECATED
+        description="For a training job: same as `output.id`.", json_schema_extra=_DEPRECATED
     )
     retry_of: str | None
     last_event: int = Field(
-        description="Number (`seq`) of the job's last event: `…/events?after=` goes on from there."
+        description="Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."
     )
     evaluation_id: str | None = Field(
         default=None,
-        description="Of a job of kind `evaluate`: `output.id`.",
+        description="For a job of kind `evaluate`: same as `output.id`.",
         json_schema_extra=_DEPRECATED,
     )
     comparison_id: str | None = Field(
         default=None,
-        description="Of a job of kind `compare`: `output.id`.",
+        description="For a job of kind `compare`: same as `output.id`.",
         json_schema_extra=_DEPRECATED,
     )
     batch_score_id: str | None = Field(
         default=None,
-        description="Of a job of kind `batch_score`: `output.id`.",
+        description="For a job of kind `batch_score`: same as `output.id`.",
         json_schema_extra=_DEPRECATED,
     )
     created_at: Timestamp
@@ -165,7 +172,7 @@ class Job(Resource):
     finished_at: Timestamp | None
     cancel_requested_at: Timestamp | None
     keep_requested_at: Timestamp | None = Field(
-        default=None, description="When the job was asked to end early and keep the best so far."
+        default=None, description="Time of the request to end early and keep the best candidate."
     )
 
     @classmethod
@@ -215,16 +222,16 @@ class Job(Resource):
 
 
 class Event(Resource):
-    """Something that happened to a job."""
+    """One event of a job."""
 
-    seq: int = Field(description="Counts from 1 without gaps.")
+    seq: int = Field(description="Number of the event in its job: 1, 2, 3, and so on.")
     at: Timestamp
     type: str = Field(description="`state`, `progress` or `message`.")
     data: dict[str, Any]
 
 
 class EventPage(Resource):
-    """Events in order; `next` is the number to pass as `after`."""
+    """Events in order. To read on, pass `next` as `after`."""
 
     data: list[Event]
     has_more: bool

@@ -57,7 +57,10 @@ def _forget(request: Request) -> Callable[[str, str], object]:
 ForgetDep = Annotated[Callable[[str, str], object], Depends(_forget)]
 """Makes the process drop a loaded model, by owner and id. The cache of models is in a higher package."""
 
-CurvePart = Annotated[Part, Query(description="Rows held out from training, or the training rows.")]
+CurvePart = Annotated[
+    Part,
+    Query(description="`validation`: the rows held out from training. `train`: the training rows."),
+]
 
 
 @router.get("", summary="List models")
@@ -67,10 +70,10 @@ def list_models(
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
-    name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
+    name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
     search: SearchQuery = None,
 ) -> PageOf[ListedModel]:
-    """The owner's models, newest first."""
+    """All models of the owner, newest first."""
     page = context.db.reading(
         models.list_page, caller.owner, name=name, search=search, **vars(paging)
     )
@@ -82,31 +85,31 @@ def list_models(
 @router.get("/{ref}", summary="Read a model")
 @needs("read")
 def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
-    """By id, `name` (the latest version), `name:version` or `name@alias`."""
+    """One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`."""
     return model_of(*context.db.reading(models.get, caller.owner, ref))
 
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
 @needs("train")
 def delete_model(ref: str, context: ContextDep, caller: CallerDep, forget: ForgetDep) -> None:
-    """By id only. 409 while an alias points to it, or an unfinished evaluation or comparison judges it."""
+    """Delete a model, by id only. 409 while an alias points to it, or an unfinished job evaluates or compares it."""
     context.db.writing(models.delete, caller.owner, ref)
     forget(caller.owner, ref)
 
 
-@router.get("/{ref}/metrics", summary="How good is it?")
+@router.get("/{ref}/metrics", summary="Read the metrics")
 @needs("read")
 def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: CurvePart = "validation"
 ) -> AnyMetrics:
-    """AUC, partial AUCs and TPR at a few FPRs, with confidence intervals."""
+    """AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
     return metrics_of(context.db.reading(models.metrics, caller.owner, ref, on))
 
 
 @router.get(
     "/{ref}/artifact",
     response_class=StoredFile,
-    summary="Download it",
+    summary="Download the model",
     responses={
         200: {
             "description": "A safetensors file; `core.load` reads it.",
@@ -114,12 +117,12 @@ def read_metrics(
                 "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
             },
         },
-        304: {"description": "The caller has it already."},
+        304: {"description": "The file has not changed: the caller has it already."},
     },
 )
 @needs("read")
 def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
-    """The model's bytes. The ETag is their SHA-256."""
+    """The file of the model. The ETag is its SHA-256."""
     model = context.db.reading(models.find, caller.owner, ref)
     tag = f'"{model.artifact_sha256}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
@@ -138,12 +141,12 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
     )
 
 
-@router.get("/{name}/aliases", summary="List the aliases of a name")
+@router.get("/{name}/aliases", summary="List aliases")
 @needs("read")
 def list_aliases(
     name: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> PageOf[AliasSummary]:
-    """Where each points, the last moved first."""
+    """The aliases of this name and the model that each points to, the last changed first."""
     page = context.db.reading(
         models.list_aliases, caller.owner, name, limit=paging.limit, after=paging.after
     )
@@ -159,7 +162,7 @@ def list_aliases(
 def read_alias(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
 ) -> Alias:
-    """Where the alias points, and where it pointed before."""
+    """The model that the alias points to, and its earlier ones."""
     shown = alias_of(context.db.reading(models.get_alias, caller.owner, name, alias))
     response.headers["ETag"] = f'"{shown.revision}"'
     return shown
@@ -167,14 +170,17 @@ def read_alias(
 
 IfMatch = Annotated[
     str | None,
-    Header(description="The alias's ETag. Required to change one that exists.", examples=['"3"']),
+    Header(
+        description="The alias's ETag. Required to change or remove an alias that exists.",
+        examples=['"3"'],
+    ),
 ]
 
 
 @router.put(
     "/{name}/aliases/{alias}",
     summary="Move an alias",
-    responses={201: {"model": Alias, "description": "It is new."}},
+    responses={201: {"model": Alias, "description": "The alias was created."}},
 )
 @needs("train")
 def put_alias(
@@ -187,10 +193,10 @@ def put_alias(
     response: Response,
     if_match: IfMatch = None,
     if_none_match: Annotated[
-        str | None, Header(description="`*` to create it or fail.", examples=["*"])
+        str | None, Header(description="`*`: create the alias; fail if it exists.", examples=["*"])
     ] = None,
 ) -> Alias:
-    """Point the alias at a version of the name. A rollback is one PUT of what its history shows."""
+    """Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history."""
     state, created = context.db.writing(
         models.set_alias,
         caller.owner,
@@ -216,7 +222,7 @@ def delete_alias(
     caller: CallerDep,
     if_match: IfMatch = None,
 ) -> None:
-    """The name means nothing from then on; the model stays. An alias of the same name goes on with its history."""
+    """Remove the alias. The model stays. If the alias is created again, it continues this history."""
     context.db.writing(
         models.remove_alias, caller.owner, name, alias, if_revision=_revision(if_match)
     )
@@ -251,14 +257,19 @@ class CurveForm:
 
 
 def _form(
-    max_points: Annotated[int, Query(ge=2, le=100_000, description="Most points.")] = 1000,
+    max_points: Annotated[
+        int, Query(ge=2, le=100_000, description="Maximum number of points.")
+    ] = 1000,
     format: Annotated[
-        Literal["json", "csv"], Query(description="`csv` streams every point.")
+        Literal["json", "csv"],
+        Query(description="`json`: at most `max_points` points. `csv`: all points."),
     ] = "json",
     band: Annotated[
         BandKind | None,
         Query(
-            description="Limits of the curve's height: of each by itself, or of the whole curve."
+            description="Add confidence limits of the curve's height. `pointwise`: for each point by itself. "
+            "`simultaneous`: "
+            "for the whole curve at once."
         ),
     ] = None,
 ) -> CurveForm:
@@ -304,7 +315,7 @@ def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
 @router.get(
     "/{ref}/roc",
     response_model=Roc,
-    summary="The ROC curve",
+    summary="Read the ROC curve",
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
@@ -316,7 +327,9 @@ def read_roc(
     form: CurveFormDep,
     on: CurvePart = "validation",
 ) -> Response:
-    """Points from (0, 0) to (1, 1). With more than `max_points`, the upper hull first, then evenly along the curve."""
+    """Points of the curve from (0, 0) to (1, 1). If the curve has more than `max_points`, the answer has those on the
+    upper hull, and others evenly spaced along the curve.
+    """
     measured = context.db.reading(models.roc, caller.owner, ref, on)
     approximate = models.is_approximate(measured.model, on)
     of = {"model_id": measured.model.id, "on": on, "approximate": approximate}
@@ -338,15 +351,27 @@ class CostTerms:
 
 def _terms(
     cost_false_positive: Annotated[
-        float | None, Query(ge=0, allow_inf_nan=False, description="Of a negative that is flagged.")
+        float | None,
+        Query(
+            ge=0,
+            allow_inf_nan=False,
+            description="Cost of a false positive: a negative row that is flagged.",
+        ),
     ] = None,
     cost_false_negative: Annotated[
-        float | None, Query(ge=0, allow_inf_nan=False, description="Of a positive that is not.")
+        float | None,
+        Query(
+            ge=0,
+            allow_inf_nan=False,
+            description="Cost of a false negative: a positive row that is not flagged.",
+        ),
     ] = None,
     prevalence: Annotated[
         float | None,
         Query(
-            gt=0, lt=1, description="Share of positives among rows to come; the data's by default."
+            gt=0,
+            lt=1,
+            description="Fraction of positives among future rows. Default: that of the data.",
         ),
     ] = None,
 ) -> CostTerms:
@@ -356,7 +381,7 @@ def _terms(
 CostTermsDep = Annotated[CostTerms, Depends(_terms)]
 
 
-@router.get("/{ref}/operating-point", summary="One cut of the ranking")
+@router.get("/{ref}/operating-point", summary="Read one operating point")
 @needs("read")
 def read_operating_point(
     *,
@@ -365,18 +390,29 @@ def read_operating_point(
     caller: CallerDep,
     on: CurvePart = "validation",
     fpr: Annotated[
-        float | None, Query(ge=0, le=1, description="The best cut with at most this FPR.")
+        float | None,
+        Query(
+            ge=0,
+            le=1,
+            description="Maximum FPR: the threshold with the highest TPR at no more than this FPR.",
+        ),
     ] = None,
     tpr: Annotated[
-        float | None, Query(ge=0, le=1, description="The best cut with at least this TPR.")
+        float | None,
+        Query(
+            ge=0,
+            le=1,
+            description="Minimum TPR: the threshold with the lowest FPR at no less than this TPR.",
+        ),
     ] = None,
     threshold: Annotated[
-        float | None, Query(allow_inf_nan=False, description="The cut at this score.")
+        float | None,
+        Query(allow_inf_nan=False, description="Flag every row whose score is at least this."),
     ] = None,
     terms: CostTermsDep,
 ) -> OperatingPoint:
-    """Give one of `fpr`, `tpr` and `threshold`; or both costs alone for the cut that costs least. With costs, any cut
-    says what a row costs. Rates, precision, lift and cost come with intervals.
+    """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr` and `threshold`;
+    or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per row.
     """
     model, point = context.db.reading(
         models.operating_point,
@@ -395,7 +431,7 @@ def read_operating_point(
     )
 
 
-@router.get("/{ref}/operating-points", summary="Cuts along the curve")
+@router.get("/{ref}/operating-points", summary="Read many operating points")
 @needs("read")
 def read_operating_points(
     *,
@@ -404,10 +440,13 @@ def read_operating_points(
     caller: CallerDep,
     terms: CostTermsDep,
     on: CurvePart = "validation",
-    points: Annotated[int, Query(ge=10, le=1000, description="Most cuts.")] = 200,
+    points: Annotated[
+        int, Query(ge=10, le=1000, description="Maximum number of thresholds.")
+    ] = 200,
 ) -> OperatingPoints:
-    """Many cuts at once, each as `…/operating-point` has it of its threshold: for a slider, or a table to choose from.
-    Half of them are spread evenly along the curve, half by the logarithm of the FPR, for the top of the list.
+    """Many thresholds at once, each with the same figures as in `…/operating-point`: for a slider, or a table to choose
+    from. Half of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of
+    the list.
     """
     found = context.db.reading(
         models.operating_points,
@@ -433,7 +472,7 @@ def _costs(false_positive: float | None, false_negative: float | None) -> Costs 
     return Costs(false_positive, false_negative)
 
 
-@router.get("/{ref}/bounds", summary="What is its partial AUC on rows to come?")
+@router.get("/{ref}/bounds", summary="Read bounds on the future partial AUC")
 @needs("read")
 def read_bounds(
     *,
@@ -441,17 +480,28 @@ def read_bounds(
     context: ContextDep,
     caller: CallerDep,
     fpr_min: Annotated[
-        float | None, Query(ge=0, lt=1, description="By default that trained for, or 0.")
+        float | None,
+        Query(
+            ge=0,
+            lt=1,
+            description="Start of the window. Default: that of the model's objective, otherwise 0.",
+        ),
     ] = None,
     fpr_max: Annotated[
-        float | None, Query(gt=0, le=1, description="By default that trained for, or 1.")
+        float | None,
+        Query(
+            gt=0,
+            le=1,
+            description="End of the window. Default: that of the model's objective, otherwise 1.",
+        ),
     ] = None,
     delta: Annotated[
-        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
+        float, Query(gt=0, lt=1, description="Probability that a bound does not hold.")
     ] = 0.05,
 ) -> WindowBounds:
-    """Bounds on 1 - pAUC beside the measured value: of the training rows for linear scores (Narasimhan & Agarwal,
-    Theorem 9, with constants of our own), and of the rows held out for any. Mostly vacuous, and marked where they are.
+    """Upper bounds on 1 - pAUC of future rows, beside the measured value. One bound uses the training rows and holds
+    for linear scores (Narasimhan & Agarwal, Theorem 9, with our own constants). The other uses the held-out rows and
+    holds for any model. Most bounds are vacuous (1 or more); `vacuous` marks these.
     """
     found = context.db.reading(
         margins.read_bounds, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta

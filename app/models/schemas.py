@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from core import metrics
 
 Part = Literal["validation", "train"]
-APPROXIMATE = (
-    "The model was cross-validated: the curve is put together from the folds' scores, brought onto the scale of the "
-    "ranker that is served, whose own thresholds were never tried."
-)
+APPROXIMATE = "True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted to "
+"the scale of the served ranker. The thresholds of the served ranker itself were not tested."
 BandKind = Literal["pointwise", "simultaneous"]
 
 
 class Point(Resource):
-    """Flagging every score at or above `threshold` gives these rates; null flags nothing."""
+    """The rates when every score of at least `threshold` is flagged. Null: nothing is flagged."""
 
     fpr: float
     tpr: float
     threshold: float | None
     low: float | None = Field(
         default=None,
-        description="Lower limit of the curve's height at this FPR, if `band` was asked for.",
+        description="Lower confidence limit of the curve's height at this FPR. Only with `band`.",
     )
-    high: float | None = Field(default=None, description="Upper limit.")
+    high: float | None = Field(
+        default=None, description="Upper confidence limit. Only with `band`."
+    )
 
 
 class Band(Resource):
-    """What the limits of the points are."""
+    """The kind of the confidence limits."""
 
     kind: BandKind = Field(
-        description="`pointwise`: of each height by itself. `simultaneous`: of the whole curve."
+        description="`pointwise`: for each point by itself. `simultaneous`: for the whole curve at once."
     )
     level: float
 
@@ -49,14 +49,14 @@ class Band(Resource):
 class Points(Resource):
     """A ROC curve from (0, 0) to (1, 1)."""
 
-    exact: bool = Field(description="False where points were left out to keep to `max_points`.")
+    exact: bool = Field(description="False if points were left out because of `max_points`.")
     total_points: int
     band: Band | None = None
     points: list[Point]
 
 
 class Roc(Points):
-    """The curve of a model on one part of its data."""
+    """The ROC curve of a model on one part of its data."""
 
     model_id: str
     on: Part
@@ -64,49 +64,51 @@ class Roc(Points):
 
 
 class EvaluationRoc(Points):
-    """The curve of an evaluation."""
+    """The ROC curve of an evaluation."""
 
     evaluation_id: str
 
 
 class Cost(Interval):
-    """What a row costs on average with this cut."""
+    """Mean cost per row at this threshold."""
 
-    flag_none: float = Field(description="What it costs to flag nothing.")
-    flag_all: float = Field(description="What it costs to flag everything.")
+    flag_none: float = Field(description="Mean cost per row if no row is flagged.")
+    flag_all: float = Field(description="Mean cost per row if every row is flagged.")
     false_positive: float
     false_negative: float
 
 
 class Cut(Resource):
-    """A cut of the ranking: what it means to flag every score at or above `threshold`; null flags nothing."""
+    """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is flagged."""
 
     threshold: float | None
-    fpr: Interval = Field(description="Share of the negatives that this threshold flags.")
-    tpr: Interval = Field(description="Share of the positives that it flags.")
+    fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
+    tpr: Interval = Field(description="Fraction of the positives that are flagged.")
     precision: Interval
     lift: Interval
     flagged: Interval = Field(
-        description="Share of all rows that it flags, at the same share of positives as the precision."
+        description="Fraction of all rows that are flagged, at this `prevalence`."
     )
     threshold_low: float | None = Field(
-        description="Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the "
-        "least cost asked for. Null where the data set no end."
+        description="Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate "
+        "or the lowest cost in the population. Null: the data set no limit."
     )
     threshold_high: float | None
     prevalence: float = Field(
-        description="Share of positives that precision, lift and cost stand on: the data's, unless given."
+        description="Fraction of positives that precision, lift and cost assume. Default: that of the data."
     )
     tpr_at_fpr: Interval | None = Field(
-        description="Asked by `fpr`: the TPR at exactly this FPR. Its threshold is not known, and the interval allows "
-        "for that."
+        description="If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of "
+        "the threshold."
     )
-    fpr_at_tpr: Interval | None = Field(description="Asked by `tpr`: the FPR at exactly this TPR.")
-    cost: Cost | None = Field(description="Of a row, if costs were given.")
+    fpr_at_tpr: Interval | None = Field(
+        description="If `tpr` was requested: the FPR at exactly this TPR."
+    )
+    cost: Cost | None = Field(description="Mean cost per row, if costs were given.")
 
 
 class OperatingPoint(Cut):
-    """One cut of the ranking on one part of the data."""
+    """One threshold and its consequences on one part of the data."""
 
     model_id: str
     on: Part
@@ -114,19 +116,19 @@ class OperatingPoint(Cut):
 
 
 class OperatingPoints(Resource):
-    """Cuts along the curve of one part of the data, from the one that flags nothing to the one that flags all."""
+    """Thresholds along the curve of one part of the data, from the one that flags no row to the one that flags all."""
 
     model_id: str
     on: Part
     approximate: bool = Field(description=APPROXIMATE)
-    level: float = Field(description="Of each interval by itself.")
-    exact: bool = Field(description="False where points of the curve were left out.")
-    total_points: int = Field(description="Of the curve.")
+    level: float = Field(description="Confidence level of each interval by itself.")
+    exact: bool = Field(description="False if points of the curve were left out.")
+    total_points: int = Field(description="Number of points of the curve.")
     least_cost: int | None = Field(
-        description="Which of `points`, from 0, costs least, if costs were given."
+        description="Index in `points`, from 0, of the point with the lowest cost, if costs were given."
     )
     of_objective: int | None = Field(
-        description="Which of `points` is the best cut at the FPR of the objective `tpr`."
+        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."
     )
     points: list[Cut]
 
@@ -184,24 +186,22 @@ def finite(value: float) -> float | None:
 
 
 class SearchTrial(Resource):
-    """Values that a search has tried."""
+    """Parameters that a search tried."""
 
     parameters: dict[str, Any]
     value: float | None = Field(
-        description="Of `selected_by`, on the rows that chose, the mean over the folds; higher is better. "
-        "Null where it could not be fitted."
+        description="Value of the objective `selected_by` on the inner validation rows, as mean over the folds. "
+        "Higher is better. Null if the fit failed."
     )
     auc: float | None = None
-    rows: float = Field(
-        default=1.0, description="Share of the rows to learn from that it was last given."
-    )
+    rows: float = Field(default=1.0, description="Fraction of the training rows in its last fit.")
     seconds: float | None = None
     state: str | None = Field(default=None, description="`chosen`, `left` or `failed`.")
     reason: str | None = None
 
 
 class FoldChosen(Resource):
-    """What a fold's search has chosen."""
+    """The parameters that the search of one fold chose."""
 
     repeat: int
     fold: int
@@ -209,47 +209,49 @@ class FoldChosen(Resource):
 
 
 class Search(Resource):
-    """What was tried, on splits of the training part, and chosen. These rows are not those of any metrics.
+    """What the search tried and chose, on splits of the training rows. These validation rows are not used for any
+    metrics.
 
-    Under cross-validation every fold has chosen for itself, by its own rows to learn from: `folds_chosen`. The rest
-    is how the served ranker was chosen.
+    With cross-validation each fold has its own search on its own training rows: `folds_chosen`. Everything else here is
+    the search for the served ranker.
     """
 
     method: str
     space: dict[str, Any]
     n_candidates: int | None = None
     folds: int | None = Field(
-        default=None, description="Inner folds; null where one part was held out."
+        default=None, description="Number of inner folds. Null: one part was held out."
     )
     fraction: float = Field(
-        description="Share of the training part that judged the candidates, without folds."
+        description="Fraction of the training rows held out to choose by. Not used with folds."
     )
     candidates: list[SearchTrial]
     chosen: dict[str, Any] = Field(
-        description="The best, the fewest rounds among equals; with it the whole training part was fitted anew."
+        description="The best parameters; among equals those with fewest rounds. The served ranker was fitted with "
+        "them on all training rows."
     )
     folds_chosen: list[FoldChosen] = Field(default_factory=list)
-    seconds: float = Field(
-        description="Time of the search, beside `fit_seconds` of the model's own fit."
-    )
+    seconds: float = Field(description="Duration of the search in seconds, without `fit_seconds`.")
 
 
 class Feature(Resource):
-    """A feature that the model takes."""
+    """A feature that the model uses."""
 
     name: str
     type: str = Field(description="`numeric`, `boolean` or `categorical`.")
-    missing: bool = Field(description="Had missing values in training, so it may be absent.")
+    missing: bool = Field(
+        description="True if the feature had missing values in training. Then a row may leave it out."
+    )
     categories: list[str] | None = Field(
         default=None,
-        description="Of a categorical feature: its first hundred categories in text order; the artifact has all. "
-        "Any other text counts as missing.",
+        description="For a categorical feature: its first 100 categories in text order. The artifact has all. Any "
+        "unknown text counts as missing.",
     )
-    n_categories: int | None = Field(default=None, description="How many there are.")
+    n_categories: int | None = Field(default=None, description="Number of all categories.")
 
 
 class LabelValues(Resource):
-    """One of several labels, and its values."""
+    """One of several labels, and its two values."""
 
     name: str
     positive: str
@@ -257,7 +259,7 @@ class LabelValues(Resource):
 
 
 class Artifact(Resource):
-    """The model's bytes."""
+    """The file of the model."""
 
     sha256: str
     bytes: int
@@ -269,26 +271,28 @@ class ModelSummary(Resource):
     id: str
     name: str
     version: int
-    algorithm: dict[str, Any] = Field(description="With every parameter.")
+    algorithm: dict[str, Any] = Field(description="Name and all parameters.")
     objective: dict[str, Any]
     validation: dict[str, Any]
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None = Field(
-        description="The objective by which a search chose parameters; null without a search."
+        description="The objective by which a search chose the parameters. Null without a search."
     )
     beats_controls: bool | None = Field(
-        description="Whether its area is greater than that of every control, beyond chance: see …/controls. Null "
+        description="True if its area is significantly greater than that of every control: see …/controls. Null "
         "without controls."
     )
     dataset_id: str
     dataset: DatasetVersion | None = Field(
-        description="What it was trained on, as it was called then; it stays when the dataset goes. Null where nobody "
-        "wrote it down."
+        description="The training dataset, under its name at that time. It stays when the dataset is deleted. Null if "
+        "it was not recorded."
     )
     validation_dataset: DatasetVersion | None = Field(
-        description="What it was judged by, with validation.method `dataset`."
+        description="The dataset that validated it, with validation.method `dataset`."
     )
-    kind: str = Field(description="Of the dataset: `bipartite`, `preferences` or `multilabel`.")
+    kind: str = Field(
+        description="Kind of the dataset: `bipartite`, `preferences` or `multilabel`."
+    )
     job_id: str
     seed: int
     tags: dict[str, str]
@@ -296,11 +300,12 @@ class ModelSummary(Resource):
 
 
 class ListedModel(ModelSummary):
-    """A model in a list, with what one looks for there."""
+    """A model in a list."""
 
     aliases: list[str]
     auc: Interval | None = Field(
-        description="On validation rows. Null without validation, and for pairs and several labels: see …/metrics."
+        description="AUC on the validation rows. Null without validation, for pairs and for several labels: see "
+        "…/metrics."
     )
 
 
@@ -308,15 +313,19 @@ class Model(ModelSummary):
     """A trained ranker."""
 
     aliases: list[str]
-    features: list[Feature] = Field(description="In the order of the artifact.")
-    label: str | None = Field(description="Null where it was trained on pairs or several labels.")
+    features: list[Feature] = Field(description="The features, in the order of the artifact.")
+    label: str | None = Field(
+        description="Column of the label. Null if the model was trained on pairs or several labels."
+    )
     positive: str | None
     negative: str | None
-    labels: list[LabelValues] | None = Field(description="Of a model with several labels.")
+    labels: list[LabelValues] | None = Field(
+        description="The labels of a model with several labels; otherwise null."
+    )
     search: Search | None
     operating_point: Cut | None = Field(
-        description="Of the objective `tpr`: the best cut of the validation rows at its FPR. Null for others, and "
-        "without validation."
+        description="For the objective `tpr`: the best threshold on the validation rows at its FPR. Null for other "
+        "objectives and without validation."
     )
     warnings: list[str]
     fit_seconds: float
@@ -356,105 +365,125 @@ def _common(row: ModelRow) -> dict[str, Any]:
 
 
 class MarginShare(Resource):
-    """Share of the training pairs with a margin of at most `theta`."""
+    """Fraction of the training pairs with a margin of at most `theta`."""
 
     theta: float
     fraction: float
 
 
 class MisrankBound(Resource):
-    """A bound on the probability that the model misranks a pair of rows to come: a share of pairs plus epsilon."""
+    """Upper bound on the probability that the model misranks a future pair: a measured fraction plus epsilon."""
 
     name: str
     source: str
-    value: float | None = Field(description="`margin_fraction + epsilon`; null where it has none.")
+    value: float | None = Field(
+        description="`margin_fraction + epsilon`. Null if the bound cannot be computed."
+    )
     margin_fraction: float = Field(
-        description="Share of the training pairs with a margin of at most theta, or of the held-out pairs misranked."
+        description="Fraction of the training pairs with a margin of at most theta; or fraction of the held-out pairs "
+        "that are misranked."
     )
     epsilon: float | None
-    terms: dict[str, float | None] = Field(description="What epsilon was computed from.")
-    applies: bool = Field(description="False where a condition of the theorem is not met.")
-    reasons: list[str] = Field(description="Why it does not apply.")
-    vacuous: bool = Field(description="True from 1 on: a probability is no more anyway.")
+    terms: dict[str, float | None] = Field(description="The terms of epsilon.")
+    applies: bool = Field(description="False if a condition of the theorem is not met.")
+    reasons: list[str] = Field(description="Why the bound does not apply.")
+    vacuous: bool = Field(description="True if the value is 1 or more: it then says nothing.")
 
 
 class BestPossibleMargin(Resource):
-    """The best margin of any combination of the weak rankers, by linear programming."""
+    """The greatest margin of any combination of the weak rankers, computed by linear programming."""
 
     rho: float
-    margin: float = Field(description="Margin of the combination found: rho is no less.")
+    margin: float = Field(description="Margin of the best combination found. rho is at least this.")
     edge: float = Field(
-        description="Greatest edge under the pair weights found, the certificate: rho is no more."
+        description="Greatest edge under the pair weights found. rho is at most this."
     )
-    short_by: float = Field(description="rho less the model's own margin.")
+    short_by: float = Field(description="rho minus the margin of the model.")
 
 
 class MarginRound(Resource):
-    """One round of boosting, under the pair weights of its time."""
+    """One round of boosting, under the pair weights of that round."""
 
     round: int
-    edge: float = Field(description="r = d+ - d-.")
-    tied: float = Field(description="d0, the mass of the pairs that the weak ranker ties.")
-    most_tied: float = Field(description="Theorem 7 asks for d0 below 2/3 (1 - r)(1 - r²).")
+    edge: float = Field(
+        description="r = d+ - d-: weight of the pairs in order minus weight of the pairs out of order."
+    )
+    tied: float = Field(description="d0: weight of the pairs that the weak ranker ties.")
+    most_tied: float = Field(
+        description="Theorem 7 holds if d0 is below this: 2/3 (1 - r)(1 - r²)."
+    )
     holds: bool
 
 
 class MarginRounds(Resource):
-    """Theorem 7's condition, round by round, the first rounds first."""
+    """The condition of Theorem 7 for each round, from the first."""
 
     total: int
-    holds: int = Field(description="In how many of all rounds the condition holds.")
+    holds: int = Field(description="Number of rounds, of all, in which the condition holds.")
     data: list[MarginRound]
 
 
 class RoundLoss(Resource):
-    """The losses after one round, on the rows that were learnt from; null beyond the doubles."""
+    """The losses after one round, on the training rows. Null: too large for a float64."""
 
     round: int
-    f: float | None = Field(description="F, AdaBoost's loss, of the scores with their intercept.")
-    f_skew: float | None = Field(description="The positives' part of F less the negatives'.")
-    f_tilde: float | None = Field(description="F̃, RankBoost's loss.")
+    f: float | None = Field(
+        description="F: the loss of AdaBoost, of the scores with their intercept."
+    )
+    f_skew: float | None = Field(
+        description="The part of F from the positives minus the part from the negatives."
+    )
+    f_tilde: float | None = Field(description="F̃: the loss of RankBoost.")
     smooth_margin: float | None = Field(
-        description="-ln F̃ divided by the sum of the steps so far, the least pair weight as 1; null where the fit held "
-        "out part of its rows."
+        description="-ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if the "
+        "fit held out some of its rows."
     )
 
 
 class RoundLosses(Resource):
-    """Losses round by round, the first rounds first."""
+    """The losses of each round, from the first."""
 
     total: int
     data: list[RoundLoss]
 
 
 class Margins(Resource):
-    """How far apart the training pairs are, with scores divided by the sum of the steps, and what follows from it."""
+    """Margins of the training pairs (differences of scores, divided by `l1_norm`), and the bounds that follow from
+    them.
+    """
 
     model_id: str
     on: Part
-    l1_norm: float = Field(description="Sum of the steps, by which scores are divided.")
-    margin: float = Field(description="Least margin of a pair: above 0 when all are in order.")
-    smooth_margin: float = Field(
-        description="-ln of the ranking loss, divided by `l1_norm`: below `margin`, nearer as boosting goes on."
+    l1_norm: float = Field(description="Sum of the steps of all rounds. Scores are divided by it.")
+    margin: float = Field(
+        description="Smallest margin of a pair. Positive if all pairs are in order."
     )
-    weak_rankers: int = Field(description="How many there are, at most.")
-    distribution: list[MarginShare] = Field(description="From the least margin to the greatest.")
+    smooth_margin: float = Field(
+        description="-ln of the ranking loss, divided by `l1_norm`. It is below `margin` and approaches it with more "
+        "rounds."
+    )
+    weak_rankers: int = Field(description="Upper bound on the number of different weak rankers.")
+    distribution: list[MarginShare] = Field(
+        description="Distribution of the margins, from the smallest to the greatest."
+    )
     theta: float
     delta: float
     bounds: list[MisrankBound]
-    best: BestPossibleMargin | None = Field(description="Null where the programme is too large.")
+    best: BestPossibleMargin | None = Field(
+        description="Null if the linear programme is too large."
+    )
     rounds: MarginRounds
     losses: RoundLosses
 
 
 class AliasTarget(Body):
-    """Where an alias is to point."""
+    """The model that an alias should point to."""
 
     model_id: Text
 
 
 class AliasStep(Resource):
-    """Where an alias pointed from then on."""
+    """The model that an alias pointed to from this time."""
 
     revision: int
     model_id: str
@@ -462,7 +491,7 @@ class AliasStep(Resource):
 
 
 class AliasSummary(Resource):
-    """A name that moves. `revision` is also its ETag."""
+    """An alias: a name that can be moved to another model. `revision` is also its ETag."""
 
     name: str
     alias: str
@@ -472,7 +501,7 @@ class AliasSummary(Resource):
 
 
 class Alias(AliasSummary):
-    """An alias with where it pointed before."""
+    """An alias with its history."""
 
     history: list[AliasStep]
 
@@ -491,20 +520,20 @@ def alias_of(state: AliasState) -> Alias:
 
 
 class WindowArea(Interval):
-    """Partial AUC on a window of false positive rates: the mean height of the curve there."""
+    """Partial AUC over a window of false positive rates: the mean height of the curve in the window."""
 
     fpr_min: float
     fpr_max: float
     empirical: float | None = Field(
         None,
-        description="The share of pairs strictly in order, of every positive with the negatives ranked ⌊n·fpr_min⌋ + 1 "
-        "to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). Ties, and the ends of the window, are counted otherwise "
-        "than in `value`. Null without a curve.",
+        description="Fraction of the pairs strictly in order, over every positive and the negatives of rank "
+        "⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It counts ties and the ends of the window "
+        "in another way than `value`. Null without a curve.",
     )
 
 
 class Height(Resource):
-    """The curve's height at a false positive rate, and its interval, which allows for the threshold's own variance."""
+    """The TPR at a given FPR, with its interval. The interval includes the uncertainty of the threshold."""
 
     fpr: float
     tpr: float
@@ -513,56 +542,59 @@ class Height(Resource):
 
 
 class Metrics(Resource):
-    """How well the model ranks one part of the data."""
+    """Quality of the model's ranking on one part of the data."""
 
     model_id: str
     on: Part
     approximate: bool = Field(
-        description="Of the curve and what is read off it, not of the areas. " + APPROXIMATE
+        description="Concerns the curve and the figures read from it, not the areas.  "
+        + APPROXIMATE
     )
-    level: float = Field(description="Of the intervals.")
+    level: float = Field(description="Confidence level of the intervals.")
     auc: Interval
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: Cut | None = Field(
-        description="Of the objective `tpr`: what the model's threshold, set on validation rows, does to this part."
+        description="For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on "
+        "the validation rows."
     )
     positives: int
     negatives: int
     positive_weight: float
     negative_weight: float
     ties: float = Field(
-        description="Share of pairs of a positive and a negative with equal scores."
+        description="Fraction of the pairs of a positive and a negative that have equal scores."
     )
 
 
 class PairMetrics(Resource):
-    """How well a model trained on pairs puts the pairs of one part in order."""
+    """Quality of a model trained on pairs, on the pairs of one part."""
 
     model_id: str
     on: Part
-    level: float = Field(description="Of the interval.")
+    level: float = Field(description="Confidence level of the interval.")
     pair_order: Interval = Field(
-        description="Weighted share of pairs in order, ties counted half. "
-        "The interval allows for pairs that share an item."
+        description="Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs with a "
+        "common item."
     )
     misrank_fraction: float = Field(
-        description="Weighted share of pairs out of order, ties counted whole."
+        description="Weighted fraction of the pairs out of order; a tie counts fully."
     )
     ties: float
     pairs: int
     items: int
     weight: float
     effective_pairs: float = Field(
-        description="So many pairs without a common item would tell as much, at the worst."
+        description="Effective number of pairs, in the worst case: as many pairs without common items would be as "
+        "informative."
     )
 
 
 class LabelMetrics(Resource):
-    """How well one label's scores rank one part."""
+    """Quality of the ranking by one label's scores, on one part."""
 
     label: str
-    auc: Interval | None = Field(description="Null where the part has too few rows of a class.")
+    auc: Interval | None = Field(description="Null if the part has too few rows of a class.")
     pauc: list[WindowArea]
     positives: int
     negatives: int
@@ -570,7 +602,7 @@ class LabelMetrics(Resource):
 
 
 class MeanArea(Resource):
-    """A partial AUC's mean over the labels."""
+    """Mean over the labels of a partial AUC."""
 
     fpr_min: float
     fpr_max: float
@@ -578,13 +610,13 @@ class MeanArea(Resource):
 
 
 class MultilabelMetrics(Resource):
-    """How well a model with several labels ranks one part: label by label, and on average."""
+    """Quality of a model with several labels on one part: for each label, and as mean."""
 
     model_id: str
     on: Part
-    level: float = Field(description="Of the intervals.")
+    level: float = Field(description="Confidence level of the intervals.")
     labels: list[LabelMetrics]
-    judged: int = Field(description="Labels that have an AUC: the means are over these.")
+    judged: int = Field(description="Number of labels that have an AUC. The means are over these.")
     mean_auc: float | None
     mean_pauc: list[MeanArea]
 
@@ -604,29 +636,31 @@ def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
 
 
 class WindowBound(Resource):
-    """A bound on 1 - pAUC of rows to come: what was measured on a part, plus epsilon."""
+    """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""
 
     name: str = Field(description="`theorem_9` or `held_out`.")
     source: str
-    on: Part = Field(description="The rows that were measured.")
-    risk: float = Field(description="1 - pAUC of these rows, the curve taken as steps.")
+    on: Part = Field(description="The part of the data that was measured.")
+    risk: float = Field(description="1 - pAUC of these rows, with the curve as a step function.")
     positives: int
     negatives: int
     vc_dimension: int | None = Field(
-        description="Of the cuts of all scores that the algorithm might have learnt from these rows; null where it is "
-        "not known, and where the model was fixed before the rows were seen."
+        description="VC dimension of the thresholds on all scores that the algorithm can learn from these rows. Null "
+        "if it is not known, or if the model was trained without these rows."
     )
     epsilon: float | None
-    value: float | None = Field(description="`risk + epsilon`; null where it has none.")
-    vacuous: bool = Field(
-        description="True from 1 on, a risk is no more anyway; and without a value."
+    value: float | None = Field(
+        description="`risk + epsilon`. Null if the bound cannot be computed."
     )
-    applies: bool = Field(description="False where a condition is not met.")
-    reasons: list[str] = Field(description="Why it does not apply.")
+    vacuous: bool = Field(
+        description="True if the value is null, or 1 or more: it then says nothing."
+    )
+    applies: bool = Field(description="False if a condition of the bound is not met.")
+    reasons: list[str] = Field(description="Why the bound does not apply.")
 
 
 class WindowBounds(Resource):
-    """What can be said of a model's partial AUC on rows to come, in one window of false positive rates."""
+    """Bounds on a model's partial AUC on future rows, over one window of false positive rates."""
 
     model_id: str
     fpr_min: float

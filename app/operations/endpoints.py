@@ -28,36 +28,39 @@ class Part(Resource):
 
 
 class Health(Resource):
-    """Whether the service is well."""
+    """State of the service and of its parts."""
 
     status: Annotated[str, Field(description="`ok` or `unavailable`.", examples=["ok"])]
     version: str = __version__
     build: Annotated[
-        str, Field(description="`RANKWRIGHT_BUILD` of the process, which an image sets.")
+        str, Field(description="The build: `RANKWRIGHT_BUILD` of the process. An image sets it.")
     ]
     parts: dict[str, Part] = Field(default_factory=dict)
 
 
 @router.get("/health/live", summary="Is the process alive?")
 async def live(context: ContextDep) -> Health:
-    """Answers as long as the process does."""
+    """200 as long as the process answers."""
     return Health(status="ok", build=context.settings.build)
 
 
 _AWAY: dict[int | str, dict[str, Any]] = {
-    503: {"model": Health, "description": "A part is away; each is named."}
+    503: {
+        "model": Health,
+        "description": "A part of the service is unavailable; the answer names each part.",
+    }
 }
 
 
 @router.get(
     "/health/ready",
     response_model=Health,
-    summary="Can it answer?",
+    summary="Can the process answer?",
     responses=_AWAY,
 )
 def ready(context: ContextDep) -> Response:
-    """Looks at what this process needs to answer and to accept work: the database, its tables, the blob store; and
-    whether the process ends. For a proxy or an orchestrator: 503 means that no request should come here.
+    """Check what this process needs to answer and to accept work: the database, its tables and the blob store; and
+    whether the process is about to stop. For a proxy or an orchestrator: on 503, send no requests to this process.
     """
     return _answer(context, _can_serve(context))
 
@@ -65,12 +68,12 @@ def ready(context: ContextDep) -> Response:
 @router.get(
     "/health/staffed",
     response_model=Health,
-    summary="Can it answer, and is accepted work done?",
+    summary="Can the process answer, and do workers run?",
     responses=_AWAY,
 )
 def staffed(context: ContextDep) -> Response:
-    """Looks at the same, at the broker, and whether a worker was heard from. For an alarm: where it is 503 and
-    `/health/ready` is not, scores are answered and jobs accepted, but these wait.
+    """Check the same, and also the broker, and whether a worker has sent a heartbeat. For an alarm: if this is 503 but
+    `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait.
     """
     work = health.does_work(context.db, context.producer, context.settings)
     return _answer(context, [*_can_serve(context), *work])
@@ -105,13 +108,12 @@ def ready_by_protocol(context: ContextDep) -> Response:
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
-    summary="Figures for Prometheus",
+    summary="Read metrics for Prometheus",
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
 )
 @needs("operator")
 def metrics(context: ContextDep) -> Response:
-    """Times of this process's requests by route and status, jobs by kind and state, workers heard from: of all owners
-    together.
-    A key of scope `admin` opens it as long as no other owner has a key, or had one.
+    """Durations of this process's requests by route and status, jobs by kind and state, and live workers, for all
+    owners together. Needs scope `operator`. Scope `admin` is enough while only one owner has ever had a key.
     """
     return PlainTextResponse(generate_latest(context.registry), media_type=PROMETHEUS)

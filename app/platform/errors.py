@@ -92,7 +92,7 @@ class Conflict(ServiceError):
 
 
 class PreconditionFailed(ServiceError):
-    """If-Match names another revision than the current one."""
+    """The revision in If-Match is not the current one."""
 
     code, status, title = "precondition_failed", 412, "Precondition failed"
 

@@ -44,7 +44,8 @@ _OFFERS: dict[str, Format] = {
 def _format(
     request: Request,
     format: Annotated[
-        Format | None, Query(description="Before what `Accept` says; `json` by default.")
+        Format | None,
+        Query(description="Format of the answer; it overrides `Accept`. Default: `json`."),
     ] = None,
 ) -> Format:
     return format or _OFFERS[choose_media_type(request, list(_OFFERS))]
@@ -70,7 +71,7 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 
 _PICTURES: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The picture, or a Vega-Lite specification with its data inside.",
+        "description": "The picture, or a Vega-Lite specification with its data.",
         "content": {
             "image/svg+xml": {"schema": {"type": "string"}},
             "image/png": {"schema": {"type": "string", "format": "binary"}},
@@ -82,7 +83,7 @@ _PICTURES: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/{ref}/plot",
     response_model=dict[str, Any],
-    summary="A picture of the curve",
+    summary="Draw the ROC curve",
     responses=_PICTURES,
 )
 @needs("read")
@@ -93,24 +94,30 @@ def read_plot(
     caller: CallerDep,
     on: CurvePart = "validation",
     kind: Annotated[
-        plots.Kind, Query(description="The whole curve, or the window of the partial AUC enlarged.")
+        plots.Kind,
+        Query(
+            description="`roc`: the whole curve. `pauc`: the window of the partial AUC, enlarged."
+        ),
     ] = "roc",
     band: Annotated[
         Literal["pointwise", "simultaneous", "none"],
         Query(
-            description="Confidence band: of each height by itself, of the whole curve, or none."
+            description="Confidence band. `pointwise`: for each point by itself. `simultaneous`: for the whole "
+            "curve at once."
+            " `none`: no band."
         ),
     ] = "pointwise",
     format: Annotated[
         Literal["svg", "png", "vega"],
         Query(
-            description="`vega`, a Vega-Lite specification, is deprecated: read the points from `/roc` instead."
+            description="`svg` or `png`. `vega`, a Vega-Lite specification, is deprecated: read the points from `/roc` "
+            "instead."
         ),
     ] = "svg",
-    width: Annotated[int, Query(ge=200, le=4000, description="Of a PNG, in pixels.")] = 1280,
+    width: Annotated[int, Query(ge=200, le=4000, description="Width of a PNG in pixels.")] = 1280,
 ) -> Response:
-    """The ROC curve with its confidence band, the area of the window, the best cuts at a few rates (or the cut of the
-    objective) and chance. It refers to nothing outside itself.
+    """A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
+    rates (or that of the objective), and the diagonal of chance. The file needs no other file.
     """
     judged, metrics = context.db.reading(read_curve, caller.owner, ref, on)
     with context.computation():
@@ -126,14 +133,14 @@ def read_plot(
 @router.get(
     "/{ref}/report",
     response_model=Report,
-    summary="The report",
+    summary="Read the report",
     responses=WRITTEN,
 )
 @needs("read")
 def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep) -> Response:
-    """What an auditor asks for: data, parameters and seed, warnings, every figure with its interval, curves, operating
-    points, plain algorithms compared with, importance, lineage, and how to read it. As Markdown and HTML it holds its
-    pictures, and refers to nothing outside itself.
+    """All that an auditor needs: data, parameters and seed, warnings, every figure with its interval, curves, operating
+    points, the comparison with plain algorithms, importance, lineage, and how to read the report. As Markdown or HTML
+    it contains its pictures and needs no other file.
     """
     facts = context.db.reading(gather, caller.owner, ref)
     if format == "json":
@@ -148,17 +155,17 @@ datasets_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_clas
 @datasets_router.get(
     "/{dataset_id}/profile",
     response_model=DatasetProfile,
-    summary="Look at the columns",
+    summary="Profile the columns",
     responses=WRITTEN,
 )
 @needs("read")
 def profile_dataset(
     *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
 ) -> Response:
-    """Quantiles and a histogram of each feature, how well it ranks the label by itself, and the rows that come twice.
-    As Markdown or HTML a page for people, which refers to nothing outside itself.
+    """For each feature its quantiles, its histogram, and how well it ranks the label alone; and the rows that occur
+    more than once. As Markdown or HTML it is one page for people, which needs no other file.
 
-    A column with an AUC of at least 0.99, or of 0.01 at most, has probably seen the label: `leak` says so.
+    A column with an AUC of at least 0.99 or at most 0.01 was probably made from the label; `leak` marks it.
     """
     dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
     if format == "json":

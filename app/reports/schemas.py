@@ -17,13 +17,13 @@ from app.training.schemas import Controls, FoldAuc, Leaderboard, controls_of, le
 
 
 class AskedCut(Cut):
-    """An operating point, and what was asked for."""
+    """An operating point, and the rate that was asked for."""
 
     asked: str = Field(examples=["FPR ≤ 0.05"])
 
 
 class ReportedData(Resource):
-    """The dataset that the model has learnt from."""
+    """The dataset that the model was trained on."""
 
     id: str
     name: str
@@ -51,7 +51,9 @@ class ReportedJob(Resource):
 
 
 class ReportedImportance(Resource):
-    """Features in the order of the artifact; of a model with several labels `importance` is a list, a value a label."""
+    """Features in the order of the artifact. For a model with several labels `importance` is a list with one value per
+    label.
+    """
 
     method: str
     description: str
@@ -60,21 +62,31 @@ class ReportedImportance(Resource):
 
 
 class Report(Resource):
-    """All that is known of a model, in one answer."""
+    """The report: all that is known about a model."""
 
     written_at: Timestamp
-    written_by: str = Field(description="Version of the service.", examples=["0.1.0"])
+    written_by: str = Field(
+        description="Version of the service that wrote the report.", examples=["0.1.0"]
+    )
     model: Model
-    data: ReportedData | None = Field(description="Null once the dataset is deleted.")
+    data: ReportedData | None = Field(description="The training dataset. Null if it was deleted.")
     job: ReportedJob | None
     warnings: list[str] = Field(
-        description="The model's own, and what else a reader should know before believing the figures."
+        description="Warnings of the model, and others that a reader needs to judge the figures."
     )
-    metrics: list[AnyMetrics] = Field(description="Of each part that was judged, validation first.")
-    operating_points: list[AskedCut] = Field(description="On validation rows.")
-    fold_aucs: list[FoldAuc] | None = Field(description="Of a cross-validated model.")
-    controls: Controls | None = Field(description="Null for a model that was trained without.")
-    leaderboard: Leaderboard | None = Field(description="Of a model of algorithm `auto`.")
+    metrics: list[AnyMetrics] = Field(
+        description="Metrics of each part of the data, validation first."
+    )
+    operating_points: list[AskedCut] = Field(description="Operating points on the validation rows.")
+    fold_aucs: list[FoldAuc] | None = Field(
+        description="AUC of each fold of a cross-validated model; otherwise null."
+    )
+    controls: Controls | None = Field(
+        description="Comparison with plain algorithms. Null if the model was trained without controls."
+    )
+    leaderboard: Leaderboard | None = Field(
+        description="Candidates of `auto`; null for other algorithms."
+    )
     importance: ReportedImportance | None
 
 

@@ -49,14 +49,14 @@ router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 
 _MODEL = "model"
 _FIELDS = {
-    _MODEL: "Of a table that is sent: id, name, name:version or name@alias of the model.",
-    "keep": "Columns that are carried to the result, with commas between.",
-    "ignore": "Columns that are no feature and are passed over, with commas between; `*`: all.",
-    "missing": "What stands for a missing value beside the empty one; as in the dataset that the model learnt from "
-    "unless it is given.",
-    "encoding": "Of a CSV, as for an upload.",
-    "delimiter": "Of a CSV, as for an upload.",
-    "decimal": "Of a CSV; as in the dataset that the model learnt from unless it is given.",
+    _MODEL: "For rows that you send: the model, as id, name, name:version or name@alias.",
+    "keep": "Columns to copy to the result, separated by commas.",
+    "ignore": "Columns to ignore that are not features, separated by commas; `*`: all of them.",
+    "missing": "Texts that mean a missing value, separated by commas. An empty cell is always missing. Default: as in "
+    "the training dataset.",
+    "encoding": "For a CSV: as for an upload.",
+    "delimiter": "For a CSV: as for an upload.",
+    "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
 }
 _TABLE_DOCS = body_docs(
     "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n", _FIELDS
@@ -86,23 +86,29 @@ _DOCS: dict[str, Any] = {
     "",
     status_code=202,
     response_model=BatchScore,
-    summary="Have a table scored",
+    summary="Score a large table in a job",
     openapi_extra=_DOCS,
     responses={
-        200: {"model": ScoreTableCheck, "description": "Only checked (`?validate=true`)."},
-        201: {"model": BatchScore, "description": "Scored within the wait, or it could not be."},
+        200: {
+            "model": ScoreTableCheck,
+            "description": "The request was only checked (`?validate=true`).",
+        },
+        201: {
+            "model": BatchScore,
+            "description": "The job ended within the wait, in success or failure.",
+        },
     },
 )
 @needs("score")
 async def create_batch_score(
     *, sending: TableRequestDep, models: ModelsDep, caller: CallerDep
 ) -> Response:
-    """Name a model and a dataset as JSON; or send the rows themselves, raw or as a form with a part `file`, and name
-    the model in the address or the form. A job of kind `batch_score` scores them; the result is a Parquet file.
+    """Send JSON with a model and a dataset. Or send the rows, as raw bytes or in a form with a part `file`, with the
+    model in the query or in the form. A job of kind `batch_score` scores them. The result is a Parquet file.
 
-    Rows that are sent need no label. Their columns are those of the model's features, by name in any order; others are
-    refused, unless `keep` or `ignore` names them or the caller says `Prefer: handling=lenient`. Rows at fault fail the
-    job: `error` has their lines and columns.
+    Rows that you send need no label. They must have the model's features as columns, in any order. Other columns are an
+    error, unless `keep` or `ignore` names them or the request has `Prefer: handling=lenient`. A row with an error fails
+    the job; `error` has the lines and columns.
     """
     if is_json(sending.request):
         return await _of_dataset(sending, caller)
@@ -226,7 +232,7 @@ def _parse(body: bytes) -> NewBatchScore:
 
 @router.get(
     "/{batch_score_id}/result",
-    summary="The scores",
+    summary="Read the scores of a batch",
     response_class=StoredFile,
     responses={
         200: {
@@ -235,8 +241,8 @@ def _parse(body: bytes) -> NewBatchScore:
                 "text/csv": {"schema": {"type": "string"}},
             }
         },
-        206: {"description": "A part of the Parquet file, as the Range header asks."},
-        304: {"description": "The caller has the result already."},
+        206: {"description": "The part of the Parquet file that the Range header names."},
+        304: {"description": "The file has not changed: the caller has it already."},
     },
 )
 @needs("score")
@@ -247,12 +253,13 @@ def read_result(
     context: ContextDep,
     caller: CallerDep,
     format: Annotated[
-        Literal["parquet", "csv"], Query(description="`csv` streams the same rows as text.")
+        Literal["parquet", "csv"],
+        Query(description="`parquet`: the file. `csv`: the same rows as text."),
     ] = "parquet",
 ) -> Response:
-    """The kept columns, then `score`, `fpr` and `tpr`, of several labels a score for each, in row order. 409 until it
-    is there. The Parquet file has an ETag, and may be read in ranges. Kept columns of a dataset take the scope `read`
-    besides.
+    """The kept columns, then `score`, `fpr` and `tpr`, in the order of the rows. With several labels there is one score
+    per label. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of
+    it. Kept columns of a dataset also need the scope `read`.
     """
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id

@@ -114,25 +114,23 @@ def _fields(
     ignore: Annotated[
         Text,
         Query(
-            description="Of a table: columns that are no feature and are passed over, with commas between; `*`: all.",
+            description="For a table: columns to ignore that are not features, separated by commas; `*`: all of them.",
             examples=["customer_id,left"],
         ),
     ] = None,
     missing: Annotated[
         Text,
         Query(
-            description="Of a table: what stands for a missing value beside the empty one; as in the dataset that the "
-            "model learnt from unless it is given.",
+            description="For a table: texts that mean a missing value, separated by commas. An empty cell is always "
+            "missing. Default: as in the training dataset.",
             examples=["NA,unknown,-999"],
         ),
     ] = None,
-    encoding: Annotated[Text, Query(description="Of a CSV, as for an upload.")] = None,
-    delimiter: Annotated[Text, Query(description="Of a CSV, as for an upload.")] = None,
+    encoding: Annotated[Text, Query(description="For a CSV: as for an upload.")] = None,
+    delimiter: Annotated[Text, Query(description="For a CSV: as for an upload.")] = None,
     decimal: Annotated[
         Text,
-        Query(
-            description="Of a CSV: `point` or `comma`; as in the dataset that the model learnt from unless it is given."
-        ),
+        Query(description="For a CSV: `point` or `comma`. Default: as in the training dataset."),
     ] = None,
 ) -> Fields:
     given = {
@@ -271,7 +269,8 @@ router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRou
 SCORE_PATH = "/v1/models/{ref}/score"
 _ANYTHING = (b"*/*", b"application/json")  # what nearly all clients accept
 LabelQuery = Annotated[
-    str | None, Query(description="Which label's scores, of a model with several.")
+    str | None,
+    Query(description="Label whose scores are used. Only for a model with several labels."),
 ]
 
 
@@ -350,25 +349,24 @@ def score_route(authenticator: Authenticator, models: ModelCache) -> Route:
 SCORE_ROW_DOCS: dict[str, Any] = {
     "tags": ["scoring"],
     "summary": "Score one row",
-    "description": "One query parameter a feature. An empty value is missing, and so is a text that a categorical "
-    "feature did not have in training. A feature that is absent altogether is "
-    "refused, unless it had missing values in training or the caller says `Prefer: handling=lenient`. By id the "
-    "answer has an ETag; by name or alias it is `no-cache`. Query strings are never logged here, but proxies may: "
-    "for personal data prefer POST.",
+    "description": "Each feature is a query parameter. An empty value is missing, and so is a category that did not "
+    "occur in training. A feature without a parameter is an error, unless it had missing values in training or the "
+    "request has `Prefer: handling=lenient`. If `ref` is an id, the answer has an ETag; otherwise it is `no-cache`. "
+    "The service never logs query strings, but proxies may. Use POST for personal data.",
     "operationId": "score_row",
     "parameters": [
         {
             "name": "ref",
             "in": "path",
             "required": True,
-            "description": "Id, name, name:version or name@alias.",
+            "description": "The model: id, name, name:version or name@alias.",
             "schema": {"type": "string"},
         },
         {
             "name": "features",
             "in": "query",
             "required": False,
-            "description": "The model's features, each a parameter of its own.",
+            "description": "The model's features, one query parameter each.",
             "style": "form",
             "explode": True,
             "schema": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -390,7 +388,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
     ],
     "responses": {
         "200": {
-            "description": "The score.",
+            "description": "The score of the row.",
             "content": {
                 "application/json": {
                     "schema": {
@@ -402,7 +400,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                 }
             },
         },
-        "304": {"description": "The caller has the answer already."},
+        "304": {"description": "The answer has not changed: the caller has it already."},
     },
 }
 SCORE_ROW_SCHEMAS = (Score, LabelScore)
@@ -425,11 +423,11 @@ async def score_rows(
     caller: CallerDep,
     fields: FieldsDep,
 ) -> Response:
-    """Scores in row order, each with its place on the validation curve.
+    """The scores in the order of the rows, each with its FPR and TPR on the validation curve.
 
-    The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow, plain, gzip or zstd, with the features as
-    columns by name in any order. Other columns are refused, unless `ignore` names them or the caller says `Prefer:
-    handling=lenient`. `Accept` chooses JSON, CSV, NDJSON, Arrow or Parquet for the answer.
+    The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
+    features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
+    `Prefer: handling=lenient`. `Accept` chooses the format of the answer: JSON, CSV, NDJSON, Arrow or Parquet.
     """
 
     def make(served: Served, found: Rows) -> Answer:
@@ -465,10 +463,15 @@ async def rank_rows(
     models: ModelsDep,
     caller: CallerDep,
     fields: FieldsDep,
-    top: Annotated[int | None, Query(ge=1, le=2**31, description="Only so many.")] = None,
+    top: Annotated[
+        int | None,
+        Query(ge=1, le=2**31, description="Maximum number of rows in the answer. Default: all."),
+    ] = None,
     label: LabelQuery = None,
 ) -> Response:
-    """Row numbers from 0, best first; equal scores keep their order. Bodies and answers are as of `…/score`."""
+    """The row numbers, counted from 0, best row first. Rows with equal scores keep their order. Formats are as for
+    `…/score`.
+    """
 
     def make(served: Served, found: Rows) -> Answer:
         position = served.label(label)
@@ -497,7 +500,7 @@ async def explain_rows(
     caller: CallerDep,
     label: LabelQuery = None,
 ) -> Response:
-    """Each score as a sum: the mean training score and, per feature, how the row differs from it."""
+    """Each score as a sum: the mean training score plus one contribution per feature."""
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
     cached, bounds = models.cached(caller.owner, ref), bounds_of(context.settings)

@@ -35,18 +35,20 @@ PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
-@router.get("/{ref}/importance", summary="Which features matter?")
+@router.get("/{ref}/importance", summary="Read feature importance")
 @needs("read")
 def read_importance(
     *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
 ) -> Importance:
-    """Measured when the model was trained; `method` says in what sense. 404 for a model that has none."""
+    """How much each feature matters, measured when the model was trained. `method` says how. 404 if the model has no
+    importance.
+    """
     return importance_of(
         context.db.reading(interpretation.read_importance, caller.owner, ref, label)
     )
 
 
-@router.get("/{ref}/partial-dependence", summary="How do scores depend on a feature?")
+@router.get("/{ref}/partial-dependence", summary="Read partial dependence")
 @needs("read")
 def read_partial_dependence(
     *,
@@ -56,18 +58,22 @@ def read_partial_dependence(
     caller: CallerDep,
     feature: Annotated[
         list[str],
-        Query(description="A feature; given twice, two of them.", examples=[["age"]]),
+        Query(description="Name of a feature. Pass it twice for two features.", examples=[["age"]]),
     ],
     on: Annotated[
-        Part, Query(description="Rows to average over: a few of either part were kept.")
+        Part,
+        Query(
+            description="Rows to average over: those kept from the validation part or from the training part."
+        ),
     ] = "train",
     points: Annotated[
-        int, Query(ge=2, le=100, description="Most values of a numeric feature.")
+        int, Query(ge=2, le=100, description="Maximum values of a numeric feature.")
     ] = 20,
     label: LabelQuery = None,
 ) -> PartialDependence:
-    """Mean scores with one or two features set to values on a grid, over at most 1,000 rows that were kept at
-    training. 409 once their dataset is deleted: the rows go with it. 429 while two others are being averaged.
+    """Mean scores when one or two features are set to the values of a grid. The mean is over at most 1,000 rows kept
+    from training. 409 if their dataset was deleted, because the rows are deleted with it. 429 while two such requests
+    are running.
     """
     with context.computation():
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
@@ -76,7 +82,7 @@ def read_partial_dependence(
     return dependence_of(found, on, label)
 
 
-@router.get("/{ref}/variable-dependence", summary="Which features act together?")
+@router.get("/{ref}/variable-dependence", summary="Read variable dependence")
 @needs("read")
 def read_variable_dependence(
     *,
@@ -85,14 +91,21 @@ def read_variable_dependence(
     cache: ModelsDep,
     caller: CallerDep,
     feature: Annotated[
-        list[str], Query(description="1 to 10 features.", examples=[["age", "income"]])
+        list[str],
+        Query(
+            description="Name of a feature. Pass it 1 to 10 times.", examples=[["age", "income"]]
+        ),
     ],
     on: Annotated[
-        Part, Query(description="Rows to look at: a few of either part were kept.")
+        Part,
+        Query(
+            description="Rows to use: those kept from the validation part or from the training part."
+        ),
     ] = "train",
 ) -> VariableDependence:
-    """How much of the scores' variance comes with each feature alone, and with two of them beyond the sum of both, over
-    100 of the rows that were kept at training. Refused as partial dependence is; 422 for several labels.
+    """The fraction of the scores' variance that each feature explains alone, and the fraction that two features explain
+    beyond their sum. It uses 100 of the rows kept from training. Same errors as partial dependence, and 422 for a model
+    with several labels.
     """
     with context.computation():
         input = context.db.reading(
@@ -110,7 +123,7 @@ def read_variable_dependence(
 @router.get(
     "/{ref}/structure",
     response_model=dict[str, Any],
-    summary="What is it made of?",
+    summary="Read the structure",
     responses={
         200: {
             "content": {
@@ -129,11 +142,12 @@ def read_structure(
     caller: CallerDep,
     format: Annotated[
         Literal["json", "text", "svg"],
-        Query(description="`text` and `svg` are for single ranking trees."),
+        Query(description="`text` and `svg` are only for a single ranking tree."),
     ] = "json",
 ) -> Any:
-    """The ranker in full, readable: for boosted stumps each feature's step function, and the rules by their weight;
-    for a ranking tree its nodes, as text an indented tree, as SVG a picture with the ROC curve of the training rows.
+    """The whole ranker in readable form. Boosted stumps: each feature's step function, and the rules in the order of
+    their weight. A ranking tree: its nodes; as `text` an indented tree, as `svg` a picture with the ROC curve of the
+    training rows.
     """
     model = context.db.reading(models.find, caller.owner, ref)
     served = cache.serve(model)
@@ -145,7 +159,7 @@ def read_structure(
     return {"model_id": served.model_id, **scoring.structure(served)}
 
 
-@router.get("/{ref}/margins", summary="How safe is the order of its pairs?")
+@router.get("/{ref}/margins", summary="Read margins and bounds on misranked pairs")
 @needs("read")
 def read_margins(
     *,
@@ -155,17 +169,21 @@ def read_margins(
     cache: ModelsDep,
     theta: Annotated[
         float,
-        Query(ge=MIN_THETA, le=1, description="Pairs with a margin up to this count as misranked."),
+        Query(
+            ge=MIN_THETA,
+            le=1,
+            description="A pair with a margin of at most this counts as misranked.",
+        ),
     ] = 0.1,
     delta: Annotated[
-        float, Query(gt=0, lt=1, description="Probability with which a bound may fail.")
+        float, Query(gt=0, lt=1, description="Probability that a bound does not hold.")
     ] = 0.05,
     max_rounds: Annotated[
-        int, Query(ge=0, le=100_000, description="Most rounds, the first ones.")
+        int, Query(ge=0, le=100_000, description="Maximum number of rounds, from the first.")
     ] = 100,
 ) -> Margins:
-    """Margins of the training pairs, and the bounds of Rudin & Schapire 2009 on the pairs to come, each marked
-    where it does not apply or says nothing. 404 for rankers that do not combine {0, 1} weak rankers.
+    """Margins of the training pairs, and the bounds of Rudin & Schapire (2009) on future pairs. `applies` and `vacuous`
+    say if a bound means something. 404 for a ranker that does not combine weak rankers with values 0 and 1.
     """
     found = context.db.reading(margins.read_margins, caller.owner, ref, theta=theta, delta=delta)
     served = cache.serve(found.model)

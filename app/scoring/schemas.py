@@ -24,7 +24,8 @@ _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 _VALUE = {
     "type": ["number", "boolean", "string", "null"],
-    "description": "Text for a categorical feature and for a date, a number for a numeric one; null is missing.",
+    "description": "A text for a categorical feature or a date, a number for a numeric feature, null for a missing "
+    "value.",
 }
 
 ROWS_SCHEMA: dict[str, Any] = {
@@ -98,7 +99,7 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
             },
             **bytes_of(ARROW),
             "application/x-ndjson": {
-                "schema": {"type": "string", "description": "One object a line."},
+                "schema": {"type": "string", "description": "One JSON object per line."},
                 "example": '{"score":1.3721,"fpr":0.0123,"tpr":0.41}\n{"score":-0.2,"fpr":0.45,"tpr":0.93}\n',
             },
             **bytes_of(PARQUET),
@@ -108,43 +109,48 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
 
 
 class Score(Resource):
-    """One row's score, and where it lies on the model's validation curve."""
+    """The score of one row, and its position on the model's validation curve."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     score: float = Field(examples=[1.3721])
     fpr: float | None = Field(
-        description="Share of the negatives that a cut here would flag; null without a validation curve.",
+        description="Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve.",
         examples=[0.0123],
     )
     tpr: float | None = Field(
-        description="Share of the positives that a cut here would catch.", examples=[0.41]
+        description="Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve.",
+        examples=[0.41],
     )
     approximate: bool = Field(
-        default=False, description="True, and there, where the model was cross-validated."
+        default=False,
+        description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
+        "otherwise.",
     )
 
 
 class Scores(Resource):
-    """Scores in row order. `fprs` and `tprs` are null without a validation curve."""
+    """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
     fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
     tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
     approximate: bool = Field(
-        default=False, description="True, and there, where the model was cross-validated."
+        default=False,
+        description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
+        "otherwise.",
     )
 
 
 class LabelScore(Resource):
-    """One row's score for each label of a model with several."""
+    """The scores of one row, one per label, by a model with several labels."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
 
 
 class LabelScores(Resource):
-    """A list of scores a row, one score a label, of a model with several."""
+    """For each row a list of scores, one per label, by a model with several labels."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     labels: list[str] = Field(examples=[["sports", "politics"]])
@@ -152,7 +158,7 @@ class LabelScores(Resource):
 
 
 class Ranking(Resource):
-    """Row numbers from 0, best first, with their scores."""
+    """Row numbers, counted from 0, best row first, with their scores."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     indices: list[int] = Field(examples=[[1, 0]])
@@ -160,7 +166,7 @@ class Ranking(Resource):
 
 
 class Explanation(Resource):
-    """`offset`, the mean training score, plus the contributions is the score."""
+    """One score as a sum: `offset` (the mean training score) plus all contributions."""
 
     score: float
     fpr: float | None
@@ -170,22 +176,22 @@ class Explanation(Resource):
 
 
 class Explanations(Resource):
-    """One explanation a row."""
+    """One explanation per row."""
 
     model_id: str
     explanations: list[Explanation]
 
 
 class NewBatchScore(Body):
-    """A dataset whose rows are to be scored. A table that is sent for it alone is the body itself."""
+    """A model, and the dataset whose rows it scores."""
 
-    model: Text = Field(description="Id, name, name:version or name@alias.")
+    model: Text = Field(description="The model: id, name, name:version or name@alias.")
     dataset_id: Text = Field(
-        description="A ready dataset with the model's features; no label is needed."
+        description="A ready dataset that has the model's features. It needs no label."
     )
     keep: Annotated[list[Text], Field(max_length=MAX_NAMES)] = Field(
         default_factory=list,
-        description="Columns of the dataset that are carried to the result, which takes the scope `read` as well.",
+        description="Columns of the dataset to copy to the result. Needs the scope `read` as well. Default: none.",
     )
 
 
@@ -193,11 +199,13 @@ class ResultColumn(Resource):
     """A column of the result."""
 
     name: str = Field(examples=["score"])
-    type: str = Field(description="As Arrow calls it.", examples=["double"])
+    type: str = Field(description="Name of the type in Arrow.", examples=["double"])
 
 
 class BatchScore(Resource):
-    """A table scored by a job: once `ready`, `…/result` has its kept columns and its scores in row order."""
+    """A table that a job scores. If it is `ready`, `…/result` has the kept columns and the scores, in the order of the
+    rows.
+    """
 
     id: str = Field(examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
     status: str = Field(description=STATUS)
@@ -205,26 +213,30 @@ class BatchScore(Resource):
     model_id: str
     model_name: str = Field(examples=["churn"])
     model_version: int
-    dataset_id: str | None = Field(description="Null for a table that was sent for it alone.")
+    dataset_id: str | None = Field(
+        description="The dataset that was scored. Null if the rows were sent with the request."
+    )
     dataset_name: str | None
     keep: list[str] = Field(
-        description="Columns carried to the result.", examples=[["customer_id"]]
+        description="Columns that are copied to the result.", examples=[["customer_id"]]
     )
     rows: int | None
-    columns: list[ResultColumn] | None = Field(description="Of the result, once `ready`.")
-    bytes: int | None = Field(description="Of the result, once `ready`.")
-    sha256: str | None = Field(description="Of the result, once `ready`; its ETag.")
+    columns: list[ResultColumn] | None = Field(description="Columns of the result, if `ready`.")
+    bytes: int | None = Field(description="Size of the result in bytes, if `ready`.")
+    sha256: str | None = Field(
+        description="SHA-256 of the result, if `ready`. It is also the ETag."
+    )
     error: dict[str, Any] | None = Field(
-        description="A problem, where the job failed: its `errors` have lines and columns."
+        description="The problem, if the job failed. Its `errors` have lines and columns."
     )
     created_at: Timestamp
 
 
 class ScoreTableCheck(Resource):
-    """What `?validate=true` found: the rows could be scored. Nothing was created."""
+    """Answer to `?validate=true`: the rows can be scored. Nothing was created."""
 
     valid: bool
-    rows: int | None = Field(default=None, description="Of a table that was sent.")
+    rows: int | None = Field(default=None, description="Number of rows, if rows were sent.")
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
@@ -258,25 +270,27 @@ class FeatureImportance(Resource):
     name: str
     importance: float
     root: float | None = Field(
-        default=None, description="Of `squared_auc_gain`: the square root of `importance`."
+        default=None, description="For `squared_auc_gain`: the square root of `importance`."
     )
     auc_gain: float | None = Field(
         default=None,
-        description="Of `squared_auc_gain`: the sum of the gains themselves, in training AUC.",
+        description="For `squared_auc_gain`: the sum of the gains in training AUC, not squared.",
     )
 
 
 class Importance(Resource):
-    """The features, the one that matters most first. Figures of two methods cannot be compared."""
+    """The features, most important first. Values of different methods cannot be compared."""
 
     model_id: str
     method: str = Field(
-        description="`squared_auc_gain` of ranking trees, `mean_absolute_contribution` of sums of parts per feature, "
-        "`permutation_auc` of all others."
+        description="`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum "
+        "over features, `permutation_auc` for all others."
     )
-    description: str = Field(description="What the method measures, in a sentence.")
-    on: Part = Field(description="The rows that it was measured on.")
-    label: str | None = Field(description="Of several labels, the one whose scores are meant.")
+    description: str = Field(description="One sentence that says what the method measures.")
+    on: Part = Field(description="The part of the data that it was measured on.")
+    label: str | None = Field(
+        description="Label whose scores were used. Null for a model with one label."
+    )
     features: list[FeatureImportance]
 
 
@@ -294,25 +308,28 @@ def importance_of(measured: Importances) -> Importance:
 
 
 class DependenceAxis(Resource):
-    """A feature, and the values that it was set to."""
+    """One feature and the values of its grid."""
 
     name: str
     type: str = Field(description="`numeric`, `boolean`, `datetime` or `categorical`.")
     values: list[Value] = Field(
-        description="Dates as ISO 8601, as rows to score have them. Null, always last, is missing."
+        description="The values; dates as ISO 8601. The last is null: a missing value."
     )
 
 
 class PartialDependence(Resource):
-    """Mean scores of rows that are alike but for one or two features."""
+    """Mean scores when one or two features are set to the values of a grid."""
 
     model_id: str
-    on: Part = Field(description="The rows that scores are averaged over.")
-    label: str | None = Field(description="Of several labels, the one whose scores are meant.")
-    rows: int = Field(description="How many rows each score is the mean of.")
+    on: Part = Field(description="The part of the data that scores are averaged over.")
+    label: str | None = Field(
+        description="Label whose scores were used. Null for a model with one label."
+    )
+    rows: int = Field(description="Number of rows that each mean is over.")
     features: list[DependenceAxis]
     scores: list[float] | list[list[float]] = Field(
-        description="By value of the feature; of two, by value of the first and then of the second."
+        description="Mean scores, one per value of the feature. For two features: one list per value of the first, "
+        "one entry per value of the second."
     )
 
 

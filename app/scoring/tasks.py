@@ -247,15 +247,16 @@ def _routes() -> Routes:
         writes="score",
         list_docs=Docs(
             "List batch scores",
-            "The owner's, newest first, of one model or dataset if you like.",
+            "All batch scores of the owner, newest first. `model_id` and `dataset_id` filter them.",
         ),
         read_docs=Docs(
-            "Read about batch scores",
-            "Their status, and once `ready` what the result holds; once `failed` why.",
+            "Read a batch score",
+            "The status of the batch score, with the columns of its result if it is `ready`, or the reason if it "
+            "`failed`.",
         ),
         delete_docs=Docs(
-            "Delete batch scores",
-            "Forget them, with their result. 409 while their job is unfinished.",
+            "Delete a batch score",
+            "Delete it with its result. 409 while its job is unfinished.",
         ),
     )
 

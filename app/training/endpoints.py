@@ -44,14 +44,16 @@ def _all() -> Algorithms:
 @router.get("", summary="List algorithms")
 @needs("read")
 async def list_algorithms() -> Algorithms:
-    """Names, papers, and parameters as JSON Schema, generated from the estimators themselves."""
+    """All algorithms, each with its paper and the JSON Schema of its parameters. The schemas are made from the
+    estimators.
+    """
     return _all()
 
 
 @router.get("/{name}", summary="Read an algorithm")
 @needs("read")
 async def read_algorithm(name: str) -> Algorithm:
-    """One algorithm of the list."""
+    """One algorithm, with its paper and the JSON Schema of its parameters."""
     for algorithm in _all().data:
         if algorithm.name == name:
             return algorithm
@@ -66,9 +68,12 @@ jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
     "",
     status_code=202,
     response_model=Job,
-    summary="Hand in a training job",
+    summary="Submit a training job",
     responses={
-        200: {"model": Job | JobCheck, "description": "Done within the wait, or only checked."}
+        200: {
+            "model": Job | JobCheck,
+            "description": "The job ended within the wait, or the request was only checked (`?validate=true`).",
+        }
     },
 )
 @needs("train")
@@ -80,10 +85,11 @@ async def submit_job(
     wait: PreferWaitDep,
     idempotent: IdempotentDep,
 ) -> Response:
-    """Train a ranker on a dataset. The job is durable before the answer, and starts within milliseconds.
+    """Train a ranker on a dataset. The service stores the job before it answers; a free worker starts it within
+    milliseconds.
 
-    With `Prefer: wait=N` the answer comes when the job has ended, with its final state; a job that failed is a
-    200 too, whose `error` says why. `?validate=true` checks everything, creates nothing, and estimates time and memory.
+    With `Prefer: wait=N` the answer comes when the job has ended, with its final state. A failed job is also a 200; its
+    `error` says why. `?validate=true` checks the request, creates nothing, and estimates time and memory.
     """
     train = body.to_request()
 
@@ -127,7 +133,7 @@ _ROWS_PER_CHUNK = 10_000
 @validation_router.get(
     "/{ref}/out-of-fold",
     response_model=OutOfFold,
-    summary="The scores of cross-validation",
+    summary="Read out-of-fold scores",
     responses={
         200: {
             "content": {
@@ -146,11 +152,11 @@ def read_out_of_fold(
     context: ContextDep,
     caller: CallerDep,
     format: Annotated[
-        Literal["json", "csv", "parquet"], Query(description="All entries in either form.")
+        Literal["json", "csv", "parquet"], Query(description="Every format has all entries.")
     ] = "json",
 ) -> Response:
-    """Every row's score by a ranker that has not learnt from it, with its fold and label. 404 for a model that was not
-    cross-validated, 409 once its dataset is deleted: the scores go with it.
+    """For every row its fold, its label, and its score by a ranker that was not trained on it. 404 if the model was not
+    cross-validated. 409 if its dataset was deleted, because the scores are deleted with it.
     """
     model, out_of_fold, path = context.db.reading(
         service.read_out_of_fold, context.blobs, caller.owner, ref
@@ -187,17 +193,17 @@ def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
         yield b"]}"
 
 
-@validation_router.get("/{ref}/controls", summary="Is it better than plain algorithms?")
+@validation_router.get("/{ref}/controls", summary="Read the comparison with plain algorithms")
 @needs("read")
 def read_controls(*, ref: str, context: ContextDep, caller: CallerDep) -> Controls:
-    """Logistic regression and an SVM for the AUC, fitted on the same divisions, and paired comparisons with the model.
-    404 for a model that was trained without.
+    """The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to
+    the model. 404 if the model was trained without controls.
     """
     return controls_of(*context.db.reading(service.read_controls, caller.owner, ref))
 
 
-@validation_router.get("/{ref}/leaderboard", summary="What has auto tried?")
+@validation_router.get("/{ref}/leaderboard", summary="Read the leaderboard of auto")
 @needs("read")
 def read_leaderboard(*, ref: str, context: ContextDep, caller: CallerDep) -> Leaderboard:
-    """The candidates of a model of algorithm `auto`. 404 for others."""
+    """All candidates that `auto` tried. 404 for a model of any other algorithm."""
     return leaderboard_of(*context.db.reading(service.read_leaderboard, caller.owner, ref))

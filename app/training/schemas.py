@@ -17,34 +17,35 @@ MAX_SEARCHED = 100
 
 
 class Algorithm(Resource):
-    """An algorithm of the registry."""
+    """An algorithm that can be trained."""
 
     name: str = Field(examples=["rankboost"])
     summary: str
     paper: str
     kinds: list[str] = Field(
-        description="Kinds of datasets that it learns from: `bipartite`, `preferences`, `multilabel`.",
+        description="Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`.",
         examples=[["bipartite", "preferences"]],
     )
     parameters: dict[str, Any] = Field(
-        description="JSON Schema of what goes beside `name` in a job's `algorithm`: types, bounds and defaults."
+        description="JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and "
+        "defaults."
     )
 
 
 class Algorithms(Resource):
-    """All of them."""
+    """All algorithms."""
 
     data: list[Algorithm]
 
 
 class Auc(Body):
-    """Aim at the whole curve."""
+    """Maximise the AUC: the area under the whole ROC curve."""
 
     metric: Literal["auc"]
 
 
 class PartialAuc(Body):
-    """Aim at a window of false positive rates."""
+    """Maximise the partial AUC over a window of false positive rates."""
 
     metric: Literal["pauc"]
     fpr_min: Rate = 0.0
@@ -52,26 +53,29 @@ class PartialAuc(Body):
 
 
 class TprAtFpr(Body):
-    """Aim at the TPR of one cut: at the threshold that flags so many negatives at most, which the model comes with.
+    """Maximise the TPR at one FPR. The model comes with the threshold that flags at most this fraction of the
+    negatives.
 
-    Algorithms that take a window are trained for [fpr/2, fpr]. The threshold is read off the validation rows.
+    Algorithms with a window are trained for [fpr/2, fpr]. The threshold is chosen on the validation rows.
     """
 
     metric: Literal["tpr"]
-    fpr: Annotated[float, Field(gt=0, le=1, description="Share of the negatives flagged at most.")]
+    fpr: Annotated[
+        float, Field(gt=0, le=1, description="Maximum fraction of the negatives to flag.")
+    ]
 
 
 TimeColumn = Annotated[
     Text | None,
     Field(
-        description="A column of numbers or ISO 8601 dates by which rows are ordered, so that those that judge come "
-        "later than all that were learnt from. It is no feature then. Default: rows are drawn at random, stratified.",
+        description="Column of numbers or ISO 8601 dates. Every validation row is then later than every training row. "
+        "The column is not used as a feature. Default: rows are drawn at random, stratified by class.",
     ),
 ]
 
 
 class Holdout(Body):
-    """Keep a stratified share of the rows out of training, and judge on it."""
+    """Hold out a stratified fraction of the rows and validate on it."""
 
     method: Literal["holdout"]
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.25
@@ -79,10 +83,10 @@ class Holdout(Body):
 
 
 class CrossValidation(Body):
-    """Judge every row by a ranker that has not learnt from it, fold by fold; serve one fitted on all rows.
+    """Cross-validation: score each fold by a ranker trained on the other folds. Serve a ranker fitted on all rows.
 
-    Areas are means over the folds. The served model's curve, `fpr` and `tpr` come from the out-of-fold scores and say
-    `approximate`. A search is done anew within each fold.
+    Areas are means over the folds. The curve, `fpr` and `tpr` of the served model come from the out-of-fold scores and
+    are marked `approximate`. Each fold has its own parameter search.
     """
 
     method: Literal["cross_validation"]
@@ -92,21 +96,21 @@ class CrossValidation(Body):
         Field(
             ge=1,
             le=splits.MAX_REPEATS,
-            description="Times that the rows are divided anew; 1 with a time_column.",
+            description="Number of times that the rows are divided into folds. Must be 1 with a time_column.",
         ),
     ] = 1
     time_column: TimeColumn = None
 
 
 class OtherDataset(Body):
-    """Judge on another dataset."""
+    """Validate on another dataset."""
 
     method: Literal["dataset"]
     dataset_id: Text
 
 
 class NoValidation(Body):
-    """Train on all rows, judge on none: no curve, and scores come without `fpr` and `tpr`."""
+    """Train on all rows and do not validate. There is no curve, and scores have no `fpr` and `tpr`."""
 
     method: Literal["none"]
 
@@ -139,29 +143,37 @@ InnerFolds = Annotated[
     Field(
         ge=2,
         le=search.MAX_FOLDS,
-        description="Judge each candidate on so many folds of the rows to learn from. Default: one part is held out.",
+        description="Number of inner folds of the training rows that judge each candidate. Default: one part is held "
+        "out instead.",
     ),
 ]
 InnerFraction = Annotated[
     float,
-    Field(gt=0, lt=1, description="Share of the rows to learn from that judges, without folds."),
+    Field(
+        gt=0,
+        lt=1,
+        description="Fraction of the training rows held out to judge candidates. Not used with `folds`.",
+    ),
 ]
 Candidates = Annotated[
-    int | None, Field(ge=1, le=1000, description="How many are drawn: 20, or 27 for halving.")
+    int | None,
+    Field(
+        ge=1, le=1000, description="Number of candidates to draw. Default: 20, or 27 for halving."
+    ),
 ]
 
 
 class GridSearch(Body):
-    """Try every combination of values on a part of the rows to learn from, and train with the best.
+    """Grid search: try every combination of values, and train with the best.
 
-    The values of `n_rounds`, or of an SVM's `C`, share one fit, which follows them. Candidates learn from one share of
-    the rows to learn from, and are judged by the job's objective on the rest. The ranker that is served is fitted on
-    all of them with the values chosen. The rows by which the model is judged have no part in the choice.
+    One fit covers all values of `n_rounds`, or of an SVM's `C`. Candidates are trained on one part of the training rows
+    and judged by the job's objective on the rest. The served ranker is fitted with the chosen values on all training
+    rows. The validation rows of the model have no part in the choice.
     """
 
     method: Literal["grid"]
     space: Annotated[dict[str, list[JsonValue]], at_most(MAX_SEARCHED)] = Field(
-        description="For each parameter that is searched its values, 1 to 100 of them."
+        description="Parameters to search, each with 1 to 100 values."
     )
     folds: InnerFolds = None
     fraction: InnerFraction = search.FRACTION
@@ -169,7 +181,7 @@ class GridSearch(Body):
 
 class _Drawn(Body):
     space: Annotated[dict[str, Dimension], at_most(MAX_SEARCHED)] = Field(
-        description="For each parameter that is searched its values, or a range."
+        description="Parameters to search, each with a list of values or a range."
     )
     n_candidates: Candidates = None
     folds: InnerFolds = None
@@ -177,13 +189,15 @@ class _Drawn(Body):
 
 
 class RandomSearch(_Drawn):
-    """Try candidates drawn at random; otherwise as a grid."""
+    """Random search: try candidates drawn at random. Otherwise like a grid search."""
 
     method: Literal["random"]
 
 
 class HalvingSearch(_Drawn):
-    """Try many candidates drawn at random on few rows, the best third of them on three times as many, and so on."""
+    """Successive halving: try many random candidates on few rows, then the best third on three times as many rows, and
+    so on.
+    """
 
     method: Literal["halving"]
 
@@ -195,11 +209,11 @@ Search = Annotated[GridSearch | RandomSearch | HalvingSearch, Field(discriminato
 
 
 class JobRequest(Body):
-    """A ranker to train. Only `dataset_id` and `algorithm.name` are required."""
+    """A training job. Only `dataset_id` and `algorithm.name` are required."""
 
     dataset_id: Text
     algorithm: dict[str, JsonValue] = Field(
-        description="`name`, and beside it any parameters of that algorithm: see GET /v1/algorithms."
+        description="`name`, and any parameters of that algorithm: see GET /v1/algorithms."
     )
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
         default=None, description="Name of the model. Default: the algorithm's name."
@@ -211,21 +225,23 @@ class JobRequest(Body):
     search: Search | None = None
     controls: bool | None = Field(
         default=None,
-        description="Whether logistic regression and an SVM for the AUC are fitted on the same divisions, for "
-        "comparison, after it. Default: yes, in a tenth of the job's time, else on a sample of the rows, which is "
-        "named; true: on all rows, whatever it takes. `auto` counts them within its budget.",
+        description="Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same "
+        "splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a "
+        "sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its "
+        "budget.",
     )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
         default=None,
-        description="Share of the labels that are known to be flipped, if it is known: algorithms with a "
-        "`noise_rate` take it out; kept with the job for all. Null: sampled_martirank guesses it.",
+        description="Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct "
+        "for it; other algorithms only record it. Null: sampled_martirank estimates it.",
     )
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
-        default=None, description="Longest run. Default: the service's own."
+        default=None,
+        description="Maximum run time in seconds. Default: the service's `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.",
     )
     priority: Annotated[int, Field(ge=-100, le=100)] = Field(
-        default=0, description="Higher is claimed first."
+        default=0, description="Jobs with a higher priority start first, from -100 to 100."
     )
     tags: Tags = Field(default_factory=dict)
 
@@ -242,14 +258,14 @@ class JobRequest(Body):
 
 
 class Estimate(Resource):
-    """A rough guess from the table's size."""
+    """Rough estimate from the size of the table."""
 
     seconds: float
     memory_bytes: int
 
 
 class JobCheck(Resource):
-    """What `?validate=true` found: a sound job. Nothing was created."""
+    """Answer to `?validate=true`: the job is valid. Nothing was created."""
 
     valid: bool
     algorithm: dict[str, Any]
@@ -263,7 +279,7 @@ class JobCheck(Resource):
 
 
 class FoldAuc(Resource):
-    """A fold's AUC."""
+    """The AUC of one fold."""
 
     repeat: int
     fold: int
@@ -271,7 +287,7 @@ class FoldAuc(Resource):
 
 
 class OutOfFold(Resource):
-    """The scores that a cross-validated model's AUC and curve come from."""
+    """The out-of-fold scores of a cross-validated model. Its AUC and curve come from them."""
 
     model_id: str
     repeats: int
@@ -279,21 +295,23 @@ class OutOfFold(Resource):
     fold_aucs: list[FoldAuc]
     columns: list[str]
     data: list[list[float]] = Field(
-        description="An entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and `fold` "
-        "from 1; `y` is 1 for positive. `score` is on the scale of the fold's own ranker, `aligned_score` on that of "
-        "the ranker that is served."
+        description="One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and "
+        "`fold` count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker, `aligned_score` "
+        "on that of the served ranker."
     )
 
 
 class Difference(Interval):
-    """By how much the model's area is greater than the control's, and the p-value of there being no difference."""
+    """The model's area minus the control's, and the p-value of the hypothesis that they are equal."""
 
     p_value: float
-    adjusted_p_value: float = Field(description="By Holm, over all controls and windows.")
+    adjusted_p_value: float = Field(
+        description="p-value adjusted by Holm over all controls and windows."
+    )
 
 
 class ControlArea(Resource):
-    """A control over one window."""
+    """The area of one control over one window."""
 
     algorithm: str
     area: Interval
@@ -310,19 +328,19 @@ class ControlWindow(Resource):
 
 
 class Control(Resource):
-    """A plain algorithm that was fitted on the same divisions."""
+    """A control: a plain algorithm fitted on the same splits."""
 
     algorithm: str
     parameters: dict[str, Any]
-    fit_seconds: float = Field(description="Of all folds.")
-    failed: str | None = Field(description="Why it could not be fitted.")
+    fit_seconds: float = Field(description="Fit time of all folds, in seconds.")
+    failed: str | None = Field(description="Why the fit failed; otherwise null.")
     rows: int | None = Field(
         default=None,
-        description="Rows that it learnt from, in the first fold; null for models of earlier versions.",
+        description="Number of training rows, in the first fold. Null for models of earlier versions.",
     )
     of_rows: int | None = Field(
         default=None,
-        description="Rows that it could have learnt from: more than `rows` of a sample.",
+        description="Number of available training rows. Greater than `rows` if only a sample was used.",
     )
 
 
@@ -334,42 +352,46 @@ class BaselineWindow(Resource):
 
 
 class Controls(Resource):
-    """Whether a model is better than plain algorithms, beyond chance."""
+    """Whether a model is significantly better than plain algorithms."""
 
     model_id: str
     level: float
     beats: bool | None = Field(
-        description="Greater than every control in the window `decided_on`, each with an adjusted p-value below "
-        "1 - level. Null where there is none to compare with."
+        description="True if the model's area over the window `decided_on` is greater than that of every control, "
+        "each with an adjusted p-value below 1 - level. Null if no control was fitted."
     )
     decided_on: BaselineWindow = Field(
-        description="That of the job's objective; of `tpr` the one it is trained by."
+        description="Window of the job's objective. For `tpr`: the window that it is trained on."
     )
     controls: list[Control]
     windows: list[ControlWindow]
-    skipped: str | None = Field(description="Why no controls were fitted.")
+    skipped: str | None = Field(description="Why no controls were fitted; otherwise null.")
 
 
 class LeaderboardRow(Resource):
-    """A candidate of `auto`. Its figures are of the rows that chose, on which the best are too good to be true."""
+    """A candidate of `auto`. Its figures are measured on the rows that chose it, so those of the best are too
+    optimistic.
+    """
 
     algorithm: str
     parameters: dict[str, Any]
-    value: float | None = Field(description="By the objective; null where it failed or never came.")
+    value: float | None = Field(
+        description="Value of the objective. Null if the fit failed or was never started."
+    )
     auc: float | None
     low: float | None
     high: float | None
     p_value: float | None = Field(
-        description="Of no difference from the best single candidate, on the same rows."
+        description="p-value of the hypothesis that it equals the best single candidate, on the same rows."
     )
-    rows: float = Field(description="Share of the rows to learn from that it was last given.")
+    rows: float = Field(description="Fraction of the training rows in its last fit.")
     seconds: float
     state: str = Field(description="`chosen`, `left`, `failed` or `untried`.")
     reason: str
 
 
 class Member(Resource):
-    """A ranker that the model is made of."""
+    """One ranker of the model's ensemble."""
 
     algorithm: str
     parameters: dict[str, Any]
@@ -377,13 +399,11 @@ class Member(Resource):
 
 
 class Leaderboard(Resource):
-    """What `auto` has tried, the best first, and what it made of it."""
+    """The candidates of `auto`, best first, and the members of the resulting model."""
 
     model_id: str
     budget_seconds: float
-    seconds: float = Field(
-        description="What the search has taken of it; the last fit comes on top."
-    )
+    seconds: float = Field(description="Duration of the search in seconds, without the final fit.")
     members: list[Member]
     candidates: list[LeaderboardRow]
     notes: list[str]

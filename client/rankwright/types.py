@@ -12,23 +12,25 @@ from rankwright.records import Record
 
 
 class Algorithm(Record):
-    """An algorithm of the registry."""
+    """An algorithm that can be trained."""
 
     name: str
     summary: str
     paper: str
     kinds: list[str]
-    """Kinds of datasets that it learns from: `bipartite`, `preferences`, `multilabel`."""
+    """Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`."""
     parameters: dict[str, Any]
-    """JSON Schema of what goes beside `name` in a job's `algorithm`: types, bounds and defaults."""
+    """JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and
+    defaults.
+    """
 
 class Algorithms(Record):
-    """All of them."""
+    """All algorithms."""
 
     data: list[Algorithm]
 
 class Alias(Record):
-    """An alias with where it pointed before."""
+    """An alias with its history."""
 
     name: str
     alias: str
@@ -38,14 +40,14 @@ class Alias(Record):
     history: list[AliasStep]
 
 class AliasStep(Record):
-    """Where an alias pointed from then on."""
+    """The model that an alias pointed to from this time."""
 
     revision: int
     model_id: str
     at: str
 
 class AliasSummary(Record):
-    """A name that moves. `revision` is also its ETag."""
+    """An alias: a name that can be moved to another model. `revision` is also its ETag."""
 
     name: str
     alias: str
@@ -54,82 +56,82 @@ class AliasSummary(Record):
     updated_at: str
 
 class AreaDrift(Record):
-    """One area, at the model's validation and here: two independent samples."""
+    """Change of one area between the model's validation and this dataset: two independent samples."""
 
     of: str
     """`auc`, `pauc` or `pair_order`."""
     label: str | None = None
-    """Of a model with several labels."""
+    """The label, for a model with several labels."""
     fpr_min: float | None = None
     fpr_max: float | None = None
     before: Interval
     after: Interval
     change: Interval
-    """`after` less `before`; its interval is Zou and Donner's."""
+    """`after` minus `before`, with the interval of Zou and Donner."""
     p_value: float
     adjusted_p_value: float
-    """Holm's, over all tests of this drift."""
+    """p-value adjusted by Holm over all tests of this drift."""
     changed: bool
-    """Whether the adjusted p-value is below 1 - level."""
+    """True if the adjusted p-value is below 1 - level."""
     words: str
 
 class Artifact(Record):
-    """The model's bytes."""
+    """The file of the model."""
 
     sha256: str
     bytes: int
 
 class AskedCut(Record):
-    """An operating point, and what was asked for."""
+    """An operating point, and the rate that was asked for."""
 
     threshold: float | None
     fpr: Interval
-    """Share of the negatives that this threshold flags."""
+    """Fraction of the negatives that are flagged."""
     tpr: Interval
-    """Share of the positives that it flags."""
+    """Fraction of the positives that are flagged."""
     precision: Interval
     lift: Interval
     flagged: Interval
-    """Share of all rows that it flags, at the same share of positives as the precision."""
+    """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
-    """Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the
-    least cost asked for. Null where the data set no end.
+    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
+    the lowest cost in the population. Null: the data set no limit.
     """
     threshold_high: float | None
     prevalence: float
-    """Share of positives that precision, lift and cost stand on: the data's, unless given."""
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
     tpr_at_fpr: Interval | None
-    """Asked by `fpr`: the TPR at exactly this FPR. Its threshold is not known, and the interval allows for
-    that.
+    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
+    threshold.
     """
     fpr_at_tpr: Interval | None
-    """Asked by `tpr`: the FPR at exactly this TPR."""
+    """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
-    """Of a row, if costs were given."""
+    """Mean cost per row, if costs were given."""
     asked: str
 
 class AuditEntry(Record):
-    """One change."""
+    """One change, as the audit log records it."""
 
     id: str
     created_at: str
     key_id: str | None
-    """Whose; null for the server's own command line."""
+    """The key that made the change. Null for the command line on the server."""
     action: str
-    """The route, or the command."""
+    """The route or the command."""
     path: str | None
-    """The address without its query."""
+    """Path of the request, without its query."""
     made: list[str]
-    """Ids of what was created."""
+    """Ids of the resources that were created."""
     request_id: str | None
     client: str | None
-    """The address that it came from; null for the command line, and for changes of before 0.2.0."""
+    """Network address of the caller. Null for the command line, and for changes before version 0.2.0."""
 
 class Band(Record):
-    """What the limits of the points are."""
+    """The kind of the confidence limits."""
 
     kind: Literal['pointwise', 'simultaneous']
-    """`pointwise`: of each height by itself. `simultaneous`: of the whole curve."""
+    """`pointwise`: for each point by itself. `simultaneous`: for the whole curve at once."""
     level: float
 
 class BaselineWindow(Record):
@@ -139,73 +141,75 @@ class BaselineWindow(Record):
     fpr_max: float
 
 class BatchScore(Record):
-    """A table scored by a job: once `ready`, `…/result` has its kept columns and its scores in row order."""
+    """A table that a job scores. If it is `ready`, `…/result` has the kept columns and the scores, in the
+    order of the rows.
+    """
 
     id: str
     status: str
-    """`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."""
+    """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     model_id: str
     model_name: str
     model_version: int
     dataset_id: str | None
-    """Null for a table that was sent for it alone."""
+    """The dataset that was scored. Null if the rows were sent with the request."""
     dataset_name: str | None
     keep: list[str]
-    """Columns carried to the result."""
+    """Columns that are copied to the result."""
     rows: int | None
     columns: list[ResultColumn] | None
-    """Of the result, once `ready`."""
+    """Columns of the result, if `ready`."""
     bytes: int | None
-    """Of the result, once `ready`."""
+    """Size of the result in bytes, if `ready`."""
     sha256: str | None
-    """Of the result, once `ready`; its ETag."""
+    """SHA-256 of the result, if `ready`. It is also the ETag."""
     error: dict[str, Any] | None
-    """A problem, where the job failed: its `errors` have lines and columns."""
+    """The problem, if the job failed. Its `errors` have lines and columns."""
     created_at: str
 
 class Best(Record):
-    """The best candidate so far."""
+    """The best candidate up to now."""
 
     trial: int
-    """The number of the trial that completed it."""
+    """Number of the trial that completed this candidate."""
     algorithm: str
     parameters: dict[str, Any]
-    """Those that are searched; of `auto` those that it has set. In short: 8 at most."""
+    """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
-    """Rows, or pairs, that it has learnt from."""
+    """Number of training rows (or pairs)."""
     value: float
-    """By the job's objective, the mean over the inner splits."""
+    """Value of the job's objective, as mean over the inner splits."""
     seconds: float
-    """Of its fits, all inner splits together."""
+    """Fit time over all inner splits, in seconds."""
     metric: str
-    """That of the job's objective."""
+    """The metric of the job's objective."""
 
 class BestPossibleMargin(Record):
-    """The best margin of any combination of the weak rankers, by linear programming."""
+    """The greatest margin of any combination of the weak rankers, computed by linear programming."""
 
     rho: float
     margin: float
-    """Margin of the combination found: rho is no less."""
+    """Margin of the best combination found. rho is at least this."""
     edge: float
-    """Greatest edge under the pair weights found, the certificate: rho is no more."""
+    """Greatest edge under the pair weights found. rho is at most this."""
     short_by: float
-    """rho less the model's own margin."""
+    """rho minus the margin of the model."""
 
 class Column(Record):
-    """One column's profile."""
+    """The profile of one column."""
 
     name: str
     type: str | None
-    """`numeric`, `boolean`, `datetime` or `categorical`; null where the column was dropped."""
+    """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
     role: str
-    """`feature`, `label`, `item`, `weight` or `group`; `identifier`: text of which nearly every row has
-    its own, which is no feature; `dropped`: not read.
+    """`feature`, `label`, `item`, `weight` or `group`. `identifier`: a text column with a different value
+    in nearly every row; it is not used as a feature. `dropped`: not read.
     """
     missing: int | None
     distinct: int | None = None
     constant: bool | None = None
-    """Of a feature: whether all rows have the same value, or all have none. It tells no rows apart."""
+    """For a feature: true if all rows have the same value, or all are missing. Such a feature cannot rank."""
     min: float | None = None
     max: float | None = None
     mean: float | None = None
@@ -219,8 +223,8 @@ class ColumnInterval(Record):
     high: float
 
 class ColumnProfile(Record):
-    """What one feature holds, and how it ranks the label by itself. Missing values have no part in it.
-    Dates are seconds since 1970 here, which have a mean and a distance.
+    """The distribution of one feature, and how well it ranks the label alone, without missing values.
+    Dates are seconds since 1970.
     """
 
     name: str
@@ -229,33 +233,35 @@ class ColumnProfile(Record):
     histogram: Histogram | None
     """Null for a categorical feature."""
     auc: ColumnInterval | None
-    """Of its values as scores; a category's score is its share of positives among other rows. Null without
-    a label of two values.
+    """AUC of the feature's values as scores. The score of a category is the fraction of positives among
+    its other rows. Null without a label of two values.
     """
     missing_auc: ColumnInterval | None
-    """How well it ranks by which values are missing; null where none is, or all are."""
+    """AUC of the score that is 1 for a missing value and 0 otherwise. Null if no value or every value is
+    missing.
+    """
     leak: bool
-    """Whether it ranks so well that it has probably seen the label."""
+    """True if its AUC is so extreme that it was probably made from the label."""
 
 class ComparedModel(Record):
-    """One of the models, as it was called when the comparison was asked for."""
+    """One of the models, under its name when the comparison was requested."""
 
     model_id: str
     name: str
     version: int
 
 class ComparedPair(Record):
-    """How much greater the area of `first` is than that of `second`, on the same rows."""
+    """Area of `first` minus area of `second`, on the same rows."""
 
     first: str
-    """A model's id."""
+    """Id of a model."""
     second: str
     value: float
     low: float
     high: float
     p_value: float
     adjusted_p_value: float
-    """Holm's, over all pairs and all windows."""
+    """p-value adjusted by Holm over all pairs and windows."""
 
 class ComparedValue(Record):
     """The area of one model over a window, divided by the window's width."""
@@ -266,67 +272,69 @@ class ComparedValue(Record):
     model_id: str
 
 class ComparedWindow(Record):
-    """The models over one window."""
+    """The areas of the models over one window, and their differences."""
 
     fpr_min: float
     fpr_max: float
     values: list[ComparedValue]
     differences: list[ComparedPair]
     p_value: float
-    """Joint: of all areas over this window being equal."""
+    """Joint p-value of the hypothesis that all areas over this window are equal."""
 
 class Comparison(Record):
-    """Models on one dataset. It stays when a model or the dataset is deleted."""
+    """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
 
     id: str
     status: str
-    """`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."""
+    """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     models: list[ComparedModel]
     dataset_id: str
     dataset_name: str
     dataset_version: int | None
     dataset_sha256: str | None
-    """Of the content of that version."""
+    """SHA-256 of the content of that version."""
     windows: list[NewWindow]
     level: float
     warnings: list[str]
-    """Among them which models were trained on rows of the dataset."""
+    """Warnings; one names the models that were trained on rows of the dataset."""
     result: ComparisonResult | None
-    """Null until it is ready."""
+    """Null until the comparison is ready."""
     error: dict[str, Any] | None
-    """A problem, once its job has failed."""
+    """The problem, if the job failed."""
     created_at: str
 
 class ComparisonResult(Record):
-    """What the rows say of the models."""
+    """The result of a comparison."""
 
     positives: int
     negatives: int
     groups: int | None
-    """Where the dataset has a group column: the tests allow for rows of a group being alike."""
+    """Number of groups, if the dataset has a group column. The tests then allow for correlation within a
+    group.
+    """
     n_tests: int
-    """Pairs times windows."""
+    """Number of tests: pairs of models times windows."""
     p_value: float
-    """Joint: of all areas being equal in every window."""
+    """Joint p-value of the hypothesis that all areas are equal in every window."""
     windows: list[ComparedWindow]
 
 class Control(Record):
-    """A plain algorithm that was fitted on the same divisions."""
+    """A control: a plain algorithm fitted on the same splits."""
 
     algorithm: str
     parameters: dict[str, Any]
     fit_seconds: float
-    """Of all folds."""
+    """Fit time of all folds, in seconds."""
     failed: str | None
-    """Why it could not be fitted."""
+    """Why the fit failed; otherwise null."""
     rows: int | None = None
-    """Rows that it learnt from, in the first fold; null for models of earlier versions."""
+    """Number of training rows, in the first fold. Null for models of earlier versions."""
     of_rows: int | None = None
-    """Rows that it could have learnt from: more than `rows` of a sample."""
+    """Number of available training rows. Greater than `rows` if only a sample was used."""
 
 class ControlArea(Record):
-    """A control over one window."""
+    """The area of one control over one window."""
 
     algorithm: str
     area: Interval
@@ -341,75 +349,77 @@ class ControlWindow(Record):
     controls: list[ControlArea]
 
 class Controls(Record):
-    """Whether a model is better than plain algorithms, beyond chance."""
+    """Whether a model is significantly better than plain algorithms."""
 
     model_id: str
     level: float
     beats: bool | None
-    """Greater than every control in the window `decided_on`, each with an adjusted p-value below 1 -
-    level. Null where there is none to compare with.
+    """True if the model's area over the window `decided_on` is greater than that of every control, each
+    with an adjusted p-value below 1 - level. Null if no control was fitted.
     """
     decided_on: BaselineWindow
-    """That of the job's objective; of `tpr` the one it is trained by."""
+    """Window of the job's objective. For `tpr`: the window that it is trained on."""
     controls: list[Control]
     windows: list[ControlWindow]
     skipped: str | None
-    """Why no controls were fitted."""
+    """Why no controls were fitted; otherwise null."""
 
 class Cost(Record):
-    """What a row costs on average with this cut."""
+    """Mean cost per row at this threshold."""
 
     value: float | None
     low: float | None
     high: float | None
     flag_none: float
-    """What it costs to flag nothing."""
+    """Mean cost per row if no row is flagged."""
     flag_all: float
-    """What it costs to flag everything."""
+    """Mean cost per row if every row is flagged."""
     false_positive: float
     false_negative: float
 
 class Cut(Record):
-    """A cut of the ranking: what it means to flag every score at or above `threshold`; null flags nothing."""
+    """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is
+    flagged.
+    """
 
     threshold: float | None
     fpr: Interval
-    """Share of the negatives that this threshold flags."""
+    """Fraction of the negatives that are flagged."""
     tpr: Interval
-    """Share of the positives that it flags."""
+    """Fraction of the positives that are flagged."""
     precision: Interval
     lift: Interval
     flagged: Interval
-    """Share of all rows that it flags, at the same share of positives as the precision."""
+    """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
-    """Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the
-    least cost asked for. Null where the data set no end.
+    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
+    the lowest cost in the population. Null: the data set no limit.
     """
     threshold_high: float | None
     prevalence: float
-    """Share of positives that precision, lift and cost stand on: the data's, unless given."""
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
     tpr_at_fpr: Interval | None
-    """Asked by `fpr`: the TPR at exactly this FPR. Its threshold is not known, and the interval allows for
-    that.
+    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
+    threshold.
     """
     fpr_at_tpr: Interval | None
-    """Asked by `tpr`: the FPR at exactly this TPR."""
+    """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
-    """Of a row, if costs were given."""
+    """Mean cost per row, if costs were given."""
 
 class Dataset(Record):
     """An uploaded table."""
 
     id: str
     series_id: str
-    """The id of the first version."""
+    """Id of the first version of this series."""
     version: int
-    """Its number in the series, from 1; never given again."""
+    """Number of the version in its series, from 1. It is never used again."""
     parent_id: str | None
-    """The version that it was made from, which may be gone; null for the first."""
+    """The version that it was made from; it may have been deleted. Null for the first version."""
     mode: str | None
-    """`append`: the rows of its parent, and those of the upload. `replace`: those of the upload alone.
-    Null for the first.
+    """`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload.
+    Null for the first version.
     """
     name: str
     kind: str
@@ -421,47 +431,47 @@ class Dataset(Record):
     content_encoding: str | None
     label: str | None
     positive: str | None
-    """The label's value that counts as positive."""
+    """Value of the label that counts as positive."""
     negative: str | None
     weight: str | None
     group: str | None
     item: str | None
-    """The column of the items' names."""
+    """Column of the items' names."""
     labels: list[Label] | None
-    """Of a dataset of kind `multilabel`."""
+    """The labels of a dataset of kind `multilabel`; otherwise null."""
     categorical: list[str] | None
-    """Columns that were declared categorical."""
+    """Columns that the upload declared categorical."""
     numeric: list[str] | None
-    """Columns that were declared numeric."""
+    """Columns that the upload declared numeric."""
     drop: list[str] | None
     """Columns that were left out."""
     missing: list[str] | None
-    """What was said to stand for a missing value; null where the defaults do."""
+    """Texts that mean a missing value. Null: the default texts."""
     strict: bool
-    """Whether a value that does not fit its column, or a row without a label, is an error."""
+    """True if a value that does not fit its column, or a row without a label, is an error."""
     dialect: dict[str, str] | None
-    """What was said of how a CSV is written: `encoding`, `delimiter`, `decimal`."""
+    """CSV options of the upload: `encoding`, `delimiter`, `decimal`."""
     bytes: int
-    """Of the upload."""
+    """Size of the upload in bytes."""
     sha256: str
-    """Of the content: that of the upload's bytes; where rows were added to a version, that of the text of
-    the version's `sha256` and of `upload_sha256`, one after the other.
+    """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
+    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined.
     """
     upload_sha256: str
-    """Of the bytes as they came."""
+    """SHA-256 of the uploaded bytes."""
     rows: int | None
     positives: int | None
     negatives: int | None
     columns: list[Column]
     errors: list[TableFault]
     warnings: list[TableWarning]
-    """What was done with values that could not be taken as they are."""
+    """How values were changed because they could not be used as they are."""
     pairs: Pairs | None
-    """Of a dataset of kind `preferences`, once there are any."""
+    """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
     created_at: str
 
 class DatasetProfile(Record):
-    """The second look at a ready dataset."""
+    """The profile of a ready dataset."""
 
     dataset_id: str
     rows: int | None
@@ -469,90 +479,90 @@ class DatasetProfile(Record):
     negatives: int | None
     columns: list[ColumnProfile]
     rows_looked_at: int
-    """All, or in a large table so many drawn at random."""
+    """Number of rows that were read: all, or a random sample of a large table."""
     duplicates: Duplicates
     warnings: list[TableWarning]
-    """Those of the dataset."""
+    """Warnings of the dataset."""
 
 class DatasetVersion(Record):
-    """The data that something was made with, under the name it had then. The dataset may be gone."""
+    """A dataset under its name at the time of use. It may have been deleted since."""
 
     id: str
     name: str
     version: int
     sha256: str
-    """Of its content."""
+    """SHA-256 of its content."""
     pairs_sha256: str | None = None
-    """Of its pairs, in a dataset of kind `preferences`."""
+    """SHA-256 of its pairs. Only for a dataset of kind `preferences`."""
 
 class DependenceAxis(Record):
-    """A feature, and the values that it was set to."""
+    """One feature and the values of its grid."""
 
     name: str
     type: str
     """`numeric`, `boolean`, `datetime` or `categorical`."""
     values: list[float | bool | str | None]
-    """Dates as ISO 8601, as rows to score have them. Null, always last, is missing."""
+    """The values; dates as ISO 8601. The last is null: a missing value."""
 
 class Difference(Record):
-    """By how much the model's area is greater than the control's, and the p-value of there being no
-    difference.
-    """
+    """The model's area minus the control's, and the p-value of the hypothesis that they are equal."""
 
     value: float | None
     low: float | None
     high: float | None
     p_value: float
     adjusted_p_value: float
-    """By Holm, over all controls and windows."""
+    """p-value adjusted by Holm over all controls and windows."""
 
 class Drift(Record):
-    """What is otherwise than at the model's validation, beyond chance."""
+    """Significant changes since the model's validation."""
 
     level: float
-    """Of the model's own intervals, and so of these tests."""
+    """Confidence level of the model's intervals. The tests use 1 - level."""
     changed: bool
     summary: str
     areas: list[AreaDrift]
     scores: list[ScoreDrift]
-    """Scores may move while the order stays as good: then thresholds are to be set anew."""
+    """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
 class Duplicates(Record):
-    """Rows that are equal in every feature."""
+    """Rows that are equal to another row in every feature."""
 
     rows: int
-    """Rows that have an equal."""
+    """Number of rows that equal another row."""
     repeated: int
-    """Rows less distinct rows."""
+    """Number of rows minus number of distinct rows."""
     rows_of_both_classes: int | None = None
-    """Rows whose equals are of both classes: no ranker can tell them apart."""
+    """Number of rows with an equal row of the other class. No ranker can separate them."""
     estimated: bool
-    """Whether the counts are scaled up from a share of the rows."""
+    """True if the counts are estimated from a sample of the rows."""
 
 class Estimate(Record):
-    """A rough guess from the table's size."""
+    """Rough estimate from the size of the table."""
 
     seconds: float
     memory_bytes: int
 
 class EvaluatedCurve(Record):
-    """How well a model ranks rows with one label."""
+    """Quality of the ranking on rows with one label."""
 
     auc: Interval
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None
-    """Of a model of the objective `tpr`."""
+    """For a model of the objective `tpr`; otherwise null."""
     positives: int
     negatives: int
     totals: Totals
     groups: int | None
-    """Where the dataset has a group column: the intervals allow for rows of a group being alike."""
+    """Number of groups, if the dataset has a group column. The intervals then allow for correlation within
+    a group.
+    """
     ties: float
-    """Share of the pairs of a positive and a negative."""
+    """Fraction of the pairs of a positive and a negative that have equal scores."""
 
 class EvaluatedCut(Record):
-    """What the model's own threshold, set on its validation rows, does to these rows."""
+    """The rates on these rows at the model's threshold, which was chosen on its validation rows."""
 
     threshold: float | None
     fpr: Interval
@@ -561,26 +571,26 @@ class EvaluatedCut(Record):
     lift: Interval
 
 class EvaluatedLabel(Record):
-    """How well one label's scores rank."""
+    """Quality of the ranking by one label's scores."""
 
     label: str
     auc: Interval | None
-    """Null where the dataset has too few rows of a class."""
+    """Null if the dataset has too few rows of a class."""
     pauc: list[WindowArea]
     positives: int
     negatives: int
 
 class EvaluatedLabels(Record):
-    """How well a model with several labels ranks."""
+    """Quality of the ranking of a model with several labels."""
 
     labels: list[EvaluatedLabel]
     judged: int
-    """Labels that have an AUC: the means are over these."""
+    """Number of labels that have an AUC. The means are over these."""
     mean_auc: float
     mean_pauc: list[MeanArea]
 
 class EvaluatedPairs(Record):
-    """How well a model puts pairs of items in order."""
+    """Quality of the order of pairs of items."""
 
     pair_order: Interval
     misrank_fraction: float
@@ -591,57 +601,57 @@ class EvaluatedPairs(Record):
     effective_pairs: float
 
 class Evaluation(Record):
-    """How good a model is on a dataset. It stays when the model or the dataset is deleted."""
+    """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
 
     id: str
     status: str
-    """`processing`, `ready`, or how its job ended otherwise: `failed`, `cancelled`, `timed_out`."""
+    """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     model_id: str
     model_name: str
     model_version: int
     kind: str
-    """Of the dataset: `bipartite`, `preferences` or `multilabel`."""
+    """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     dataset_id: str
     dataset_name: str
     dataset_version: int | None
     dataset_sha256: str | None
-    """Of the content of that version."""
+    """SHA-256 of the content of that version."""
     windows: list[NewWindow]
     level: float
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None
-    """By the kind; null until it is ready."""
+    """The metrics; their form depends on `kind`. Null until the evaluation is ready."""
     drift: Drift | None
-    """Null where there is no validation to compare with, or it is not independent of these rows: a warning
-    says which.
+    """Null if the model has no validation, or if it is not independent of these rows; a warning says
+    which.
     """
     error: dict[str, Any] | None
-    """A problem, once its job has failed."""
+    """The problem, if the job failed."""
     created_at: str
 
 class EvaluationRoc(Record):
-    """The curve of an evaluation."""
+    """The ROC curve of an evaluation."""
 
     exact: bool
-    """False where points were left out to keep to `max_points`."""
+    """False if points were left out because of `max_points`."""
     total_points: int
     band: Band | None = None
     points: list[Point]
     evaluation_id: str
 
 class Event(Record):
-    """Something that happened to a job."""
+    """One event of a job."""
 
     seq: int
-    """Counts from 1 without gaps."""
+    """Number of the event in its job: 1, 2, 3, and so on."""
     at: str
     type: str
     """`state`, `progress` or `message`."""
     data: dict[str, Any]
 
 class Explanation(Record):
-    """`offset`, the mean training score, plus the contributions is the score."""
+    """One score as a sum: `offset` (the mean training score) plus all contributions."""
 
     score: float
     fpr: float | None
@@ -650,25 +660,25 @@ class Explanation(Record):
     contributions: dict[str, float]
 
 class Explanations(Record):
-    """One explanation a row."""
+    """One explanation per row."""
 
     model_id: str
     explanations: list[Explanation]
 
 class Feature(Record):
-    """A feature that the model takes."""
+    """A feature that the model uses."""
 
     name: str
     type: str
     """`numeric`, `boolean` or `categorical`."""
     missing: bool
-    """Had missing values in training, so it may be absent."""
+    """True if the feature had missing values in training. Then a row may leave it out."""
     categories: list[str] | None = None
-    """Of a categorical feature: its first hundred categories in text order; the artifact has all. Any
-    other text counts as missing.
+    """For a categorical feature: its first 100 categories in text order. The artifact has all. Any unknown
+    text counts as missing.
     """
     n_categories: int | None = None
-    """How many there are."""
+    """Number of all categories."""
 
 class FeatureImportance(Record):
     """How much one feature matters."""
@@ -676,38 +686,36 @@ class FeatureImportance(Record):
     name: str
     importance: float
     root: float | None = None
-    """Of `squared_auc_gain`: the square root of `importance`."""
+    """For `squared_auc_gain`: the square root of `importance`."""
     auc_gain: float | None = None
-    """Of `squared_auc_gain`: the sum of the gains themselves, in training AUC."""
+    """For `squared_auc_gain`: the sum of the gains in training AUC, not squared."""
 
 class FoldAuc(Record):
-    """A fold's AUC."""
+    """The AUC of one fold."""
 
     repeat: int
     fold: int
     auc: float
 
 class FoldChosen(Record):
-    """What a fold's search has chosen."""
+    """The parameters that the search of one fold chose."""
 
     repeat: int
     fold: int
     chosen: dict[str, Any]
 
 class Health(Record):
-    """Whether the service is well."""
+    """State of the service and of its parts."""
 
     status: str
     """`ok` or `unavailable`."""
     version: str | None = None
     build: str
-    """`RANKWRIGHT_BUILD` of the process, which an image sets."""
+    """The build: `RANKWRIGHT_BUILD` of the process. An image sets it."""
     parts: dict[str, Part] | None = None
 
 class Height(Record):
-    """The curve's height at a false positive rate, and its interval, which allows for the threshold's own
-    variance.
-    """
+    """The TPR at a given FPR, with its interval. The interval includes the uncertainty of the threshold."""
 
     fpr: float
     tpr: float
@@ -715,25 +723,25 @@ class Height(Record):
     high: float
 
 class Histogram(Record):
-    """Counts between edges of equal distance; one more edge than counts."""
+    """A histogram with bins of equal width. There is one more edge than counts."""
 
     edges: list[float]
     counts: list[int]
 
 class Importance(Record):
-    """The features, the one that matters most first. Figures of two methods cannot be compared."""
+    """The features, most important first. Values of different methods cannot be compared."""
 
     model_id: str
     method: str
-    """`squared_auc_gain` of ranking trees, `mean_absolute_contribution` of sums of parts per feature,
-    `permutation_auc` of all others.
+    """`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum over
+    features, `permutation_auc` for all others.
     """
     description: str
-    """What the method measures, in a sentence."""
+    """One sentence that says what the method measures."""
     on: Literal['validation', 'train']
-    """The rows that it was measured on."""
+    """The part of the data that it was measured on."""
     label: str | None
-    """Of several labels, the one whose scores are meant."""
+    """Label whose scores were used. Null for a model with one label."""
     features: list[FeatureImportance]
 
 class Interval(Record):
@@ -744,7 +752,7 @@ class Interval(Record):
     high: float | None
 
 class Job(Record):
-    """One long piece of work."""
+    """A job: long work that a worker does in the background."""
 
     id: str
     kind: str
@@ -754,17 +762,17 @@ class Job(Record):
     """`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."""
     dataset_id: str | None
     dataset: DatasetVersion | None
-    """What the job trains on or judges by, as it was called when the job was handed in."""
+    """The dataset that the job uses, under its name when the job was submitted."""
     validation_dataset: DatasetVersion | None
-    """What the model is judged by, with validation.method `dataset`."""
+    """The dataset that validates the model, with validation.method `dataset`."""
     algorithm: dict[str, Any] | None
-    """With every parameter resolved; the greatest value of one that is searched."""
+    """Name and all parameters. For a parameter that is searched: its greatest value."""
     objective: dict[str, Any] | None
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
     controls: dict[str, Any] | None
-    """`algorithms` that are fitted for comparison, why they are `skipped` where they are, and the `share`
-    of the job's time that they may take; null for as long as it takes.
+    """`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the job's
+    time that they may take; null: no limit.
     """
     seed: int | None
     label_noise: float | None
@@ -775,29 +783,31 @@ class Job(Record):
     max_attempts: int
     progress: Progress | None
     error: dict[str, Any] | None
-    """A problem, once the job has failed."""
+    """The problem, if the job failed."""
     output: JobOutput | None = None
-    """What the job makes; read its status there. A model is there once the job has succeeded."""
+    """The resource that the job makes; it has its own status. A model exists only after the job has
+    succeeded.
+    """
     model_id: str | None
-    """Of a job that trains: `output.id`."""
+    """For a training job: same as `output.id`."""
     retry_of: str | None
     last_event: int
-    """Number (`seq`) of the job's last event: `…/events?after=` goes on from there."""
+    """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
     evaluation_id: str | None = None
-    """Of a job of kind `evaluate`: `output.id`."""
+    """For a job of kind `evaluate`: same as `output.id`."""
     comparison_id: str | None = None
-    """Of a job of kind `compare`: `output.id`."""
+    """For a job of kind `compare`: same as `output.id`."""
     batch_score_id: str | None = None
-    """Of a job of kind `batch_score`: `output.id`."""
+    """For a job of kind `batch_score`: same as `output.id`."""
     created_at: str
     started_at: str | None
     finished_at: str | None
     cancel_requested_at: str | None
     keep_requested_at: str | None = None
-    """When the job was asked to end early and keep the best so far."""
+    """Time of the request to end early and keep the best candidate."""
 
 class JobCheck(Record):
-    """What `?validate=true` found: a sound job. Nothing was created."""
+    """Answer to `?validate=true`: the job is valid. Nothing was created."""
 
     valid: bool
     algorithm: dict[str, Any]
@@ -810,48 +820,50 @@ class JobCheck(Record):
     estimate: Estimate
 
 class JobOutput(Record):
-    """What a job makes."""
+    """The resource that a job makes."""
 
     kind: str
-    """`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs` (by the dataset's id)."""
+    """`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is that
+    of the dataset.
+    """
     id: str
 
 class Key(Record):
-    """A key without its secret."""
+    """An API key, without its secret."""
 
     id: str
     owner: str
     name: str
     prefix: str
-    """The secret's first characters, to recognise it by."""
+    """First characters of the secret, to recognise the key."""
     scopes: list[str]
     created_at: str
     expires_at: str | None
     last_used_at: str | None
     revoked_at: str | None
     successor_id: str | None
-    """The key that it was rotated to."""
+    """The key that replaced it."""
 
 class KeyWithSecret(Record):
-    """A key just made."""
+    """A new key, with its secret."""
 
     id: str
     owner: str
     name: str
     prefix: str
-    """The secret's first characters, to recognise it by."""
+    """First characters of the secret, to recognise the key."""
     scopes: list[str]
     created_at: str
     expires_at: str | None
     last_used_at: str | None
     revoked_at: str | None
     successor_id: str | None
-    """The key that it was rotated to."""
+    """The key that replaced it."""
     secret: str | None
-    """Shown this once; null in a replay."""
+    """The secret. It is shown only once; null in a repeated answer."""
 
 class Label(Record):
-    """One of several labels; its values and their counts are known once the table is read."""
+    """One of several labels. Its values and counts are null until the table was read."""
 
     name: str
     positive: str | None = None
@@ -860,211 +872,218 @@ class Label(Record):
     negatives: int | None = None
 
 class LabelMetrics(Record):
-    """How well one label's scores rank one part."""
+    """Quality of the ranking by one label's scores, on one part."""
 
     label: str
     auc: Interval | None
-    """Null where the part has too few rows of a class."""
+    """Null if the part has too few rows of a class."""
     pauc: list[WindowArea]
     positives: int
     negatives: int
     ties: float | None
 
 class LabelScore(Record):
-    """One row's score for each label of a model with several."""
+    """The scores of one row, one per label, by a model with several labels."""
 
     model_id: str
     scores: dict[str, float]
 
 class LabelScores(Record):
-    """A list of scores a row, one score a label, of a model with several."""
+    """For each row a list of scores, one per label, by a model with several labels."""
 
     model_id: str
     labels: list[str]
     scores: list[list[float]]
 
 class LabelValues(Record):
-    """One of several labels, and its values."""
+    """One of several labels, and its two values."""
 
     name: str
     positive: str
     negative: str
 
 class Leaderboard(Record):
-    """What `auto` has tried, the best first, and what it made of it."""
+    """The candidates of `auto`, best first, and the members of the resulting model."""
 
     model_id: str
     budget_seconds: float
     seconds: float
-    """What the search has taken of it; the last fit comes on top."""
+    """Duration of the search in seconds, without the final fit."""
     members: list[Member]
     candidates: list[LeaderboardRow]
     notes: list[str]
 
 class LeaderboardRow(Record):
-    """A candidate of `auto`. Its figures are of the rows that chose, on which the best are too good to be
-    true.
+    """A candidate of `auto`. Its figures are measured on the rows that chose it, so those of the best are
+    too optimistic.
     """
 
     algorithm: str
     parameters: dict[str, Any]
     value: float | None
-    """By the objective; null where it failed or never came."""
+    """Value of the objective. Null if the fit failed or was never started."""
     auc: float | None
     low: float | None
     high: float | None
     p_value: float | None
-    """Of no difference from the best single candidate, on the same rows."""
+    """p-value of the hypothesis that it equals the best single candidate, on the same rows."""
     rows: float
-    """Share of the rows to learn from that it was last given."""
+    """Fraction of the training rows in its last fit."""
     seconds: float
     state: str
     """`chosen`, `left`, `failed` or `untried`."""
     reason: str
 
 class ListedModel(Record):
-    """A model in a list, with what one looks for there."""
+    """A model in a list."""
 
     id: str
     name: str
     version: int
     algorithm: dict[str, Any]
-    """With every parameter."""
+    """Name and all parameters."""
     objective: dict[str, Any]
     validation: dict[str, Any]
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None
-    """The objective by which a search chose parameters; null without a search."""
+    """The objective by which a search chose the parameters. Null without a search."""
     beats_controls: bool | None
-    """Whether its area is greater than that of every control, beyond chance: see …/controls. Null without
+    """True if its area is significantly greater than that of every control: see …/controls. Null without
     controls.
     """
     dataset_id: str
     dataset: DatasetVersion | None
-    """What it was trained on, as it was called then; it stays when the dataset goes. Null where nobody
-    wrote it down.
+    """The training dataset, under its name at that time. It stays when the dataset is deleted. Null if it
+    was not recorded.
     """
     validation_dataset: DatasetVersion | None
-    """What it was judged by, with validation.method `dataset`."""
+    """The dataset that validated it, with validation.method `dataset`."""
     kind: str
-    """Of the dataset: `bipartite`, `preferences` or `multilabel`."""
+    """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     job_id: str
     seed: int
     tags: dict[str, str]
     created_at: str
     aliases: list[str]
     auc: Interval | None
-    """On validation rows. Null without validation, and for pairs and several labels: see …/metrics."""
+    """AUC on the validation rows. Null without validation, for pairs and for several labels: see
+    …/metrics.
+    """
 
 class MarginRound(Record):
-    """One round of boosting, under the pair weights of its time."""
+    """One round of boosting, under the pair weights of that round."""
 
     round: int
     edge: float
-    """r = d+ - d-."""
+    """r = d+ - d-: weight of the pairs in order minus weight of the pairs out of order."""
     tied: float
-    """d0, the mass of the pairs that the weak ranker ties."""
+    """d0: weight of the pairs that the weak ranker ties."""
     most_tied: float
-    """Theorem 7 asks for d0 below 2/3 (1 - r)(1 - r²)."""
+    """Theorem 7 holds if d0 is below this: 2/3 (1 - r)(1 - r²)."""
     holds: bool
 
 class MarginRounds(Record):
-    """Theorem 7's condition, round by round, the first rounds first."""
+    """The condition of Theorem 7 for each round, from the first."""
 
     total: int
     holds: int
-    """In how many of all rounds the condition holds."""
+    """Number of rounds, of all, in which the condition holds."""
     data: list[MarginRound]
 
 class MarginShare(Record):
-    """Share of the training pairs with a margin of at most `theta`."""
+    """Fraction of the training pairs with a margin of at most `theta`."""
 
     theta: float
     fraction: float
 
 class Margins(Record):
-    """How far apart the training pairs are, with scores divided by the sum of the steps, and what follows
-    from it.
+    """Margins of the training pairs (differences of scores, divided by `l1_norm`), and the bounds that
+    follow from them.
     """
 
     model_id: str
     on: Literal['validation', 'train']
     l1_norm: float
-    """Sum of the steps, by which scores are divided."""
+    """Sum of the steps of all rounds. Scores are divided by it."""
     margin: float
-    """Least margin of a pair: above 0 when all are in order."""
+    """Smallest margin of a pair. Positive if all pairs are in order."""
     smooth_margin: float
-    """-ln of the ranking loss, divided by `l1_norm`: below `margin`, nearer as boosting goes on."""
+    """-ln of the ranking loss, divided by `l1_norm`. It is below `margin` and approaches it with more
+    rounds.
+    """
     weak_rankers: int
-    """How many there are, at most."""
+    """Upper bound on the number of different weak rankers."""
     distribution: list[MarginShare]
-    """From the least margin to the greatest."""
+    """Distribution of the margins, from the smallest to the greatest."""
     theta: float
     delta: float
     bounds: list[MisrankBound]
     best: BestPossibleMargin | None
-    """Null where the programme is too large."""
+    """Null if the linear programme is too large."""
     rounds: MarginRounds
     losses: RoundLosses
 
 class MeanArea(Record):
-    """A partial AUC's mean over the labels."""
+    """Mean over the labels of a partial AUC."""
 
     fpr_min: float
     fpr_max: float
     value: float | None
 
 class Member(Record):
-    """A ranker that the model is made of."""
+    """One ranker of the model's ensemble."""
 
     algorithm: str
     parameters: dict[str, Any]
     weight: float
 
 class Metrics(Record):
-    """How well the model ranks one part of the data."""
+    """Quality of the model's ranking on one part of the data."""
 
     model_id: str
     on: Literal['validation', 'train']
     approximate: bool
-    """Of the curve and what is read off it, not of the areas. The model was cross-validated: the curve is
-    put together from the folds' scores, brought onto the scale of the ranker that is served, whose own
-    thresholds were never tried.
+    """Concerns the curve and the figures read from it, not the areas. True if the model was cross-
+    validated. The curve then comes from the out-of-fold scores, converted to
     """
     level: float
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     auc: Interval
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: Cut | None
-    """Of the objective `tpr`: what the model's threshold, set on validation rows, does to this part."""
+    """For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on the
+    validation rows.
+    """
     positives: int
     negatives: int
     positive_weight: float
     negative_weight: float
     ties: float
-    """Share of pairs of a positive and a negative with equal scores."""
+    """Fraction of the pairs of a positive and a negative that have equal scores."""
 
 class MisrankBound(Record):
-    """A bound on the probability that the model misranks a pair of rows to come: a share of pairs plus
+    """Upper bound on the probability that the model misranks a future pair: a measured fraction plus
     epsilon.
     """
 
     name: str
     source: str
     value: float | None
-    """`margin_fraction + epsilon`; null where it has none."""
+    """`margin_fraction + epsilon`. Null if the bound cannot be computed."""
     margin_fraction: float
-    """Share of the training pairs with a margin of at most theta, or of the held-out pairs misranked."""
+    """Fraction of the training pairs with a margin of at most theta; or fraction of the held-out pairs
+    that are misranked.
+    """
     epsilon: float | None
     terms: dict[str, float | None]
-    """What epsilon was computed from."""
+    """The terms of epsilon."""
     applies: bool
-    """False where a condition of the theorem is not met."""
+    """False if a condition of the theorem is not met."""
     reasons: list[str]
-    """Why it does not apply."""
+    """Why the bound does not apply."""
     vacuous: bool
-    """True from 1 on: a probability is no more anyway."""
+    """True if the value is 1 or more: it then says nothing."""
 
 class Model(Record):
     """A trained ranker."""
@@ -1073,57 +1092,57 @@ class Model(Record):
     name: str
     version: int
     algorithm: dict[str, Any]
-    """With every parameter."""
+    """Name and all parameters."""
     objective: dict[str, Any]
     validation: dict[str, Any]
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None
-    """The objective by which a search chose parameters; null without a search."""
+    """The objective by which a search chose the parameters. Null without a search."""
     beats_controls: bool | None
-    """Whether its area is greater than that of every control, beyond chance: see …/controls. Null without
+    """True if its area is significantly greater than that of every control: see …/controls. Null without
     controls.
     """
     dataset_id: str
     dataset: DatasetVersion | None
-    """What it was trained on, as it was called then; it stays when the dataset goes. Null where nobody
-    wrote it down.
+    """The training dataset, under its name at that time. It stays when the dataset is deleted. Null if it
+    was not recorded.
     """
     validation_dataset: DatasetVersion | None
-    """What it was judged by, with validation.method `dataset`."""
+    """The dataset that validated it, with validation.method `dataset`."""
     kind: str
-    """Of the dataset: `bipartite`, `preferences` or `multilabel`."""
+    """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     job_id: str
     seed: int
     tags: dict[str, str]
     created_at: str
     aliases: list[str]
     features: list[Feature]
-    """In the order of the artifact."""
+    """The features, in the order of the artifact."""
     label: str | None
-    """Null where it was trained on pairs or several labels."""
+    """Column of the label. Null if the model was trained on pairs or several labels."""
     positive: str | None
     negative: str | None
     labels: list[LabelValues] | None
-    """Of a model with several labels."""
+    """The labels of a model with several labels; otherwise null."""
     search: Search | None
     operating_point: Cut | None
-    """Of the objective `tpr`: the best cut of the validation rows at its FPR. Null for others, and without
-    validation.
+    """For the objective `tpr`: the best threshold on the validation rows at its FPR. Null for other
+    objectives and without validation.
     """
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact
 
 class MultilabelMetrics(Record):
-    """How well a model with several labels ranks one part: label by label, and on average."""
+    """Quality of a model with several labels on one part: for each label, and as mean."""
 
     model_id: str
     on: Literal['validation', 'train']
     level: float
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     labels: list[LabelMetrics]
     judged: int
-    """Labels that have an AUC: the means are over these."""
+    """Number of labels that have an AUC. The means are over these."""
     mean_auc: float | None
     mean_pauc: list[MeanArea]
 
@@ -1135,64 +1154,64 @@ class NewWindow(Record):
     fpr_max: float
 
 class OperatingPoint(Record):
-    """One cut of the ranking on one part of the data."""
+    """One threshold and its consequences on one part of the data."""
 
     threshold: float | None
     fpr: Interval
-    """Share of the negatives that this threshold flags."""
+    """Fraction of the negatives that are flagged."""
     tpr: Interval
-    """Share of the positives that it flags."""
+    """Fraction of the positives that are flagged."""
     precision: Interval
     lift: Interval
     flagged: Interval
-    """Share of all rows that it flags, at the same share of positives as the precision."""
+    """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
-    """Above here and up to `threshold_high` the population's threshold may lie, of the rate or of the
-    least cost asked for. Null where the data set no end.
+    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
+    the lowest cost in the population. Null: the data set no limit.
     """
     threshold_high: float | None
     prevalence: float
-    """Share of positives that precision, lift and cost stand on: the data's, unless given."""
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
     tpr_at_fpr: Interval | None
-    """Asked by `fpr`: the TPR at exactly this FPR. Its threshold is not known, and the interval allows for
-    that.
+    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
+    threshold.
     """
     fpr_at_tpr: Interval | None
-    """Asked by `tpr`: the FPR at exactly this TPR."""
+    """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
-    """Of a row, if costs were given."""
+    """Mean cost per row, if costs were given."""
     model_id: str
     on: Literal['validation', 'train']
     approximate: bool
-    """The model was cross-validated: the curve is put together from the folds' scores, brought onto the
-    scale of the ranker that is served, whose own thresholds were never tried.
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to
     """
 
 class OperatingPoints(Record):
-    """Cuts along the curve of one part of the data, from the one that flags nothing to the one that flags
-    all.
+    """Thresholds along the curve of one part of the data, from the one that flags no row to the one that
+    flags all.
     """
 
     model_id: str
     on: Literal['validation', 'train']
     approximate: bool
-    """The model was cross-validated: the curve is put together from the folds' scores, brought onto the
-    scale of the ranker that is served, whose own thresholds were never tried.
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to
     """
     level: float
-    """Of each interval by itself."""
+    """Confidence level of each interval by itself."""
     exact: bool
-    """False where points of the curve were left out."""
+    """False if points of the curve were left out."""
     total_points: int
-    """Of the curve."""
+    """Number of points of the curve."""
     least_cost: int | None
-    """Which of `points`, from 0, costs least, if costs were given."""
+    """Index in `points`, from 0, of the point with the lowest cost, if costs were given."""
     of_objective: int | None
-    """Which of `points` is the best cut at the FPR of the objective `tpr`."""
+    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."""
     points: list[Cut]
 
 class OutOfFold(Record):
-    """The scores that a cross-validated model's AUC and curve come from."""
+    """The out-of-fold scores of a cross-validated model. Its AUC and curve come from them."""
 
     model_id: str
     repeats: int
@@ -1200,48 +1219,50 @@ class OutOfFold(Record):
     fold_aucs: list[FoldAuc]
     columns: list[str]
     data: list[list[float]]
-    """An entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and `fold`
-    from 1; `y` is 1 for positive. `score` is on the scale of the fold's own ranker, `aligned_score` on
-    that of the ranker that is served.
+    """One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and `fold`
+    count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker, `aligned_score`
+    on that of the served ranker.
     """
 
 class PairMetrics(Record):
-    """How well a model trained on pairs puts the pairs of one part in order."""
+    """Quality of a model trained on pairs, on the pairs of one part."""
 
     model_id: str
     on: Literal['validation', 'train']
     level: float
-    """Of the interval."""
+    """Confidence level of the interval."""
     pair_order: Interval
-    """Weighted share of pairs in order, ties counted half. The interval allows for pairs that share an
-    item.
+    """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs with a
+    common item.
     """
     misrank_fraction: float
-    """Weighted share of pairs out of order, ties counted whole."""
+    """Weighted fraction of the pairs out of order; a tie counts fully."""
     ties: float
     pairs: int
     items: int
     weight: float
     effective_pairs: float
-    """So many pairs without a common item would tell as much, at the worst."""
+    """Effective number of pairs, in the worst case: as many pairs without common items would be as
+    informative.
+    """
 
 class Pairs(Record):
-    """Which item is better than which, in a dataset of kind `preferences`."""
+    """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
     status: str
     """`processing`, `ready` or `invalid`."""
     job_id: str
-    """The job that reads them."""
+    """The job that reads the pairs."""
     content_type: str
     content_encoding: str | None
     bytes: int
     sha256: str
     pairs: int | None
-    """Their number."""
+    """Number of pairs."""
     items: int | None
-    """How many items occur in them."""
+    """Number of different items in the pairs."""
     weighted: bool | None
-    """Whether they have a column of weights."""
+    """True if the pairs have weights."""
     errors: list[TableFault]
     created_at: str
 
@@ -1252,29 +1273,31 @@ class Part(Record):
     detail: str
 
 class PartialDependence(Record):
-    """Mean scores of rows that are alike but for one or two features."""
+    """Mean scores when one or two features are set to the values of a grid."""
 
     model_id: str
     on: Literal['validation', 'train']
-    """The rows that scores are averaged over."""
+    """The part of the data that scores are averaged over."""
     label: str | None
-    """Of several labels, the one whose scores are meant."""
+    """Label whose scores were used. Null for a model with one label."""
     rows: int
-    """How many rows each score is the mean of."""
+    """Number of rows that each mean is over."""
     features: list[DependenceAxis]
     scores: list[float] | list[list[float]]
-    """By value of the feature; of two, by value of the first and then of the second."""
+    """Mean scores, one per value of the feature. For two features: one list per value of the first, one
+    entry per value of the second.
+    """
 
 class Point(Record):
-    """Flagging every score at or above `threshold` gives these rates; null flags nothing."""
+    """The rates when every score of at least `threshold` is flagged. Null: nothing is flagged."""
 
     fpr: float
     tpr: float
     threshold: float | None
     low: float | None = None
-    """Lower limit of the curve's height at this FPR, if `band` was asked for."""
+    """Lower confidence limit of the curve's height at this FPR. Only with `band`."""
     high: float | None = None
-    """Upper limit."""
+    """Upper confidence limit. Only with `band`."""
 
 class Preview(Record):
     """The first rows of a ready dataset."""
@@ -1283,98 +1306,102 @@ class Preview(Record):
     data: list[list[float | bool | str | None]]
 
 class Progress(Record):
-    """What a running job is doing, how far it is, and the best that it has found."""
+    """The progress of a running job: its phase, its steps, and its best candidates."""
 
     fraction: float | None = None
-    """Share of the whole job that is done; of a job with a budget, the share that is spent."""
+    """Fraction of the whole job that is done, from 0 to 1. For a job with a budget: the fraction that is
+    used.
+    """
     phase: str | None = None
-    """`reading the table`, `compiling`, `preparing` (what a fit does before its first step), `fitting`,
+    """`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`,
     `measuring` or `comparing` (with plain algorithms).
     """
     algorithm: str | None = None
-    """What is being fitted."""
+    """The algorithm that is being fitted."""
     parameters: dict[str, Any] | None = None
-    """Of a candidate, as on the leaderboard."""
+    """Parameters of the current candidate, as on the leaderboard."""
     rows: int | None = None
-    """Rows, or pairs, that it learns from."""
+    """Number of training rows (or pairs) of the current fit."""
     trial: int | None = None
-    """Of a search, the number of the trial under way: one fit on one inner split."""
+    """For a search: number of the current trial. A trial is one fit on one inner split."""
     trials: int | None = None
-    """How many there will be, where that is known: not with `auto`."""
+    """Total number of trials. Null if it is not known, as with `auto`."""
     fold: int | None = None
-    """Under cross-validation, the fold whose ranker is fitted."""
+    """For cross-validation: number of the current fold."""
     step: int | None = None
-    """Rounds, or other steps, of the fit under way; of a job in parts the parts that are done."""
+    """Number of rounds, or other steps, that the current fit has done. For a job in parts: number of
+    finished parts.
+    """
     of: int | None = None
-    """As many steps, or parts, there are."""
+    """Total number of steps or parts."""
     detail: str | None = None
-    """Figures of the last step, for people: the loss; the AUC of a sample of the rows trained on, while it
-    is cheap; the AUC of the validation rows where a fit may stop early.
+    """Figures of the last step, for people: the loss; the AUC on a sample of the training rows, if it is
+    cheap; the AUC on the validation rows of early stopping.
     """
     best: Best | None = None
     leaderboard: list[ProgressRow] | None = None
-    """The best ten candidates so far, the best first."""
+    """The ten best candidates up to now, best first."""
     keepable: bool | None = None
-    """Whether `POST …/cancel?keep=true` would keep something now."""
+    """True if `POST …/cancel?keep=true` can keep a candidate now."""
     elapsed_seconds: float | None = None
-    """Since the start, when this was told: a job tells once a second."""
+    """Seconds from the start of the job to this report. A job reports once a second."""
     seconds_left: float | None = None
-    """Of the budget of `auto`, when this was told."""
+    """Seconds left of the budget of `auto` at this report."""
 
 class ProgressRow(Record):
-    """What a search has tried, judged on the rows that it holds out to choose by."""
+    """A candidate that a search tried, judged on the inner validation rows."""
 
     trial: int
-    """The number of the trial that completed it."""
+    """Number of the trial that completed this candidate."""
     algorithm: str
     parameters: dict[str, Any]
-    """Those that are searched; of `auto` those that it has set. In short: 8 at most."""
+    """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
-    """Rows, or pairs, that it has learnt from."""
+    """Number of training rows (or pairs)."""
     value: float
-    """By the job's objective, the mean over the inner splits."""
+    """Value of the job's objective, as mean over the inner splits."""
     seconds: float
-    """Of its fits, all inner splits together."""
+    """Fit time over all inner splits, in seconds."""
 
 class Quantile(Record):
-    """The least value that such a share of the rows does not exceed."""
+    """A quantile: the smallest value that at least this fraction of the rows does not exceed."""
 
     at: float
     value: float
 
 class Ranking(Record):
-    """Row numbers from 0, best first, with their scores."""
+    """Row numbers, counted from 0, best row first, with their scores."""
 
     model_id: str
     indices: list[int]
     scores: list[float]
 
 class Report(Record):
-    """All that is known of a model, in one answer."""
+    """The report: all that is known about a model."""
 
     written_at: str
     written_by: str
-    """Version of the service."""
+    """Version of the service that wrote the report."""
     model: Model
     data: ReportedData | None
-    """Null once the dataset is deleted."""
+    """The training dataset. Null if it was deleted."""
     job: ReportedJob | None
     warnings: list[str]
-    """The model's own, and what else a reader should know before believing the figures."""
+    """Warnings of the model, and others that a reader needs to judge the figures."""
     metrics: list[Metrics | PairMetrics | MultilabelMetrics]
-    """Of each part that was judged, validation first."""
+    """Metrics of each part of the data, validation first."""
     operating_points: list[AskedCut]
-    """On validation rows."""
+    """Operating points on the validation rows."""
     fold_aucs: list[FoldAuc] | None
-    """Of a cross-validated model."""
+    """AUC of each fold of a cross-validated model; otherwise null."""
     controls: Controls | None
-    """Null for a model that was trained without."""
+    """Comparison with plain algorithms. Null if the model was trained without controls."""
     leaderboard: Leaderboard | None
-    """Of a model of algorithm `auto`."""
+    """Candidates of `auto`; null for other algorithms."""
     importance: ReportedImportance | None
 
 class ReportedData(Record):
-    """The dataset that the model has learnt from."""
+    """The dataset that the model was trained on."""
 
     id: str
     name: str
@@ -1390,8 +1417,8 @@ class ReportedData(Record):
     group: str | None
 
 class ReportedImportance(Record):
-    """Features in the order of the artifact; of a model with several labels `importance` is a list, a
-    value a label.
+    """Features in the order of the artifact. For a model with several labels `importance` is a list with
+    one value per label.
     """
 
     method: str
@@ -1414,125 +1441,133 @@ class ResultColumn(Record):
 
     name: str
     type: str
-    """As Arrow calls it."""
+    """Name of the type in Arrow."""
 
 class Roc(Record):
-    """The curve of a model on one part of its data."""
+    """The ROC curve of a model on one part of its data."""
 
     exact: bool
-    """False where points were left out to keep to `max_points`."""
+    """False if points were left out because of `max_points`."""
     total_points: int
     band: Band | None = None
     points: list[Point]
     model_id: str
     on: Literal['validation', 'train']
     approximate: bool
-    """The model was cross-validated: the curve is put together from the folds' scores, brought onto the
-    scale of the ranker that is served, whose own thresholds were never tried.
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to
     """
 
 class RoundLoss(Record):
-    """The losses after one round, on the rows that were learnt from; null beyond the doubles."""
+    """The losses after one round, on the training rows. Null: too large for a float64."""
 
     round: int
     f: float | None
-    """F, AdaBoost's loss, of the scores with their intercept."""
+    """F: the loss of AdaBoost, of the scores with their intercept."""
     f_skew: float | None
-    """The positives' part of F less the negatives'."""
+    """The part of F from the positives minus the part from the negatives."""
     f_tilde: float | None
-    """F̃, RankBoost's loss."""
+    """F̃: the loss of RankBoost."""
     smooth_margin: float | None
-    """-ln F̃ divided by the sum of the steps so far, the least pair weight as 1; null where the fit held
-    out part of its rows.
+    """-ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if the fit
+    held out some of its rows.
     """
 
 class RoundLosses(Record):
-    """Losses round by round, the first rounds first."""
+    """The losses of each round, from the first."""
 
     total: int
     data: list[RoundLoss]
 
 class Score(Record):
-    """One row's score, and where it lies on the model's validation curve."""
+    """The score of one row, and its position on the model's validation curve."""
 
     model_id: str
     score: float
     fpr: float | None
-    """Share of the negatives that a cut here would flag; null without a validation curve."""
+    """Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve."""
     tpr: float | None
-    """Share of the positives that a cut here would catch."""
+    """Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve."""
     approximate: bool | None = None
-    """True, and there, where the model was cross-validated."""
+    """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
+    otherwise.
+    """
 
 class ScoreDrift(Record):
-    """The scores of one class, at the model's validation and here."""
+    """Change of the scores of one class between the model's validation and this dataset."""
 
     of: str
     """`positives` or `negatives`."""
     distance: float
-    """Kolmogorov and Smirnov's; the p-value is its."""
+    """Kolmogorov-Smirnov distance between the two samples of scores, from 0 to 1; `p_value` is that of its
+    test.
+    """
     higher: float
-    """Probability that a score here is above one of the validation, ties counted half."""
+    """Probability that a score on this dataset is greater than one of the validation; a tie counts half."""
     p_value: float
     adjusted_p_value: float
     changed: bool
     words: str
 
 class ScoreTableCheck(Record):
-    """What `?validate=true` found: the rows could be scored. Nothing was created."""
+    """Answer to `?validate=true`: the rows can be scored. Nothing was created."""
 
     valid: bool
     rows: int | None = None
-    """Of a table that was sent."""
+    """Number of rows, if rows were sent."""
 
 class Scores(Record):
-    """Scores in row order. `fprs` and `tprs` are null without a validation curve."""
+    """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
 
     model_id: str
     scores: list[float]
     fprs: list[float] | None
     tprs: list[float] | None
     approximate: bool | None = None
-    """True, and there, where the model was cross-validated."""
+    """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
+    otherwise.
+    """
 
 class Search(Record):
-    """What was tried, on splits of the training part, and chosen. These rows are not those of any metrics.
-    Under cross-validation every fold has chosen for itself, by its own rows to learn from:
-    `folds_chosen`. The rest is how the served ranker was chosen.
+    """What the search tried and chose, on splits of the training rows. These validation rows are not used
+    for any metrics. With cross-validation each fold has its own search on its own training rows:
+    `folds_chosen`. Everything else here is the search for the served ranker.
     """
 
     method: str
     space: dict[str, Any]
     n_candidates: int | None = None
     folds: int | None = None
-    """Inner folds; null where one part was held out."""
+    """Number of inner folds. Null: one part was held out."""
     fraction: float
-    """Share of the training part that judged the candidates, without folds."""
+    """Fraction of the training rows held out to choose by. Not used with folds."""
     candidates: list[SearchTrial]
     chosen: dict[str, Any]
-    """The best, the fewest rounds among equals; with it the whole training part was fitted anew."""
+    """The best parameters; among equals those with fewest rounds. The served ranker was fitted with them
+    on all training rows.
+    """
     folds_chosen: list[FoldChosen] | None = None
     seconds: float
-    """Time of the search, beside `fit_seconds` of the model's own fit."""
+    """Duration of the search in seconds, without `fit_seconds`."""
 
 class SearchTrial(Record):
-    """Values that a search has tried."""
+    """Parameters that a search tried."""
 
     parameters: dict[str, Any]
     value: float | None
-    """Of `selected_by`, on the rows that chose, the mean over the folds; higher is better. Null where it
-    could not be fitted.
+    """Value of the objective `selected_by` on the inner validation rows, as mean over the folds. Higher is
+    better. Null if the fit failed.
     """
     auc: float | None = None
     rows: float | None = None
-    """Share of the rows to learn from that it was last given."""
+    """Fraction of the training rows in its last fit."""
     seconds: float | None = None
     state: str | None = None
     """`chosen`, `left` or `failed`."""
     reason: str | None = None
 
 class TableCheck(Record):
-    """What `?validate=true` found: a sound table. Nothing was kept."""
+    """Answer to `?validate=true`: the table is valid. Nothing was stored."""
 
     valid: bool
     rows: int
@@ -1542,50 +1577,55 @@ class TableCheck(Record):
     warnings: list[TableWarning]
 
 class TableFault(Record):
-    """What is wrong with a table, and where."""
+    """An error in a table, and its place."""
 
     detail: str
     line: int | None = None
     column: str | None = None
     suggestion: dict[str, str] | None = None
-    """Fields of the upload that may mend it, with a value for each: a likely label, a positive value."""
+    """Fields of the upload that may correct the error, each with a value: a likely label, a positive
+    value.
+    """
 
 class TableWarning(Record):
-    """What was done with values of a column that could not be taken as they are."""
+    """How values of a column were changed because they could not be used as they are."""
 
     code: str
-    """`values_taken_for_missing`: rare values that do not fit their column. `words_pooled`: more words
-    than categories; the rarest count as missing. `identifier`: nearly every row has its own value: no
-    feature. `column_without_name`: left out. `rows_without_label`: rows left out.
-    `label_of_many_values`: all but the positive one are negative.
+    """`values_taken_for_missing`: rare values that do not fit their column count as missing.
+    `words_pooled`: there are too many categories; the rarest count as missing. `identifier`: nearly
+    every row has a different value; the column is not a feature. `column_without_name`: the column was
+    left out. `rows_without_label`: these rows were left out. `label_of_many_values`: all values but the
+    positive one are negative.
     """
     column: str
     detail: str
     count: int
-    """Values, words or rows that it is about."""
+    """Number of values, words or rows that it concerns."""
     parameter: str
-    """The field of the upload that decides otherwise."""
+    """Field of the upload that changes this."""
     line: int | None
-    """Of the first, where the format has lines."""
+    """Line of the first one. Null if the format has no lines."""
 
 class TopValue(Record):
-    """A frequent value of a column."""
+    """A frequent value of a column, and how often it occurs."""
 
     value: float | bool | str | None
-    """Of a `datetime` column seconds since 1970, as its `min`, `max` and `mean` are."""
+    """The value. For a `datetime` column: seconds since 1970, as in `min`, `max` and `mean`."""
     count: int
 
 class Totals(Record):
-    """Weight of each class, and how many independent observations it is worth."""
+    """Total weight of each class, and its effective number of independent observations."""
 
     positive: float
     negative: float
     positive_effective: float
-    """By the weights; where rows come in groups, of groups."""
+    """Effective number of positive rows, given the weights. With a group column: effective number of
+    groups.
+    """
     negative_effective: float
 
 class Valid(Record):
-    """What `?validate=true` found: the request is sound. Nothing was created."""
+    """Answer to `?validate=true`: the request is valid. Nothing was created."""
 
     valid: bool
 
@@ -1605,7 +1645,7 @@ class VariableDependence(Record):
     """
 
 class WindowArea(Record):
-    """Partial AUC on a window of false positive rates: the mean height of the curve there."""
+    """Partial AUC over a window of false positive rates: the mean height of the curve in the window."""
 
     value: float | None
     low: float | None
@@ -1613,39 +1653,39 @@ class WindowArea(Record):
     fpr_min: float
     fpr_max: float
     empirical: float | None = None
-    """The share of pairs strictly in order, of every positive with the negatives ranked ⌊n·fpr_min⌋ + 1 to
-    ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). Ties, and the ends of the window, are counted
-    otherwise than in `value`. Null without a curve.
+    """Fraction of the pairs strictly in order, over every positive and the negatives of rank ⌊n·fpr_min⌋ +
+    1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It counts ties and the ends of the window in
+    another way than `value`. Null without a curve.
     """
 
 class WindowBound(Record):
-    """A bound on 1 - pAUC of rows to come: what was measured on a part, plus epsilon."""
+    """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""
 
     name: str
     """`theorem_9` or `held_out`."""
     source: str
     on: Literal['validation', 'train']
-    """The rows that were measured."""
+    """The part of the data that was measured."""
     risk: float
-    """1 - pAUC of these rows, the curve taken as steps."""
+    """1 - pAUC of these rows, with the curve as a step function."""
     positives: int
     negatives: int
     vc_dimension: int | None
-    """Of the cuts of all scores that the algorithm might have learnt from these rows; null where it is not
-    known, and where the model was fixed before the rows were seen.
+    """VC dimension of the thresholds on all scores that the algorithm can learn from these rows. Null if
+    it is not known, or if the model was trained without these rows.
     """
     epsilon: float | None
     value: float | None
-    """`risk + epsilon`; null where it has none."""
+    """`risk + epsilon`. Null if the bound cannot be computed."""
     vacuous: bool
-    """True from 1 on, a risk is no more anyway; and without a value."""
+    """True if the value is null, or 1 or more: it then says nothing."""
     applies: bool
-    """False where a condition is not met."""
+    """False if a condition of the bound is not met."""
     reasons: list[str]
-    """Why it does not apply."""
+    """Why the bound does not apply."""
 
 class WindowBounds(Record):
-    """What can be said of a model's partial AUC on rows to come, in one window of false positive rates."""
+    """Bounds on a model's partial AUC on future rows, over one window of false positive rates."""
 
     model_id: str
     fpr_min: float

@@ -217,7 +217,7 @@ def bound_misranking(
     theta : float in [1e-6, 1]
         Chosen before the margins are known; to try k values, use δ/k for each.
     delta : float in (0, 1)
-        Probability with which a bound may fail.
+        Probability that a bound does not hold.
 
     Examples
     --------
