@@ -269,7 +269,10 @@ def give_kernels(folder: Path) -> None:
     """Copy what this run of the tests has compiled already into a folder of kernels."""
     folder.mkdir(parents=True, exist_ok=True)
     for compiled in (path for each in folders() for path in each.glob(f"*{SUFFIX}")):
-        shutil.copy2(compiled, folder)
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # another process of the run has just replaced it
+            shutil.copy2(compiled, folder)
 
 
 def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:

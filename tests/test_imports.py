@@ -162,6 +162,59 @@ for old, new in core._MOVED.items():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_moved_modules_are_imported_by_several_threads_at_once() -> None:
+    names = [f"old_{i}" for i in range(300)]
+    code = f"""
+import sys, threading, warnings
+from core.base import ranker
+from core.lazy import MovedModules
+names, n_threads = {names}, 4
+sys.meta_path.insert(0, MovedModules(dict.fromkeys(names, "core.base.ranker")))
+warnings.simplefilter("ignore")
+sys.setswitchinterval(1e-6)
+barrier, found = threading.Barrier(n_threads), []
+def run():
+    for name in names:
+        barrier.wait()
+        found.append(__import__(name))
+threads = [threading.Thread(target=run) for _ in range(n_threads)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(found) == n_threads * len(names)
+assert all(module is ranker for module in found)
+assert ranker.__spec__.name == "core.base.ranker" and ranker.__spec__.origin == ranker.__file__
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("core.base.ranker", "FollowingFit", "PathEstimator"),
+        ("core.base.state", "Rule", "Constraint"),
+        ("core.bounds", "LEAST_THETA", "MIN_THETA"),
+        ("core.coding", "NO_SPREAD", "INFINITE_ESS"),
+        ("core.coding", "Spread", "InverseESS"),
+        ("core.coding", "count_rows", "effective_counts"),
+        ("core.coding", "measure_spread", "measure_inverse_ess"),
+        ("core.metrics.intervals", "least_trials", "worst_case_trials"),
+        ("core.metrics.intervals", "share_interval", "proportion_interval"),
+    ],
+)
+def test_renamed_things_are_found_by_their_old_names_which_warn(
+    module: str, old: str, new: str
+) -> None:
+    home = importlib.import_module(module)
+    with pytest.warns(DeprecationWarning, match=rf"^{module}\.{old} is now {new}$") as caught:
+        found = getattr(home, old)
+    assert found is getattr(home, new)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nothing'"):
+        _ = home.nothing
+
+
 def test_the_registry_knows_names_without_classes_and_gives_the_public_ones() -> None:
     assert len(ALGORITHMS) == len(list(ALGORITHMS))
     assert "nothing" not in ALGORITHMS

@@ -268,6 +268,7 @@ class RequestMiddleware:
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
                 headers.extend(_HEADERS)
+                headers.extend(scope.get("deprecation", ()))  # of what was asked for
                 if self._drain.begun:
                     headers.append(_CLOSE)
                 given = {name for name, _ in headers}

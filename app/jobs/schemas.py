@@ -143,7 +143,7 @@ class Job(Resource):
     output: JobOutput | None = Field(
         default=None,
         description="The resource that the job makes; it has its own status. A model exists only after the job has "
-        "succeeded.",
+        "succeeded. A retried job shows the same resource as its retry, which may have made it.",
     )
     model_id: str | None = Field(
         description="For a training job: same as `output.id`.", json_schema_extra=_DEPRECATED

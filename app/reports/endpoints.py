@@ -64,8 +64,18 @@ def answer_page(document: Document, format: Format) -> Response:
     )
 
 
-VEGA_HEADERS = {"Deprecation": "@1795305600", "Sunset": "Sat, 22 May 2027 00:00:00 GMT"}
+VEGA_HEADERS = (
+    (b"deprecation", b"@1795305600"),
+    (b"sunset", b"Sat, 22 May 2027 00:00:00 GMT"),
+)
 """RFC 9745 and RFC 8594: deprecated since 22 November 2026, to be removed after half a year."""
+
+
+def announce_removal(request: Request) -> None:
+    """Have the answer to `format=vega`, a refusal too, say that the format is deprecated."""
+    if "vega" in request.query_params.getlist("format"):
+        request.scope["deprecation"] = VEGA_HEADERS
+
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -85,6 +95,7 @@ _PICTURES: dict[int | str, dict[str, Any]] = {
     response_model=dict[str, Any],
     summary="Draw the ROC curve",
     responses=_PICTURES,
+    dependencies=[Depends(announce_removal)],
 )
 @needs("read")
 def read_plot(
@@ -110,8 +121,8 @@ def read_plot(
     format: Annotated[
         Literal["svg", "png", "vega"],
         Query(
-            description="`svg` or `png`. `vega`, a Vega-Lite specification, is deprecated: read the points from `/roc` "
-            "instead."
+            description="`svg` or `png`. `vega`, a Vega-Lite specification, is deprecated and will be removed on 22 "
+            "May 2027: read the points from `/roc` instead."
         ),
     ] = "svg",
     width: Annotated[int, Query(ge=200, le=4000, description="Width of a PNG in pixels.")] = 1280,
@@ -123,7 +134,7 @@ def read_plot(
     with context.computation():
         plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
         if format == "vega":
-            return JSONResponse(to_vega(plot), headers=VEGA_HEADERS)
+            return JSONResponse(to_vega(plot))
         drawn = plots.to_svg(plot)
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)

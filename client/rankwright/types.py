@@ -786,7 +786,7 @@ class Job(Record):
     """The problem, if the job failed."""
     output: JobOutput | None = None
     """The resource that the job makes; it has its own status. A model exists only after the job has
-    succeeded.
+    succeeded. A retried job shows the same resource as its retry, which may have made it.
     """
     model_id: str | None
     """For a training job: same as `output.id`."""

@@ -4,7 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.errors import ArtifactError, InvalidData
+from core.lazy import old_names
 
 from . import state
 from .parameters import check_values
@@ -499,3 +500,8 @@ def warn_stopped(done: int, of: int, what: str) -> None:
 def _check_width(n_features: int) -> None:
     if n_features > MAX_FEATURES:
         raise InvalidData(f"X must have at most {MAX_FEATURES} features, got {n_features}")
+
+
+# A name of 0.2, which goes in 0.4.
+if not TYPE_CHECKING:
+    __getattr__ = old_names(globals(), {"FollowingFit": "PathEstimator"})

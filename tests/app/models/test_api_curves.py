@@ -130,8 +130,12 @@ def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) ->
     metrics = reader.get(f"{address}/metrics").json()
     ask = {"kind": kind, "band": "simultaneous"}
     deprecated = reader.get(f"{address}/plot", params=ask | {"format": "vega"})
-    assert deprecated.headers["Deprecation"].startswith("@")
-    assert "Sunset" in deprecated.headers
+    unknown = reader.get("/v1/models/none/plot?format=vega")
+    too_wide = reader.get(f"{address}/plot?format=vega&width=10000")
+    assert (unknown.status_code, too_wide.status_code) == (404, 422)
+    for answer in (deprecated, unknown, too_wide):
+        assert answer.headers["Deprecation"] == "@1795305600"
+        assert answer.headers["Sunset"] == "Sat, 22 May 2027 00:00:00 GMT"
     spec = deprecated.json()
     x = spec["layer"][-2]["encoding"]["x"]
     assert (x["field"], x["scale"]["domain"]) == ("fpr", [0, 1 if kind == "roc" else 0.08])
@@ -148,6 +152,7 @@ def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) ->
 
     drawn = reader.get(f"{address}/plot", params=ask)
     assert drawn.headers["Content-Type"] == "image/svg+xml"
+    assert "Deprecation" not in drawn.headers
     assert drawn.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
     svg = ET.fromstring(drawn.content)
     words = "\n".join(text.text or "" for text in svg.iter(f"{SVG}text"))

@@ -60,6 +60,7 @@ def house(tmp_path: Path) -> Path:
 # reads nothing of the environment that they change; `core.kernels` does, and is imported by the program.
 FORKS = """
 import json, os, sys, traceback
+from concurrent.futures import ThreadPoolExecutor
 import numba
 
 sys.dont_write_bytecode = True
@@ -81,11 +82,13 @@ for line in sys.stdin:
         except BaseException:
             traceback.print_exc()
             os._exit(1)
-    said = []
-    for out, into in pipes:
+    for _, into in pipes:
         os.close(into)
-        with os.fdopen(out) as file:
-            said.append(file.read())
+    files = [os.fdopen(out) for out, _ in pipes]
+    with ThreadPoolExecutor() as pool:  # both at once: a fork waits while a pipe is full
+        said = list(pool.map(lambda file: file.read(), files))
+    for file in files:
+        file.close()
     print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), *said]), flush=True)
 """
 
