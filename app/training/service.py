@@ -533,7 +533,7 @@ def _auto_schema() -> JsonSchema:
         default=DEFAULT_BUDGET_SECONDS,
         gt=0,
         le=MAX_BUDGET_SECONDS,
-        description="Seconds that it may take by the clock, the fits on all rows included.",
+        description="Time budget in seconds, including the final fits on all rows.",
     )
     return _schema(AUTO, {"budget_seconds": (float, budget)})
 

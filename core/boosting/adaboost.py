@@ -22,7 +22,7 @@ from .options import (
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoost(Booster):
-    """Boost ±1 classifiers on the weights of rows; with the constant one it ranks like RankBoost.
+    """Boost ±1 classifiers with weights of rows. With the constant classifier it ranks like RankBoost.
 
     The loss is F = Σ w_i e^{-y_i f(x_i)} over all rows. A round picks the stump h = ±1 with the
     largest edge |Σ d_i y_i h(x_i)| and steps by ½ ln(d+/d-), where d+ is the weight that h
@@ -73,7 +73,9 @@ class AdaBoost(Booster):
     weak_ranker: StumpOnly = "stump"
     include_constant: Annotated[
         bool,
-        Doc("Whether the constant classifier is among the weak ones; the theorems need it."),
+        Doc(
+            "Whether the constant classifier is one of the weak classifiers. The theorems need it."
+        ),
     ] = True
     learning_rate: LearningRate = 1.0
     max_bins: MaxBins = 255

@@ -255,7 +255,7 @@ class ClassifierLearner(EstimatorLearner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AUCBoost(Booster):
-    """Boost any weak ranker: each is cut into a two-sided classifier, and AdaBoost adds those up.
+    """Boost any weak ranker: a threshold makes a two-sided classifier of each, and AdaBoost combines these.
 
     AdaBoost starts from ½D₊ + ½D₋, half the weight on each class. Each round's weak ranker is cut
     where TPR - FPR is greatest; a coin on one side of the cut makes it err alike on both classes
@@ -307,9 +307,9 @@ class AUCBoost(Booster):
     weak_ranker: Annotated[
         Literal["stump"] | ClassifierName | BaseEstimator,
         Doc(
-            "What a round adds: a stump; a classifier, 'logistic', 'linear_svm' or "
-            "'random_forest'; or in Python any scikit-learn estimator that takes sample weights "
-            "and has decision_function or predict_proba."
+            "The weak ranker of a round: a stump; or a classifier: 'logistic', 'linear_svm' or 'random_forest'. In "
+            "Python also any scikit-learn estimator that takes sample weights and has decision_function or "
+            "predict_proba."
         ),
     ] = "stump"
     learning_rate: LearningRate = 1.0

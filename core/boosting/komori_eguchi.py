@@ -407,24 +407,28 @@ def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type:
 SplineOrStump = Annotated[
     Literal["spline", "stump"],
     Doc(
-        "What a round adds: a natural cubic spline of one feature, a step where a feature has few "
-        "values; or steps only."
+        "The weak ranker of a round. spline: a natural cubic spline of one feature, or a step if the feature has few "
+        "values. stump: only steps."
     ),
 ]
 Rounds = Annotated[
-    int, Ge(1), Le(10_000), Doc("Number of rounds, each of which adds one spline or step.")
+    int, Ge(1), Le(10_000), Doc("Number of rounds. Each round adds one spline or step.")
 ]
 Penalty = Annotated[
     float,
     Ge(0),
     Le(1e6),
-    Doc("Price of roughness: of a spline's bends, of the differences of successive steps."),
+    Doc(
+        "Penalty on roughness: on the curvature of a spline, or on the differences of successive steps."
+    ),
 ]
 NKnots = Annotated[
     int,
     Ge(1),
     Le(100),
-    Doc("Knots, or steps, per feature; where it has more values, at quantiles of them."),
+    Doc(
+        "Number of knots or steps per feature. They are at quantiles if the feature has more values."
+    ),
 ]
 
 StopReason = Literal["n_rounds", "no_edge", "perfect_ranker", "stopped"]

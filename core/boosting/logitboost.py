@@ -76,7 +76,7 @@ class LogitBoost(Booster):
 
     n_rounds: NRoundsOrChosen = None
     weak_ranker: Annotated[
-        Literal["tree"], Doc("What a round adds: a tree; of depth 1 it is a stump.")
+        Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
     ] = "tree"
     max_depth: MaxDepth = 12
     max_leaves: MaxLeaves = 31
@@ -85,8 +85,8 @@ class LogitBoost(Booster):
         Gt(0),
         Le(1),
         Doc(
-            "Share of the optimal step that a round takes; None: 0.1, 0.05 where the number of rounds is "
-            "chosen."
+            "Fraction of the optimal step that a round takes. None: 0.1, or 0.05 if the fit chooses the number of "
+            "rounds."
         ),
     ] = None
     min_samples_leaf: MinSamplesLeaf = None
@@ -100,7 +100,9 @@ class LogitBoost(Booster):
         float,
         Ge(0),
         Le(1000),
-        Doc("Curvature added to each leaf's, in rows of mean curvature; 0 is the plain step."),
+        Doc(
+            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step."
+        ),
     ] = 1.0
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2

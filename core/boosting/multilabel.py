@@ -486,7 +486,7 @@ class MultilabelBooster(Booster):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoostMH(MultilabelBooster):
-    """Boost stumps with a vote per label on the weights of (row, label) pairs: AdaBoost.MH.
+    """AdaBoost.MH: boost stumps that have one vote per label, with weights on pairs of a row and a label.
 
     Every row becomes one example per label, y = 1 where it has the label and -1 where not; AdaBoost
     runs on those. The loss is F = Σ w_i e^{-y_il f(x_i, l)}. A weak classifier h(x, l) = ±1 is a cut
@@ -547,7 +547,7 @@ class AdaBoostMH(MultilabelBooster):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoostMR(MultilabelBooster):
-    """Boost stumps with a vote per label so that labels had rank above labels not had: AdaBoost.MR.
+    """AdaBoost.MR: boost stumps that have one vote per label, so that the labels of a row rank above its other labels.
 
     The loss is F̃ = F₊F₋, a sum of e^{-(f(x_i, l) - f(x_k, l'))} over all pairs of a (row, label) that
     is had and one that is not: RankBoost's, on (row, label) pairs. A weak ranker h(x, l) in {0, 1} is
@@ -604,8 +604,8 @@ class AdaBoostMR(MultilabelBooster):
     pairs: Annotated[
         Literal["all", "example"],
         Doc(
-            "Which labels had are to rank above which not had: those of all rows, or of the "
-            "same row."
+            "Pairs of a positive and a negative label that must be in order. 'all': over all rows. 'example': only "
+            "within the same row."
         ),
     ] = "all"
     smoothing: Smoothing = 1e-2

@@ -8,47 +8,48 @@ from annotated_types import Ge, Gt, Le, Lt
 from core.base.parameters import Seed
 
 NRounds = Annotated[
-    int, Ge(1), Le(100_000), Doc("Number of rounds, each of which adds one weak ranker.")
+    int, Ge(1), Le(100_000), Doc("Number of rounds. Each round adds one weak ranker.")
 ]
 NRoundsOrChosen = Annotated[
     int | None,
     Ge(1),
     Le(100_000),
     Doc(
-        "Number of rounds, each of which adds one weak ranker. None: 100; trees on 250 rows or more of each "
-        "class choose it: early stopping finds it, of 2,000 at most, and a fit on all rows takes 1.15 times as "
-        "many."
+        "Number of rounds. Each round adds one weak ranker. None: 100; but for trees with at least 250 rows of each "
+        "class, early stopping finds the number, up to 2,000, and the final fit on all rows uses 1.15 times as many."
     ),
 ]
 StumpOnly = Annotated[
     Literal["stump"],
     Doc(
-        "What a round adds: a stump, which is a threshold on one feature or a set of its categories."
+        "The weak ranker of a round: a stump, which is a threshold on one feature or a set of its categories."
     ),
 ]
 StumpOrColumn = Annotated[
     Literal["stump", "column"],
     Doc(
-        "What a round adds: a stump, which is a threshold on one feature or a set of its categories; "
-        "or a column as it is, times a step, where all features are numeric."
+        "The weak ranker of a round. A stump: a threshold on one feature, or a set of its categories. A column: one "
+        "feature times a step; only if all features are numeric."
     ),
 ]
-LearningRate = Annotated[float, Gt(0), Le(1), Doc("Share of the optimal step that a round takes.")]
+LearningRate = Annotated[
+    float, Gt(0), Le(1), Doc("Fraction of the optimal step that a round takes.")
+]
 Smoothing = Annotated[
     float,
     Ge(0),
     Le(1),
     Doc(
-        "Share of all pair weight added to both the rightly and the wrongly ordered pairs "
-        "in the step; 0 is the paper's plain formula."
+        "Fraction of all pair weight that is added to the pairs in order and to the pairs out of order when the step "
+        "is computed. 0: the formula of the paper."
     ),
 ]
 EarlyStoppingRounds = Annotated[
     int | None,
     Ge(1),
     Doc(
-        "Stop when the AUC of the validation part has not risen for so many rounds, and keep the "
-        "best ones; n_rounds is then a ceiling. None: no validation part, all rounds."
+        "Stop if the AUC on held-out rows has not increased for this number of rounds, and keep the rounds up to the "
+        "best. n_rounds is then the maximum. None: no early stopping."
     ),
 ]
 ValidationFraction = Annotated[
@@ -56,8 +57,8 @@ ValidationFraction = Annotated[
     Gt(0),
     Lt(1),
     Doc(
-        "Share of the rows of each class, or of the items of listed pairs, held out for early "
-        "stopping; without it, not used."
+        "Fraction of the rows of each class, or of the items of listed pairs, held out for early stopping. Not used "
+        "without early stopping."
     ),
 ]
 RandomState = Annotated[

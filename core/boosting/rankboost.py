@@ -48,7 +48,7 @@ SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": 1.0}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RankBoost(PairBooster):
-    """Boost stumps or trees, each of which lowers the ranking loss as far as it can (eq. 5).
+    """Boost stumps or trees; each one lowers the ranking loss as far as possible (eq. 5).
 
     The loss is F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))} over all pairs of a positive i and a negative
     k. A round picks the stump that minimises 2√(d+ d-) + d0 and steps by ½ ln(d+/d-). A tree is
@@ -109,9 +109,8 @@ class RankBoost(PairBooster):
     weak_ranker: Annotated[
         Literal["stump", "column", "tree"],
         Doc(
-            "What a round adds: a stump, which is a threshold on one feature or a set of its "
-            "categories; a tree of them; or a column as it is, times a step, where all features "
-            "are numeric."
+            "The weak ranker of a round. A stump: a threshold on one feature, or a set of its categories. A tree of "
+            "such splits. A column: one feature times a step; only if all features are numeric."
         ),
     ] = "stump"
     learning_rate: Annotated[
@@ -119,8 +118,8 @@ class RankBoost(PairBooster):
         Gt(0),
         Le(1),
         Doc(
-            "Share of the optimal step that a round takes; None: 1, 0.1 for trees, 0.05 for trees that "
-            "choose the number of rounds."
+            "Fraction of the optimal step that a round takes. None: 1 for stumps and columns, 0.1 for trees, 0.05 for "
+            "trees that choose the number of rounds."
         ),
     ] = None
     max_bins: MaxBins = 255
@@ -129,9 +128,9 @@ class RankBoost(PairBooster):
         Ge(0),
         Le(1000),
         Doc(
-            "Stumps, columns: share of all pair weight, at most 1, added to both the rightly and the "
-            "wrongly ordered pairs in the step. Trees: rows of mean mass added to both classes "
-            "in each leaf. 0 is the plain formula; None: 0.01, 1 for trees."
+            "Stumps, columns: fraction of all pair weight, at most 1, that is added to the pairs in order and to the "
+            "pairs out of order when the step is computed. Trees: number of rows of mean weight added to each class "
+            "in each leaf. 0: the formula without smoothing. None: 0.01 for stumps and columns, 1 for trees."
         ),
     ] = None
     max_depth: MaxDepth = 12
@@ -177,7 +176,7 @@ class RankBoost(PairBooster):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CoordinateRankBoost(PairBooster):
-    """Boost stumps, each the one along which the ranking loss falls most steeply (eq. 3).
+    """Boost stumps; each one has the steepest descent of the ranking loss (eq. 3).
 
     It differs from `RankBoost` in the choice only: a round picks the stump that maximises
     d+ - d- = P - N, the weak ranker most accurate on the weighted pairs, and steps by

@@ -22,7 +22,7 @@ Coarseness = Annotated[
     int,
     Ge(2),
     Le(10_000),
-    Doc("Angles θ on a grid over the half circle that are tried for each column."),
+    Doc("Number of angles θ to try for each column, on a grid over the half circle."),
 ]
 
 # Increase of a partial AUC, in [0, 1], that is more than rounding.
@@ -42,7 +42,8 @@ class GreedyPairsParameters:
 
 
 class GreedyPairs(GreedyPairsParameters, Ranker):
-    """Rank by a linear combination of columns, joined one by one, each with the weight of the best partial AUC.
+    """Rank by a linear combination of columns. Columns are added one by one, each with the weight of the best partial
+    AUC.
 
     Columns are standardised and ordered by their own partial AUC, rising or falling. The combination s starts as the
     best column. Each next column z joins it as cos(θ) s + sin(θ) z with the best θ of a grid over the half circle, if

@@ -41,28 +41,31 @@ NLayers = Annotated[
     int,
     Ge(1),
     Le(200),
-    Doc("T, the layers of the program: layer t has t nodes, each a weak ranker with its cut."),
+    Doc(
+        "T: the number of layers of the program. Layer t has t nodes; each is a weak ranker with a threshold."
+    ),
 ]
 WeakRankerOption = Annotated[
     Literal["stump"] | ClassifierName | BaseEstimator,
     Doc(
-        "What a node is: a stump, which is a threshold on one feature or a set of its "
-        "categories; a classifier by name, each fitted to the rows at its node; or in Python "
-        "any scikit-learn estimator that takes sample weights."
+        "The weak ranker of a node: a stump (a threshold on one feature, or a set of its categories), or a "
+        "classifier, fitted to the rows at the node. In Python also any scikit-learn estimator that takes sample "
+        "weights."
     ),
 ]
 BalanceClasses = Annotated[
     bool,
     Doc(
-        "Whether both classes weigh the same where a classifier or an estimator is fitted to the rows at a node; "
-        "else each row weighs what of it is there: the theory needs no balance. Stumps are the same either way."
+        "Whether both classes have the same total weight when a classifier is fitted at a node. If false, each row "
+        "has the weight with which it reaches the node; the theory needs no balance. It makes no difference for "
+        "stumps."
     ),
 ]
 OutputOption = Annotated[
     Output,
     Doc(
-        "What a row scores: 'position', its expected position after the last layer over T; or "
-        "'vote', the probability that the position is at least T/2, the paper's majority vote."
+        "The score of a row. 'position': its expected position after the last layer, divided by T. 'vote': the "
+        "probability that the position is at least T/2, which is the majority vote of the paper."
     ),
 ]
 RandomState = Annotated[Seed, Doc("Seed of what is drawn: rows, and the draws of random forests.")]
@@ -222,7 +225,7 @@ class ProgramRanker(ProgramParameters, Ranker):
 
 
 class MartiRank(ProgramRanker):
-    """Rank rows by how far they get in a layered branching program of weak rankers.
+    """Rank rows by their path through a layered branching program of weak rankers.
 
     A row starts at position 0. In each of T layers the node where it is, a weak ranker cut in two by
     Lemma 4, sends it one position up or leaves it; positives drift up, negatives stay. Nodes are

@@ -179,8 +179,8 @@ class SampledParameters(ProgramParameters):
         Gt(0),
         Lt(1),
         Doc(
-            "A node is frozen where either class's share that gets there is at most "
-            "ε/(4T(T+1)): all that frozen nodes lose is then ε/2 of a class at most."
+            "A node is frozen if the fraction of a class that reaches it is at most ε/(4T(T+1)). All frozen nodes "
+            "together then lose at most ε/2 of a class."
         ),
     ] = 0.05
     noise_rate: Annotated[
@@ -193,16 +193,18 @@ class SampledParameters(ProgramParameters):
         float | None,
         Gt(0),
         Lt(1),
-        Doc("True share of positives; None: that of the labels, noise taken out."),
+        Doc("True fraction of positives. None: that of the labels, corrected for the noise."),
     ] = None
-    n_bags: Annotated[int, Ge(1), Le(1000), Doc("Programs, whose scores are averaged.")] = 10
+    n_bags: Annotated[
+        int, Ge(1), Le(1000), Doc("Number of programs. Their scores are averaged.")
+    ] = 10
     subsample: Annotated[
-        float, Gt(0), Le(1), Doc("Share of the rows of each class that a layer is grown on.")
+        float, Gt(0), Le(1), Doc("Fraction of the rows of each class that a layer is grown on.")
     ] = 0.5
 
 
 class SampledMartiRank(SampledParameters, ProgramRanker):
-    """MartiRank that knows how often labels lie, does not look at all rows at once, and bags.
+    """MartiRank with label noise, sampling of rows, and bagging.
 
     Each layer of each program is grown on a draw of the rows without replacement, so that no row is
     asked twice at a node. With labels flipped at rate η, an estimate of a class's mass is corrected

@@ -183,7 +183,7 @@ MAX_SLOW_FRACTION = 0.35
 
 
 class Auto:
-    """Find a ranker for a table within a time budget.
+    """Find a good ranker for a table within a time budget.
 
     InvalidParameter: the budget is not above 0, n_rare is not from 1 to n_rows, or at_once is below 1.
 

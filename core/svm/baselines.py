@@ -37,7 +37,7 @@ from .estimators import Cost, HeldFraction, RandomState, Standardize
 from .selection import DEFAULT_COST
 
 LogisticCost = Annotated[
-    float, Gt(0), Le(1e6), Doc("Weight of the sum of losses beside ½‖w‖², as in scikit-learn.")
+    float, Gt(0), Le(1e6), Doc("Weight of the sum of losses relative to ½‖w‖², as in scikit-learn.")
 ]
 
 # Values of C to choose from.
@@ -49,8 +49,8 @@ ASYMMETRIES = (1.0, 0.25, 4.0, 1 / 16, 16.0)
 Asymmetry = Annotated[
     Annotated[float, Ge(1e-4), Le(1e4)] | Literal["auto"],
     Doc(
-        "Weight of the mean loss of the negatives, that of the positives being 1. auto: the best of "
-        "1/16, 1/4, 1, 4 and 16 by the partial AUC asked for, on validation rows, together with C."
+        "Weight of the mean loss of the negatives, relative to the positives. auto: the value among 1/16, 1/4, 1, 4 "
+        "and 16 with the best partial AUC in the window on held-out rows, chosen together with C."
     ),
 ]
 
@@ -152,7 +152,7 @@ class AsymmetricParameters:
 
 
 class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
-    """Rank by a linear classifier with a cost per class, both costs chosen by the partial AUC in a window.
+    """Rank by a linear classifier with one cost per class. Both costs are chosen by the partial AUC in a window.
 
     Minimises ½‖w‖² + C (L₊ + a L₋) / (1 + a) over standardised features, L₊ and L₋ the mean squared hinge loss
     (1 - y (w·x + b))₊² of each class, a the asymmetry. A baseline: the loss is that of a classifier, and the window

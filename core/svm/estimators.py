@@ -63,9 +63,9 @@ MIN_KERNEL_COST = 0.1
 Cost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
     Doc(
-        "Weight of the risk beside ½‖w‖². auto: the best of 1e-5 to 1e4, with fourier and nystroem "
-        "of 0.1 to 1e4, by the partial AUC asked for, on training rows held out for validation; "
-        "all are fitted along one path."
+        "Weight of the risk relative to ½‖w‖². auto: the value from 1e-5 to 1e4 (0.1 to 1e4 with fourier and "
+        "nystroem) with the best partial AUC in the window, on held-out training rows. All values are fitted along "
+        "one path."
     ),
 ]
 Tolerance = Annotated[
@@ -73,8 +73,8 @@ Tolerance = Annotated[
     Ge(1e-9),
     Le(0.1),
     Doc(
-        "Stop when the objective is proven to be within tol · C of its minimum. While C is chosen: "
-        "within 10 tol · C, or after 100 iterations."
+        "Stop when the objective is provably within tol · C of its minimum. While C is being chosen: within 10 tol · "
+        "C, or after 100 iterations."
     ),
 ]
 MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Maximum iterations of the solver for one C.")]
@@ -108,17 +108,19 @@ RandomState = Annotated[Seed, Doc("Seed of the draw of the rows held out to choo
 FeatureMapName = Annotated[
     MapName | None,
     Doc(
-        "Features that the score is linear in. None: the columns. fourier: random Fourier features "
-        "of the Gaussian kernel. nystroem: the Gaussian kernel with rows drawn as landmarks; exact "
-        "if n_components is at least the number of rows. bins: the bins of each column, which "
-        "makes the score a sum of step functions; dense tables only."
+        "Features in which the score is linear. None: the columns. fourier: random Fourier features of the Gaussian "
+        "kernel. nystroem: the Gaussian kernel with random rows as landmarks; exact if n_components is at least the "
+        "number of rows. bins: the bins of each column, so that the score is a sum of step functions; only for dense "
+        "tables."
     ),
 ]
 Components = Annotated[
     int,
     Ge(1),
     Le(4096),
-    Doc("Number of features of fourier, in pairs, or of landmarks of nystroem; else not used."),
+    Doc(
+        "Number of features of fourier (they come in pairs), or of landmarks of nystroem. Not used otherwise."
+    ),
 ]
 Bandwidth = Annotated[
     Annotated[float, Ge(1e-6), Le(1e6)] | Literal["auto"],
@@ -336,7 +338,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
 
 
 class AUCSVM(SupportVectorRanker):
-    """Rank by a linear score with the least hinge loss over all pairs of a positive and a negative.
+    """Rank by a linear score with the lowest hinge loss over all pairs of a positive and a negative.
 
     Minimises ½‖w‖² + C R(w) over standardised features, R the mean of (1 - (s - z))₊ over pairs, s the score of the
     positive and z that of the negative: an upper bound of 1 - AUC.
@@ -420,7 +422,7 @@ class WindowSVM(SupportVectorRanker, WindowParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PAUCSVM(WindowSVM):
-    """Rank by a linear score that minimises a convex bound of the area above the ROC curve in a window.
+    """Rank by a linear score that minimises a convex bound on the area above the ROC curve in a window.
 
     Minimises ½‖w‖² + C R(w) over standardised features, R the structural surrogate of 1 - pAUC on [fpr_min, fpr_max].
     If the positives score too low among the negatives, w = 0 is the minimum for every C. The fit then sets

@@ -220,8 +220,8 @@ class TreeRankForestParameters:
     splitter: Annotated[
         Literal["leafrank", "axis"],
         Doc(
-            "How a node is split: 'leafrank', a small tree of axis cuts whose leaves are merged "
-            "to two sides; 'axis', one cut."
+            "How a node is split. 'leafrank': by a small tree of thresholds, whose leaves are merged to two sides. "
+            "'axis': by one threshold."
         ),
     ] = "leafrank"
     max_depth: options.MaxDepth = 8
@@ -233,8 +233,8 @@ class TreeRankForestParameters:
     order: Annotated[
         Literal["tree", "concave"],
         Doc(
-            "How a tree's leaves rank: 'tree', from its top to its bottom; 'concave', by their "
-            "fraction of positives, so that a poor first split costs less."
+            "Order of the leaves. 'tree': from the top of the tree to its bottom. 'concave': by their fraction of "
+            "positives, so that a bad first split does less harm."
         ),
     ] = "concave"
     random_state: options.RandomState = 0

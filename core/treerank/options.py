@@ -16,21 +16,21 @@ SplitterName = Literal["leafrank", "axis", "grid"] | ClassifierName
 Splitting = Annotated[
     SplitterName | BaseEstimator,
     Doc(
-        "How a node is split: 'leafrank', a small tree of axis cuts whose leaves are merged to two "
-        "sides; 'axis', one cut; 'grid', the best union of dyadic cubes; or a classifier with the "
-        "node's own costs: 'logistic', 'linear_svm', 'random_forest', in Python any scikit-learn "
-        "classifier that takes sample weights."
+        "How a node is split. 'leafrank': by a small tree of thresholds, whose leaves are merged to two sides. "
+        "'axis': by one threshold. 'grid': by the best union of dyadic cubes. 'logistic', 'linear_svm', "
+        "'random_forest': by a classifier with the costs of the node. In Python also any scikit-learn classifier that "
+        "takes sample weights."
     ),
 ]
 MaxDepth = Annotated[
-    int, Ge(1), Le(MAX_DEPTH), Doc("Most splits on the way from the root to a leaf.")
+    int, Ge(1), Le(MAX_DEPTH), Doc("Maximum number of splits from the root to a leaf.")
 ]
 MaxLeaves = Annotated[
     int | None,
     Ge(2),
     Le(100_000),
     Doc(
-        "Most leaves; the one that gains most is split first. None: level by level down to "
+        "Maximum number of leaves. The leaf with the greatest gain is split first. None: split level by level down to "
         "max_depth."
     ),
 ]
@@ -39,42 +39,41 @@ MinSamplesLeaf = Annotated[
     Gt(0),
     Le(1e100),
     Doc(
-        "Least number of rows of a leaf, of the ranking tree and of the small trees in its nodes. A "
-        "row of weight k counts as k rows; weights of a mean below 1 are divided by it first."
+        "Minimum number of rows of a leaf, in the ranking tree and in the small trees of its nodes. A row of weight k "
+        "counts as k rows; if the mean weight is below 1, all weights are first divided by it."
     ),
 ]
 LeafRankDepth = Annotated[
-    int, Ge(1), Le(8), Doc("LeafRank: most cuts on the way through the small tree in a node.")
+    int, Ge(1), Le(8), Doc("LeafRank: maximum depth of the small tree in a node.")
 ]
 LeafRankMaxLeaves = Annotated[
     int | None,
     Ge(2),
     Le(256),
     Doc(
-        "LeafRank: most leaves of the small tree; the one that gains most is cut first. None: as "
-        "many as leafrank_depth allows."
+        "LeafRank: maximum number of leaves of the small tree. The leaf with the greatest gain is split first. None: "
+        "as many as leafrank_depth allows."
     ),
 ]
 LeafRankPruning = Annotated[
     Literal["cv"] | None,
     Doc(
-        "LeafRank: how the small trees are pruned. 'cv': to the number of leaves, the same in all "
-        "nodes, whose ranking tree is best over the folds of pruning='cv', which it needs."
+        "LeafRank: how the small trees are pruned. 'cv': all nodes get the same number of leaves, the number with the "
+        "best ranking tree over the folds; it needs pruning='cv'. None: they are not pruned."
     ),
 ]
 GridResolution = Annotated[
     int,
     Ge(1),
     Le(16),
-    Doc("Grid: J; each feature's range is cut into 2**J equal slices."),
+    Doc("Grid: J. The range of each feature is divided into 2**J equal slices."),
 ]
 Pruning = Annotated[
     Literal["cv", "holdout", "structural"] | None,
     Doc(
-        "How the grown tree is pruned: 'cv', by a penalty per leaf that cross-validation chooses; "
-        "'holdout', to the subtree that ranks best on rows held out; 'structural', by a penalty that "
-        "leaves and rows alone decide, for any splitter but forests and estimators of your own; "
-        "None, by leaf_penalty alone."
+        "How the grown tree is pruned. 'cv': by a penalty per leaf, chosen by cross-validation. 'holdout': to the "
+        "subtree that ranks held-out rows best. 'structural': by a penalty that depends only on the number of leaves "
+        "and rows; not for forests and your own estimators. None: only by leaf_penalty."
     ),
 ]
 LeafPenalty = Annotated[
@@ -82,8 +81,8 @@ LeafPenalty = Annotated[
     Ge(0),
     Le(1),
     Doc(
-        "λ of eq. 13: with pruning=None the subtree is kept whose AUC on the training rows less this "
-        "for each leaf is greatest, and 0 keeps all. The values of a search cost one fit."
+        "λ of eq. 13, for pruning=None: keep the subtree with the greatest training AUC minus λ times its number of "
+        "leaves. 0 keeps the whole tree. One fit covers all values of a search."
     ),
 ]
 PenaltyScale = Annotated[
@@ -91,8 +90,8 @@ PenaltyScale = Annotated[
     Ge(0),
     Le(1),
     Doc(
-        "Structural: times the paper's penalty, which as printed (1) leaves no split standing. "
-        "0.001 prunes about as cross-validation does."
+        "Structural: factor on the penalty of the paper. With the paper's own value (1) no split remains; 0.001 "
+        "prunes about as much as cross-validation."
     ),
 ]
 Folds = Annotated[int, Ge(2), Le(100), Doc("Number of folds of cross-validation.")]
@@ -102,9 +101,9 @@ ValidationFraction = Annotated[
 Order = Annotated[
     Literal["tree", "concave", "validation"],
     Doc(
-        "How leaves rank: 'tree', from its top to its bottom; 'concave', by their fraction of "
-        "positives, which helps on some tables and harms on others; 'validation': whichever ranks "
-        "better on the rows that pruning holds out."
+        "Order of the leaves. 'tree': from the top of the tree to its bottom. 'concave': by their fraction of "
+        "positives, which helps on some tables and harms on others. 'validation': the order that ranks the rows held "
+        "out by pruning better."
     ),
 ]
 RandomState = Annotated[Seed, Doc("Seed of whatever is drawn: folds, rows held out, classifiers.")]

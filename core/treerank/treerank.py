@@ -52,7 +52,7 @@ class TreeRankParameters:
 
 
 class TreeRank(TreeRankParameters, PathEstimator):
-    """Grow a ranking tree along the ROC curve: each split adds the most area under it.
+    """Grow a ranking tree: each split adds the greatest area under the ROC curve.
 
     A node's cell C is split into C' at the top and the rest at the bottom so that
     Λ = α(C) β(C') - β(C) α(C') is greatest, where α and β are fractions of all negatives and of all positives. The

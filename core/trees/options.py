@@ -13,25 +13,25 @@ from .grower import MAX_LEAVES
 MAX_DEPTH = 64
 
 MaxDepth = Annotated[
-    int, Ge(1), Le(MAX_DEPTH), Doc("Trees: most questions from the root to a leaf.")
+    int, Ge(1), Le(MAX_DEPTH), Doc("Trees: maximum number of splits from the root to a leaf.")
 ]
 MaxLeaves = Annotated[
     int | None,
     Ge(2),
     Le(MAX_LEAVES),
     Doc(
-        "Trees: most leaves; the leaf that gains most is divided first. None: level by level down "
-        "to max_depth, which is then at most 10. Where the fit chooses n_rounds and 500 are not enough, it "
-        "takes four times as many, and twice the depth."
+        "Trees: maximum number of leaves. The leaf with the greatest gain is split first. None: split level by level "
+        "down to max_depth, which must then be at most 10. If the fit chooses n_rounds and needs more than 500, it "
+        "uses four times as many leaves and twice the depth."
     ),
 ]
 MinSamplesLeaf = Annotated[
     float | None,
     Ge(0),
     Doc(
-        "Trees: least mass of a leaf, in rows of mean weight under the round's weights; rows that "
-        "are ranked well count less and less. A sample weight of k counts as k rows; weights whose "
-        "mean is below 1 are divided by it first. None: 20, but no more than a tenth of all mass."
+        "Trees: minimum weight of a leaf, in rows of mean weight, under the weights of the round: rows that are "
+        "already ranked well count less. A sample weight of k counts as k rows; if the mean weight is below 1, all "
+        "weights are first divided by it. None: 20, but at most a tenth of the total."
     ),
 ]
 Subsample = Annotated[
@@ -39,23 +39,23 @@ Subsample = Annotated[
     Gt(0),
     Le(1),
     Doc(
-        "Trees: share of the rows that each tree is grown on, drawn by their weights; leaf values "
-        "still come from all rows."
+        "Trees: fraction of the rows that each tree is grown on, drawn with probability by weight. Leaf values still "
+        "use all rows."
     ),
 ]
 MaxFeatures = Annotated[
     float,
     Gt(0),
     Le(1),
-    Doc("Trees: share of the features that each tree may ask, drawn at random."),
+    Doc("Trees: fraction of the features that each tree may split on, drawn at random."),
 ]
 MaxFeaturesOrChosen = Annotated[
     float | None,
     Gt(0),
     Le(1),
     Doc(
-        "Trees: share of the features that each tree may ask, drawn at random. None: 1; where trees choose the "
-        "number of rounds and there are 8 features or more, 0.5."
+        "Trees: fraction of the features that each tree may split on, drawn at random. None: 1; but 0.5 if the fit "
+        "chooses the number of rounds and there are at least 8 features."
     ),
 ]
 CategoryPenalty = Annotated[
@@ -63,8 +63,9 @@ CategoryPenalty = Annotated[
     Ge(0),
     Le(10),
     Doc(
-        "Trees: share of what a set of categories gains by chance, the more of them the more, that is "
-        "taken off its gain. More of it where words mean little, 0 where each one tells."
+        "Trees: penalty on splits by categories. A set of categories has a gain by chance, which grows with their "
+        "number; this multiple of it is subtracted from the gain. Use more if categories carry little information, 0 "
+        "if each one matters."
     ),
 ]
 MaxCategories = Annotated[
@@ -72,8 +73,8 @@ MaxCategories = Annotated[
     Ge(2),
     Le(MAX_BINS),
     Doc(
-        "Trees: most categories of a feature that are told apart. Of more than max_bins those of fewer "
-        "than 5 rows are pooled, and the rarest beyond this number."
+        "Trees: maximum number of categories per feature. If a feature has more than max_bins categories, those with "
+        "fewer than 5 rows are merged, and so are the rarest above this number."
     ),
 ]
 TargetEncoding = Annotated[
@@ -81,14 +82,15 @@ TargetEncoding = Annotated[
     Ge(1),
     Le(MAX_BINS),
     Doc(
-        "Trees: features of more categories than this are asked by the share of positives among a category's "
-        "rows, and by the number of its rows, not by sets of categories. None: no feature, as for preferences."
+        "Trees: a feature with more categories than this is replaced by two numbers: the fraction of positives among "
+        "the rows of the category, and the number of these rows. None: no feature is replaced, as for preferences."
     ),
 ]
 LeafForm = Annotated[
     Literal["closed", "newton"],
     Doc(
-        "Trees: how far a leaf goes: to the minimum of the loss in closed form, or by a Newton step."
+        "Trees: how the value of a leaf is computed. closed: the minimum of the loss, in closed form. newton: one "
+        "Newton step."
     ),
 ]
 Push = Annotated[
@@ -96,8 +98,8 @@ Push = Annotated[
     Ge(1),
     Le(64),
     Doc(
-        "Trees: p of the p-norm push; above 1, the negatives that stand highest weigh more. It "
-        "helps the top of the list on some tables and harms it on others: choose by validation."
+        "Trees: p of the p-norm push. Above 1, negatives with high scores weigh more. It improves the top of the list "
+        "on some tables and harms it on others: choose it by validation."
     ),
 ]
 
