@@ -263,7 +263,7 @@ class Attempt:
 
     def _retry_later(self, reason: str) -> Ending:
         log.warning("%s: attempt %d: %s", self._claim.job_id, self._claim.attempt, reason)
-        return partial(self._db.writing, queue.retry_later, self._settings, self._claim, reason)
+        return partial(self._db.writing, queue.retry_later, self._claim, reason)
 
     def _cancelled(self) -> Ending:
         return partial(self._db.writing, queue.fail, self._claim, None, state=JobState.CANCELLED)

@@ -171,7 +171,7 @@ def timed_out(timeout_seconds: float) -> Json:
     }
 
 
-def retry_later(session: Session, settings: Settings, claim: Claim, reason: str) -> JobState:
+def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
     """Requeue after a fault that is not the job's: with a growing delay, or failed once the attempts are spent.
 
     Returns the state that came of it: a job that was asked to stop is cancelled instead.

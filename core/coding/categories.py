@@ -77,6 +77,11 @@ def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     ----------
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
+
+    Examples
+    --------
+    >>> effective_counts(np.array([1.0, 3.0])).tolist(), effective_counts(np.array([0.25, 0.75])).tolist()
+    ([1.0, 3.0], [0.5, 1.5])
     """
     return np.asarray(weight / min(float(weight.mean()), 1.0))
 
@@ -92,6 +97,13 @@ def measure_inverse_ess(
         Present weights, positives first.
     rows : ndarray of shape (n_rows,), float64, or None
         The number of rows that each row stands for; None: one.
+
+    Examples
+    --------
+    Four positives of equal weight, and two negatives:
+
+    >>> measure_inverse_ess(np.ones(6), None, 4)
+    InverseESS(positive=0.25, negative=0.5)
     """
     squares = weights * weights
     if rows is not None:

@@ -14,7 +14,8 @@ import pytest
 
 import core
 
-# Packages whose every public function and class has an example.
+# Packages whose every public function and class has an example. The others are the inside of these: part of what they
+# export runs in compiled code alone.
 PACKAGES = (
     "core",
     "core.boosting",

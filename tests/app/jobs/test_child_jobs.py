@@ -92,7 +92,7 @@ class TestFanOut:
                 with pytest.raises(_Died):
                     fan_out(db, claim)
             assert states(db, job) == ("running", [])
-        db.writing(queue.retry_later, SETTINGS, claim, "died")
+        db.writing(queue.retry_later, claim, "died")
         change(db, job.id, not_before=0.0)
         fan_out(db, claimed(db))
         assert states(db, job) == ("waiting", ["queued"] * 3)
@@ -191,7 +191,7 @@ class TestJoin:
             lambda: end_part(db, stale),
             lambda: db.writing(queue.heartbeat, SETTINGS, stale),
             lambda: db.writing(queue.fail, stale, {"code": "x"}),
-            lambda: db.writing(queue.retry_later, SETTINGS, stale, "x"),
+            lambda: db.writing(queue.retry_later, stale, "x"),
         ):
             with pytest.raises(LeaseLost):
                 act()

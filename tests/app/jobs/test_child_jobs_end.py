@@ -42,7 +42,7 @@ class TestEnds:
         job = divided(db, 2)
         for _ in range(SETTINGS.job_max_attempts):
             claim = claimed(db)
-            db.writing(queue.retry_later, SETTINGS, claim, "disk full")
+            db.writing(queue.retry_later, claim, "disk full")
             change(db, claim.job_id, not_before=0.0)
         kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.error and kept.error["code"]) == ("failed", "attempts_spent")
@@ -57,7 +57,7 @@ class TestEnds:
         assert states(db, job) == ("cancelled", ["succeeded", "running", "cancelled"])
         assert db.writing(jobs.cancel, OWNER, job.id)[1] is False
         # The last part's worker dies: the part is not run again for nobody.
-        assert db.writing(queue.retry_later, SETTINGS, running, "died") == JobState.CANCELLED
+        assert db.writing(queue.retry_later, running, "died") == JobState.CANCELLED
         assert states(db, job)[0] == "cancelled"
         assert seen(db, job.id)[-1][2] == "cancelled"
 

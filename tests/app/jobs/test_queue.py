@@ -135,7 +135,7 @@ class TestFencing:
             lambda: db.reading(queue.poll_requests, stale),
             lambda: finish(db, stale, model_id="mdl_stale"),
             lambda: db.writing(queue.fail, stale, {"code": "x"}),
-            lambda: db.writing(queue.retry_later, SETTINGS, stale, "x"),
+            lambda: db.writing(queue.retry_later, stale, "x"),
             lambda: db.writing(queue.give_back, stale),
         ):
             with pytest.raises(LeaseLost, match=job.id):
@@ -231,7 +231,7 @@ class TestCheckpoint:
         assert db.writing(queue.give_back, claim) == "queued"
         claim = claimed(db)
         assert (claim.attempt, claim.checkpoint_key) == (1, "checkpoints/cd/cde")
-        db.writing(queue.retry_later, SETTINGS, claim, "a dead process")
+        db.writing(queue.retry_later, claim, "a dead process")
         change(db, job.id, not_before=0.0)
         claim = claimed(db)
         assert (claim.attempt, claim.checkpoint_key) == (2, "checkpoints/cd/cde")
@@ -347,14 +347,14 @@ class TestRetryLater:
         for attempt, delay in ((1, 5.0), (2, 20.0)):
             claim = claimed(db)
             assert claim.attempt == attempt
-            assert db.writing(queue.retry_later, settings, claim, "disk full") == JobState.QUEUED
+            assert db.writing(queue.retry_later, claim, "disk full") == JobState.QUEUED
             assert db.writing(queue.claim, settings, "wrk_a") is None
             kept = db.reading(jobs.find, OWNER, job.id)
             event = db.reading(jobs.events, OWNER, job.id, limit=200)[-1]
             assert kept.not_before == pytest.approx(event.at + delay, abs=2.0)
             assert event.data["reason"] == "disk full"
             change(db, job.id, not_before=0.0)
-        assert db.writing(queue.retry_later, settings, claimed(db), "disk full") == JobState.FAILED
+        assert db.writing(queue.retry_later, claimed(db), "disk full") == JobState.FAILED
         kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.error is not None
         assert kept.error["code"] == "attempts_spent"
@@ -368,7 +368,7 @@ class TestRetryLater:
         job = submit(db)
         claim = claimed(db)
         db.writing(jobs.cancel, OWNER, job.id)
-        assert db.writing(queue.retry_later, SETTINGS, claim, "x") == JobState.CANCELLED
+        assert db.writing(queue.retry_later, claim, "x") == JobState.CANCELLED
         assert db.reading(jobs.find, OWNER, job.id).state == JobState.CANCELLED
 
 
@@ -441,7 +441,7 @@ def test_each_end_of_a_job_is_one_line(db: Database, caplog: pytest.LogCaptureFi
     ended("failed", claim, code="bad_table")
     db.writing(queue.time_out, claim := begin("req-3"))
     ended("timed_out", claim, code="timed_out")
-    db.writing(queue.retry_later, Settings(), claim := begin("req-4"), "it died")
+    db.writing(queue.retry_later, claim := begin("req-4"), "it died")
     ended("queued", claim, reason="it died")
     change(db, claim.job_id, not_before=4e9)
     db.writing(jobs.cancel, OWNER, claim.job_id)  # of a request of its own, and not of req-4

@@ -182,7 +182,7 @@ class TestMisdated:
         self, db: Database, reaper: Reaper
     ) -> None:
         retried, scheduled = submit(db), submit(db, not_before=LATER)
-        db.writing(queue.retry_later, SETTINGS, claimed(db), "disk full")
+        db.writing(queue.retry_later, claimed(db), "disk full")
         reaper.reap()
         assert db.writing(queue.claim, SETTINGS, "wrk_a") is None  # its delay is one that we give
         change(db, retried.id, not_before=LATER)
