@@ -1,4 +1,4 @@
-"""`python -m chaos`: attack both deployments, and end with 1 if anything was found; hunt a mutant, and the reverse."""
+"""`python -m chaos`: attack both deployments, and exit with 1 if anything was found; for a mutant, if nothing was."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER = 86400.0
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--kills", type=int, default=60, help="kills in all, shared among the deployments"
@@ -58,10 +58,10 @@ def arguments() -> argparse.Namespace:
 
 
 def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool) -> Report:
-    """One run against one deployment."""
+    """Run against one deployment."""
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{name}-"))
     leases = SHORT_LEASES if given.leases == "short" else {}
-    # As long as idle workers look for themselves, nobody misses the outbox.
+    # While idle workers look for themselves, a missing outbox does no harm.
     looks = {"look_seconds": NEVER if given.mutant == "no-outbox" else given.looks}
     aim = AIMS.get(given.mutant)
     seams = POINTS if aim is None else ()
@@ -93,7 +93,7 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
 
 
 def main() -> int:
-    """Print the tables; 1 when a run found something, and the other way round for a mutant."""
+    """Print the tables; return 1 if a run found something, or for a mutant if it found nothing."""
     given = arguments()
     may_mount = leave_mounts_behind()
     chosen = given.deployment or (Split.name if given.mutant else "both")

@@ -1,4 +1,4 @@
-"""What is done to a deployment at random moments: processes, broker and database killed, stopped, wiped, deceived."""
+"""Attacks on a deployment at random moments: processes, broker and database killed, stopped, wiped, deceived."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RUBBISH = (
 )
 
 
-# Of those that are soon back the most: a worker takes seconds, and its fit process after it.
+# Most attacks hit processes that are soon back: a worker takes seconds, and so does its fit process.
 _ROLES = ("api", "dispatcher", "dispatcher", "worker", "child", "child", "child")
 STOP = "stop a worker past its lease"
 _OFTEN = [f"kill {role}" for role in _ROLES]
@@ -57,7 +57,7 @@ TOUCHES = {
 
 
 class Death(NamedTuple):
-    """A process that ended, or stood still for longer than a lease, by our hand."""
+    """A process that we ended, or stopped for longer than a lease."""
 
     pid: int
     role: str
@@ -72,7 +72,7 @@ class Frozen(NamedTuple):
 
 
 class Assaults:
-    """Attacks now this, now that. What lasts for a while is ended by `tend`, at the latest by `relent`."""
+    """Attacks at random. `tend` ends an attack that lasts for a while, at the latest `relent` does."""
 
     def __init__(
         self,
@@ -114,30 +114,30 @@ class Assaults:
 
     @property
     def kills(self) -> int:
-        """How many processes were ended by a signal from here."""
+        """Return how many processes were ended by a signal from here."""
         return sum(n for what, n in self.done.items() if what.startswith("kill "))
 
     @property
     def known(self) -> set[str]:
-        """The names of what can be done to this deployment."""
+        """Return the names of the attacks that this deployment allows."""
         return set(self._assaults)
 
     @property
     def calm(self) -> bool:
-        """Whether nothing lasts at present."""
+        """Return True if no attack lasts at present."""
         return not self._later
 
     def attack(self, away: str | None = None) -> None:
-        """Do one thing, whatever comes to mind; nothing to a server that is away as it is."""
+        """Make one random attack; none on a server that is away already."""
         names = [name for name in self._names if name not in TOUCHES.get(away or "", ())]
         self.do(self._random.choice(names))
 
     def do(self, name: str) -> None:
-        """Do this."""
+        """Make this attack."""
         self._assaults[name]()
 
     def tend(self) -> None:
-        """End what has lasted long enough."""
+        """End the attacks that have lasted long enough."""
         now = time.monotonic()
         due = [end for at, end in self._later if at <= now]
         self._later = [(at, end) for at, end in self._later if at > now]
@@ -149,7 +149,7 @@ class Assaults:
                 self._thaw(frozen.pid)
 
     def relent(self) -> None:
-        """End everything that lasts."""
+        """End all attacks that last."""
         due, self._later = self._later, []
         for _, end in due:
             end()
@@ -166,7 +166,7 @@ class Assaults:
             self.kill_process(self._random.choice(found), role)
 
     def kill_process(self, pid: int, role: str) -> None:
-        """Kill this process; whoever it started ends with it."""
+        """Kill this process; the processes that it started end with it."""
         if role == "serve":
             for process in self._deployment.running():
                 self.deaths.append(Death(process.pid, process.role, time.time()))
@@ -182,9 +182,9 @@ class Assaults:
         self._later.append((time.monotonic() + seconds, end))
 
     def _stop_worker(self) -> None:
-        """Stop a worker, one that has a job if there is one, until its lease is over.
+        """Stop a worker, one that has a job if possible, until its lease is over.
 
-        It goes on as if nothing had been, at the moment when another has its job, if that comes soon.
+        It resumes when another worker has its job, if that comes soon.
         """
         found = {p.pid for p in self._deployment.running() if p.role == "worker"}
         if not found or self._frozen is not None:

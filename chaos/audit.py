@@ -1,4 +1,4 @@
-"""The audit: what must be true of a deployment at rest, asked of its database and its blobs alone."""
+"""The audit: which rules must hold for a deployment at rest, checked by its database and its blobs alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FOLLOWS: dict[str, set[str]] = {
 
 
 class Counts(NamedTuple):
-    """Jobs that have yet to end, those of them that do not wait for their next attempt, and those that have ended."""
+    """Unfinished jobs, those of them that do not wait for their next attempt, and finished jobs."""
 
     left: int
     due: int
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
 
 
 def count_jobs(db: Database) -> Counts:
-    """How far the jobs are."""
+    """Count the jobs by how far they are."""
     own, ended = Job.parent_id.is_(None), Job.state.in_(FINAL_STATES)
     waits = and_(Job.state == JobState.QUEUED, Job.not_before > db_now())
     conditions = (
@@ -63,7 +63,7 @@ def count_jobs(db: Database) -> Counts:
 
 
 def owners_of_jobs(db: Database) -> dict[str, str]:
-    """The workers that have a job, no part of one, and which."""
+    """Return the workers that have a job (not a part of one), each with its job."""
     running = select(Job.worker_id, Job.id).where(
         Job.state == JobState.RUNNING, Job.parent_id.is_(None)
     )
@@ -72,7 +72,7 @@ def owners_of_jobs(db: Database) -> dict[str, str]:
 
 
 def audit(db: Database, blobs: BlobStore, ledger: Ledger) -> list[str]:
-    """What is wrong, a sentence each. The deployment is at rest, and was swept since."""
+    """Return what is wrong, one sentence each. The deployment is at rest, and was swept since."""
     with db.read() as session:
         jobs = {job.id: job for job in session.scalars(select(Job))}
         found = [
@@ -117,7 +117,7 @@ def _one_model_each(session: Session, jobs: dict[str, Job], ledger: Ledger) -> I
 
 
 def _as_their_jobs(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
-    """Whether what a job was to fill is filled if and only if the job has succeeded."""
+    """Check that a job's output is filled if and only if the job has succeeded."""
     rows: list[tuple[Evaluation | BatchScore, bool]] = [
         *((row, row.metrics is not None) for row in session.scalars(select(Evaluation))),
         *((row, row.result_key is not None) for row in session.scalars(select(BatchScore))),
@@ -172,7 +172,7 @@ def _events_in_order(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
 
 
 def _history(job: Job, states: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Whether a job went from state to state as it may, owned by one attempt after the other."""
+    """Return True if a job's states follow each other as allowed, and its attempts one after the other."""
     names = [said["state"] for said in states]
     if not names or names[0] not in BEGINS or names[-1] != job.state:
         yield f"{job.id} went {names}, and has {job.state}"

@@ -50,12 +50,12 @@ COMMON = {
     "job_threads": 1,
     "log_format": "json",
     "log_level": "INFO",
-    "warm_up": False,  # a process that lives until its next death need not be quick
+    "warm_up": False,  # a process that is soon killed need not be quick
 }
 
 
 class Outage(NamedTuple):
-    """A server that is away for minutes: how to have it go, and come back."""
+    """A server that can be away for minutes: how to stop it, and how to start it again."""
 
     what: str
     seconds: float
@@ -64,7 +64,7 @@ class Outage(NamedTuple):
 
 
 class Deployment(ABC):
-    """A running service in a folder of its own, and what can be done to it."""
+    """A running service in a folder of its own, with the operations on it."""
 
     name: str
     changes: tuple[str, ...] = ()
@@ -100,20 +100,20 @@ class Deployment(ABC):
 
     @abstractmethod
     def _start_servers(self) -> None:
-        """Start what its processes find running."""
+        """Start the servers that its processes need."""
 
     @abstractmethod
     def _places(self) -> Mapping[str, object]:
-        """The settings that say where database, broker and blobs are."""
+        """Return the settings for database, broker and blobs."""
 
     @abstractmethod
     def _commands(self) -> Mapping[str, list[str]]:
-        """What is started here, by name."""
+        """Return the commands that are started here, by name."""
 
     @property
     @abstractmethod
     def broker(self) -> redis.Redis:
-        """The broker's own door."""
+        """Return the broker's address."""
 
     def _environment(self, mutant: str | None) -> dict[str, str]:
         given = self.settings.model_dump(exclude_unset=True)
@@ -146,7 +146,7 @@ class Deployment(ABC):
             )
 
     def tend(self) -> None:
-        """Start again what has died, as whoever runs a service has it started."""
+        """Start the processes that have died, as an operator would."""
         now = time.monotonic()
         for name, process in self._processes.items():
             if process.poll() is None:
@@ -156,7 +156,7 @@ class Deployment(ABC):
                 self._start(name)
 
     def wait_until_ready(self) -> None:
-        """Wait until the API and all behind it are well, starting again what dies meanwhile."""
+        """Wait until the API and everything behind it is well; start again what dies meanwhile."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             self.tend()
@@ -174,10 +174,10 @@ class Deployment(ABC):
 
     @abstractmethod
     def outages(self) -> list[Outage]:
-        """What a long run has go away, each once."""
+        """Return the servers that a long run takes away, each once."""
 
     def end_processes(self) -> None:
-        """End the processes in good order; database and blobs stay."""
+        """End the processes in good order; keep database and blobs."""
         for found in self.running():
             processes.send(found.pid, signal.SIGCONT)
         for process in self._processes.values():
@@ -216,12 +216,12 @@ class Embedded(Deployment):
         return {"serve": ["app.cli", "serve", "--port", str(self.port), "--state-dir", state]}
 
     def start(self) -> None:
-        """Start it, and take the key that it makes for its first user."""
+        """Start it, and take the key that it makes at its first start."""
         super().start()
         self.secret = (self.folder / self.state / "api-key").read_text().strip()
 
     def outages(self) -> list[Outage]:
-        """The broker, which hangs: were it killed, `serve` would start another at once."""
+        """Return the broker. It hangs, because `serve` would at once replace a killed one."""
         stop, resume = (
             functools.partial(self._send_broker, number)
             for number in (signal.SIGSTOP, signal.SIGCONT)
@@ -235,7 +235,7 @@ class Embedded(Deployment):
 
     @property
     def broker(self) -> redis.Redis:
-        """The broker's own door."""
+        """Return the broker's address."""
         return _door(socket_path(self.folder / self.state))
 
 
@@ -247,7 +247,7 @@ class Split(Deployment):
     state = "blobs"
 
     def _start_servers(self) -> None:
-        # What was committed must outlive a crash of the server: that is what is being proven.
+        # What was committed must outlive a crash of the server: that is what is tested.
         self.postgres = PostgresServer(durable=True)
         self.valkey = ValkeyServer()
         self._database_url = self.postgres.create("chaos")
@@ -279,11 +279,11 @@ class Split(Deployment):
 
     @property
     def broker(self) -> redis.Redis:
-        """The broker's own door."""
+        """Return the broker's address."""
         return _door(self.valkey.socket)
 
     def outages(self) -> list[Outage]:
-        """The broker, which comes back empty, and the database, which crashes."""
+        """Return the broker, which comes back empty, and the database, which crashes."""
         crash = functools.partial(self.postgres.stop, signal.SIGQUIT)
         return [
             Outage("broker", BROKER_AWAY_SECONDS, self.valkey.stop, self.valkey.start),
@@ -301,7 +301,7 @@ DEPLOYMENTS = {deployment.name: deployment for deployment in (Embedded, Split)}
 
 
 def _door(socket: Path) -> redis.Redis:
-    # One try: an attack that waits for a broker that hangs attacks nothing else meanwhile.
+    # One try: an attack that waits for a hanging broker attacks nothing else meanwhile.
     once = Retry(NoBackoff(), 0)
     return redis.Redis(unix_socket_path=str(socket), socket_timeout=1.0, retry=once)
 

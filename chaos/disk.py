@@ -1,4 +1,4 @@
-"""A disk of a deployment's own, which can be full: a tmpfs, where this process may mount one (root on Linux)."""
+"""A deployment's own disk, which can be filled: a tmpfs, where this process may mount one (root on Linux)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-SIZE = 16 * 1024**3  # as much memory as is used, no more
+SIZE = 16 * 1024**3  # takes only as much memory as is used
 LEFT = 64 * 1024
 _CLONE_NEWNS = 0x00020000
 
 
 def leave_mounts_behind() -> bool:
-    """Have what is mounted from here on be seen by this process and those it starts, and end with them.
+    """Mount in a namespace of our own: mounts are seen only by this process and its children, and end with them.
 
-    Call it before there are threads. False where that is not allowed.
+    Call it before there are threads. Returns False if that is not allowed.
     """
     if not sys.platform.startswith("linux") or ctypes.CDLL(None).unshare(_CLONE_NEWNS) != 0:
         return False
@@ -28,7 +28,7 @@ def leave_mounts_behind() -> bool:
 
 
 class Disk:
-    """A disk over a folder that is made for it."""
+    """A disk mounted over a folder that is made for it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,15 +37,15 @@ class Disk:
             raise OSError(f"no tmpfs could be mounted on {folder}")
 
     def fill(self) -> bool:
-        """Leave next to nothing free; False when the disk grew meanwhile."""
+        """Fill the disk almost; return False if it grew meanwhile."""
         return self._resize(shutil.disk_usage(self._folder).used + LEFT)
 
     def make_room(self) -> bool:
-        """Return it its size back."""
+        """Set the disk back to its size."""
         return self._resize(SIZE)
 
     def close(self) -> None:
-        """Be gone, with all that is on it."""
+        """Unmount the disk, with everything on it."""
         _ran("umount", "--lazy", str(self._folder))
 
     def _resize(self, size: int) -> bool:

@@ -1,7 +1,7 @@
-"""What the harness does inside the processes of a deployment: before its first line each takes its orders.
+"""The harness's code inside the processes of a deployment: each takes its orders before its first line.
 
-`chaos/site` stands on their PYTHONPATH. So every start of a process is armed anew by the variable that arms one
-anywhere, also where `serve` or a worker is what starts it. No code of the service knows of this.
+`chaos/site` stands on their PYTHONPATH. So every process is armed by an environment variable when it starts, also if
+`serve` or a worker starts it. No code of the service knows of this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROLES = ("api", "dispatcher", "worker", "child", "serve")
 
 
 def role_of(command: Sequence[str]) -> str | None:
-    """Which process of the service this command line starts; None when it is another's."""
+    """Return which process of the service this command line starts; None if it is another."""
     if "-m" not in command[:-1]:
         return None
     module, *rest = command[command.index("-m") + 1 :]
@@ -33,7 +33,7 @@ def role_of(command: Sequence[str]) -> str | None:
 
 
 def environment(folder: Path, changes: Sequence[str]) -> Mapping[str, str]:
-    """The variables that have a process, and all that it starts, take orders from the folder."""
+    """Return the variables by which a process, and all that it starts, take orders from the folder."""
     root = Path(__file__).parents[1]
     return {
         "PYTHONPATH": os.pathsep.join([str(root / "chaos" / "site"), str(root)]),
@@ -43,15 +43,15 @@ def environment(folder: Path, changes: Sequence[str]) -> Mapping[str, str]:
 
 
 def orders_path(folder: Path, role: str) -> Path:
-    """Where the orders of a role lie: a JSON list of `{"faults": …, "mutants": […]}`, of which a process takes any."""
+    """Return the path of a role's orders: a JSON list of `{"faults": …, "mutants": […]}`; a process takes any one."""
     return folder / f"orders-{role}.json"
 
 
 def take_orders() -> None:
-    """Arm this process, if it is one of a deployment's and there are orders for it."""
+    """Arm this process, if it belongs to a deployment and there are orders for it."""
     if (folder := os.environ.get(FOLDER)) is None:
         return
-    os.environ.pop(FAULTS, None)  # the orders of whoever started this process were its own
+    os.environ.pop(FAULTS, None)  # the orders of the parent process were its own
     chosen = [name for name in os.environ.get(MUTANTS, "").split(",") if name]
     role = role_of(sys.orig_argv)
     path = orders_path(Path(folder), role or "")

@@ -1,4 +1,4 @@
-"""What the processes have logged: which faults fired, which worker was which process, and what went wrong unasked."""
+"""What the processes have logged: faults that fired, worker ids with their processes, and unexpected errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Logs:
         self._read_to: dict[Path, int] = {}
 
     def read(self) -> list[Firing]:
-        """Read on; returns the faults that are new."""
+        """Read on; return the new faults."""
         before = len(self.firings)
         for path in sorted(self._folder.glob("*.log")):
             if path.stat().st_size == self._read_to.get(path, 0):
-                continue  # most of a long run's processes have said their last
+                continue  # most of a long run's processes write no more
             with path.open("rb") as file:
                 file.seek(self._read_to.get(path, 0))
                 text = file.read()
@@ -49,7 +49,7 @@ class Logs:
         return self.firings[before:]
 
     def fired(self) -> Counter[str]:
-        """How often each seam has had a fault."""
+        """Return how many faults each failpoint has had."""
         return Counter(firing.point for firing in self.firings)
 
     def _take(self, line: bytes) -> None:

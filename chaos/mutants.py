@@ -1,5 +1,5 @@
-"""Mutants: the service with one safeguard taken out, which the audit must notice; and what makes attacks better: a
-wrong clock, less patience.
+"""Mutants: the service with one safeguard removed, which the audit must notice. Other changes make attacks sharper:
+a wrong clock, less patience.
 
 A mutant is a change of a module's text, made as a process of a deployment imports it. One that no longer finds its text
 ends the process, so that it cannot survive as a mutant in name only.
@@ -27,11 +27,11 @@ class Change(NamedTuple):
 CLOCK_SECONDS = 600
 
 MUTANTS: dict[str, list[Change]] = {
-    # An older attempt's token is as good as the last one's.
+    # An older attempt's token is as good as the newest.
     "no-fencing": [
         Change("app.jobs.queue_repository", "Job.lease_token == ", "Job.lease_token >= ", 3)
     ],
-    # Nothing is owed: a wake-up is sent right after the commit, or never.
+    # There is no outbox: a wake-up is sent right after the commit, or never.
     "no-outbox": [
         Change(
             "app.jobs.queue_repository",
@@ -41,7 +41,7 @@ MUTANTS: dict[str, list[Change]] = {
         ),
         Change("app.jobs.queue_repository", "if owed.one_or_none() is None:", "if False:", 1),
     ],
-    # What dies once in five seconds would else be started once in fifteen.
+    # Otherwise a process that dies every five seconds would be started once in fifteen.
     "restart-at-once": [
         Change("app.serve.supervisor", "MAX_BACKOFF_SECONDS = 10.0", "MAX_BACKOFF_SECONDS = 0.2", 1)
     ],
@@ -65,7 +65,7 @@ MUTANTS: dict[str, list[Change]] = {
 
 
 def mutate(source: str, changes: Sequence[Change]) -> str:
-    """The module's text with the changes made. Raises `LookupError` where the text is not what they expect."""
+    """Return the module's text with the changes made. Raises `LookupError` if the text is not as they expect."""
     for change in changes:
         if (found := source.count(change.old)) != change.times:
             raise LookupError(
@@ -76,7 +76,7 @@ def mutate(source: str, changes: Sequence[Change]) -> str:
 
 
 def install(name: str) -> None:
-    """Have this process import its modules as the mutant has them."""
+    """Have this process import the mutant's modules."""
     # One finder for all of them: two that change the same module would ask each other for it without end.
     finder = next((found for found in sys.meta_path if isinstance(found, _Finder)), None)
     if finder is None:

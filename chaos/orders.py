@@ -1,4 +1,4 @@
-"""Which process is armed with what: the faults that are still owed, and dealt out to the processes as they start."""
+"""Which process gets which fault: the faults still to be made, dealt out to the processes as they start."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ STOPPED_AT = ("adopted", "slow")
 _ANYWHERE = ("raise", "slow")
 _SHARE_OF_DEATHS = 0.75
 _SHARE_OF_CLOCKS = 0.3
-_PASSINGS = {"api": 12}  # struck at one of so many, else of three: without an API there is no work
+_PASSINGS = {"api": 12}  # struck at one passing of so many, else of three: without an API no work
 _RARE = {"fan_out", "join", "reap", "take", "reaped", "sweep"}  # struck at the first passing
 _EXTRA = 0.05  # how much a seam that has had its faults weighs beside one that lacks one
 _AT_ONCE = 2  # seams at which one process is armed, at most: it took long to start, and some are seldom passed
@@ -66,7 +66,7 @@ assert PASSED_BY.keys() == POINTS.keys(), PASSED_BY.keys() ^ POINTS.keys()
 
 
 class Orders:
-    """Deals out faults until each seam has had its number of them."""
+    """Deals out faults until each failpoint has had enough of them."""
 
     def __init__(self, folder: Path, seams: Sequence[str], each: int, seed: int) -> None:
         self._folder = folder
@@ -75,7 +75,7 @@ class Orders:
         self._random = random.Random(seed)
 
     def deal(self, fired: Counter[str], *, clocks: bool) -> None:
-        """Write what processes that start from now on are armed with. Seams that are behind come first."""
+        """Write the faults of processes that start from now on. Failpoints with too few faults come first."""
         for role in inside.ROLES:
             points = [point for point in self._seams if role in PASSED_BY[point]]
             if not points:
@@ -91,23 +91,23 @@ class Orders:
             self._write(role, [{"faults": f, "mutants": self._clock(wrong)} for f in faults])
 
     def arm(self, armed: Mapping[str, str]) -> None:
-        """Have each process of these roles armed with just that."""
+        """Arm each process of these roles with exactly this."""
         for role, faults in armed.items():
             self._write(role, [{"faults": faults}])
 
     def call_off(self) -> None:
-        """Have processes that start from now on be left in peace."""
+        """Leave processes that start from now on in peace."""
         for role in inside.ROLES:
             inside.orders_path(self._folder, role).unlink(missing_ok=True)
 
     def deal_deaths(self, fired: Counter[str]) -> None:
-        """The same with deaths alone, at the first passing, and none but those that are owed."""
+        """Deal out only the missing deaths, at the first passing."""
         for role in inside.ROLES:
             owed = [p for p in self.missing(fired) if role in PASSED_BY[p]]
             self._write(role, [{"faults": f"{point}={KILL}"} for point in owed])
 
     def missing(self, fired: Counter[str]) -> list[str]:
-        """The seams that have yet to have their faults."""
+        """Return the failpoints that still lack faults."""
         return [point for point in self._seams if fired[point] < self._each]
 
     def _faults(self, role: str, points: Sequence[str], weights: Sequence[float]) -> str:

@@ -14,7 +14,7 @@ EARLIEST, LATEST = 0.1, 0.8
 
 
 class Outages:
-    """Has one thing after the other go away, at random moments, never two at once."""
+    """Takes away one server after the other, at random moments, never two at once."""
 
     def __init__(self, planned: Sequence[Outage], kills: int, seed: int) -> None:
         rng = random.Random(seed)
@@ -27,16 +27,16 @@ class Outages:
 
     @property
     def away(self) -> str | None:
-        """What is away now."""
+        """Return what is away now."""
         return None if self._now is None else self._now.what
 
     @property
     def left(self) -> bool:
-        """Whether one is under way or to come."""
+        """Return True if an outage is under way or to come."""
         return self._now is not None or bool(self._planned)
 
     def tend(self, kills: int, *, calm: bool) -> None:
-        """End the outage whose time is over, or begin the one that is due, while no shorter one is under way."""
+        """End the outage whose time is over, or start the one that is due, while no shorter one is under way."""
         now = time.monotonic()
         if self._now is not None:
             if now >= self._until:

@@ -1,4 +1,4 @@
-"""The processes of a deployment, as the system shows them: found by the folder that each has in its environment."""
+"""The processes of a deployment, as the system shows them: found by the folder's path in their environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 class Found(NamedTuple):
-    """A running process and what it is for."""
+    """A running process and its role."""
 
     pid: int
     role: str
@@ -22,7 +22,7 @@ class Found(NamedTuple):
 
 
 def running(folder: Path) -> list[Found]:
-    """The processes of the deployment in this folder, its private broker among them."""
+    """Return the processes of the deployment in this folder, with its private broker."""
     mark = f"{inside.FOLDER}={folder}".encode()
     found, brokers = [], {}
     for entry in Path("/proc").iterdir():
@@ -42,7 +42,7 @@ def running(folder: Path) -> list[Found]:
 
 
 def send(pid: int, number: signal.Signals) -> bool:
-    """Send a signal; whether the process was there to get it."""
+    """Send a signal; return True if the process existed."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

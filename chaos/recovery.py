@@ -1,4 +1,4 @@
-"""How soon orphaned work went on: from the death of whoever had a job to the next claim of it."""
+"""How soon orphaned work continued: from the death of a job's process to the next claim of the job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KILLED = re.compile(r"fit process (\d+) was killed")
 
 
 class Recovery(NamedTuple):
-    """A job that lost its process, and how many seconds later it ran again; `first` when that was its first loss."""
+    """A job that lost its process, and after how many seconds it ran again; `first` if it was its first loss."""
 
     job_id: str
     seconds: float
@@ -28,7 +28,7 @@ class Recovery(NamedTuple):
 def recoveries(
     db: Database, deaths: Iterable[tuple[int, float]], workers: Mapping[int, str]
 ) -> list[Recovery]:
-    """Every loss that the events tell of and whose death was seen; `deaths` are pids and times."""
+    """Return every loss in the events whose death was seen; `deaths` are pids and times."""
     died: defaultdict[str, list[float]] = defaultdict(list)
     for pid, at in deaths:
         died[str(pid)].append(at)
@@ -56,7 +56,7 @@ def recoveries(
 
 
 def late(found: Iterable[Recovery], within: float) -> list[str]:
-    """What broke the promise that an orphan runs again so soon."""
+    """Return what broke the promise that an orphan runs again within the limit."""
     return [
         f"late: {job_id} ran again {seconds:.1f} s after its worker died"
         for job_id, seconds, _ in found
@@ -65,7 +65,7 @@ def late(found: Iterable[Recovery], within: float) -> list[str]:
 
 
 def summary(seconds: Sequence[float]) -> str:
-    """Median, 95th percentile and the greatest, in seconds."""
+    """Return the median, the 95th percentile and the maximum, in seconds."""
     if len(seconds) < 2:
         return ", ".join(f"{each:.1f}" for each in seconds) or "none"
     cuts = quantiles(seconds, n=20, method="inclusive")

@@ -1,4 +1,4 @@
-"""One run: a deployment under work and under attack, then at rest, then audited; a hunted mutant round by round."""
+"""One run: a deployment under work and attack, then at rest, then audited; with a mutant in several rounds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Plan:
 
 @dataclass
 class Report:
-    """What a run did and found."""
+    """What a run did and what it found."""
 
     deployment: str
     minutes: float = 0.0
@@ -70,7 +70,7 @@ class Report:
 
 
 class Run:
-    """Starts a deployment and attacks it, as planned."""
+    """Starts a deployment and attacks it, by a plan."""
 
     def __init__(
         self, deployment: Deployment, plan: Plan, say: Callable[[str], None] = print
@@ -82,7 +82,7 @@ class Run:
         self._logs = Logs(deployment.logs)
         self._orders = Orders(deployment.folder, plan.seams, plan.each, plan.seed)
         names = plan.aim.assaults if plan.aim else ()
-        # Where the only worker stands still, nobody else could have an orphan run again in time.
+        # If the only worker is stopped, no other can run an orphan again in time.
         may_stop = plan.within_seconds is None or deployment.n_workers > 1
         self._assaults = Assaults(deployment, self._busy, plan.seed, names, may_stop=may_stop)
         planned = deployment.outages() if plan.outages else ()
@@ -140,12 +140,12 @@ class Run:
         return found + self._audit()
 
     def _enough(self) -> bool:
-        """Whether there were enough kills, faults at every seam, and the outages."""
+        """Return True after enough kills, faults at every failpoint, and the outages."""
         done = self._kills() >= self._plan.kills and not self._orders.missing(self._logs.fired())
         return done and not self._outages.left
 
     def _attack(self, callers: list[Caller]) -> bool:
-        """Go on until there was enough of it, or the round is over; whether there was in time."""
+        """Go on until it was enough, or the round is over; return True if it was enough in time."""
         began = time.monotonic()
         deal_at = tell_at = attack_at = began
         progress = self._progress
@@ -162,7 +162,7 @@ class Run:
                 deal_at = now + DEAL_SECONDS
                 self._deal()
                 self._throttle(callers)
-            # Not before something has been done since the last time: else a slow machine only ever starts processes.
+            # Only after some work was done since the last attack: otherwise a slow machine only starts processes.
             if (
                 self._plan.assaults
                 and now >= attack_at
@@ -201,7 +201,7 @@ class Run:
             self._assaults.kill_soon(firing.pid, PASSED_BY[firing.point][-1], HANG_SECONDS)
 
     def _throttle(self, callers: list[Caller]) -> None:
-        """Have the callers hand in no more than is done. What waits for its next attempt holds nobody up."""
+        """Let the callers submit only as fast as work is done. Jobs that wait for their next attempt do not count."""
         counts = self._count()
         if counts is None:
             return
@@ -239,7 +239,7 @@ class Run:
         return [f"{name} got no answer within {quiet_seconds:g} s" for name in waiting]
 
     def _count(self) -> Counts | None:
-        """How far the jobs are; None while the database is away."""
+        """Return how far the jobs are; None while the database is away."""
         try:
             counts = count_jobs(self._db)
         except Unavailable:
@@ -248,7 +248,7 @@ class Run:
         return counts
 
     def _audit(self) -> list[str]:
-        """End the deployment's processes, sweep with no grace, and look."""
+        """End the deployment's processes, sweep with no grace, and audit."""
         self._deployment.end_processes()
         self._logs.read()
         settings = self._deployment.settings.model_copy(
@@ -260,7 +260,7 @@ class Run:
         return audit(self._db, blobs, self._ledger)
 
     def _busy(self) -> dict[int, str]:
-        """The workers that have a job, by their pids."""
+        """Return the workers that have a job, by their pids."""
         try:
             owners = owners_of_jobs(self._db)
         except Unavailable:

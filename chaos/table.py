@@ -1,4 +1,4 @@
-"""The report as tables: what fired where, what was done, how soon work went on, and what the audit found."""
+"""The report as tables: faults fired, attacks made, times until work continued, and findings of the audit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What callers do meanwhile: upload, train, search, evaluate, cancel, delete, each until it has an answer.
+"""What callers do: upload, train, search, evaluate, cancel, delete, each until it has an answer.
 
-A caller repeats a request that got no answer, or 503, under the same Idempotency-Key, and writes down what was
-accepted: that is all that it may hold the service to.
+A caller repeats a request without an answer, or with 503, under the same Idempotency-Key, and notes what was accepted:
+the service is judged by these notes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Accepted:
 
 @dataclass
 class Ledger:
-    """What the callers know. The audit holds the database to it."""
+    """The callers' notes. The audit compares the database with them."""
 
     accepted: list[Accepted] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Ledger:
 
 
 class Caller(threading.Thread):
-    """One caller, who goes on until told to stop, and then finishes what it has begun."""
+    """One caller, who works until told to stop, and then finishes what it has begun."""
 
     def __init__(self, address: str, secret: str, ledger: Ledger, seed: int) -> None:
         super().__init__(name=f"caller-{seed}", daemon=True)
@@ -68,7 +68,7 @@ class Caller(threading.Thread):
         )
 
     def run(self) -> None:
-        """Do one thing after the other."""
+        """Make one request after the other."""
         doings: list[tuple[Callable[[], None], int]] = [
             (self._upload, 3),
             (self._train, 6),
@@ -183,7 +183,7 @@ class Caller(threading.Thread):
         return f"{self._who}-{self._count}"
 
     def _create(self, path: str, key: str, **request: Any) -> Json | None:
-        """POST until there is an answer, and now and then once more: it must be the same one."""
+        """POST until there is an answer, and sometimes once more: it must be the same answer."""
         request["headers"] = {"Idempotency-Key": key, **request.get("headers", {})}
         answer = self._until_answered("POST", path, **request)
         if answer is None or not answer.is_success:

@@ -33,14 +33,14 @@ log = logging.getLogger("workers")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker; returns its exit code. `--gate FD` has it begin when that pipe's other end is closed."""
+    """Run the worker; return its exit code. With `--gate FD` it starts when the other end of that pipe is closed."""
     settings = Settings()
     configure_logging(settings)
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
         log.warning("RANKWRIGHT_JOB_MEMORY_BYTES is kept on Linux only")
-    if arguments[:1] == ["--gate"]:  # a signal that comes before there is work ends it at once
+    if arguments[:1] == ["--gate"]:  # a signal before there is work ends it at once
         wait_until_closed(int(arguments[1]))
-    # SIGHUP is caught and passed over: a closed terminal is no reason to drop a fit.
+    # SIGHUP is caught and ignored: a closed terminal is no reason to drop a fit.
     with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         ends = {signal.SIGTERM, signal.SIGINT}

@@ -31,14 +31,14 @@ POLL_SECONDS = 0.1
 PROGRESS_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 
-# How an attempt ends: a transaction on the token, which may be tried again when the database is away. It returns the
-# state that the job is in then.
+# The end of an attempt: a transaction on the token, which may be repeated if the database is away. It returns the
+# job's state afterwards.
 Ending = Callable[[], JobState]
 LOST = "lost"
 
 
 class Attempt:
-    """One attempt at a claimed job, until its end is written or the lease turns out to be lost."""
+    """One attempt at a claimed job, until its end is written or its lease is lost."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Attempt:
             self._drop_checkpoint(self._checkpoint_key)
 
     def _fit(self, payload: dict[str, Any]) -> Ending:
-        """Run the fit under watch and say how it ended. The fit process is idle or dead afterwards."""
+        """Run the fit, watch it, and return how it ended. The fit process is idle or dead afterwards."""
         try:
             self._process.start_job(payload, self._memory_bytes)
             while True:
@@ -121,7 +121,7 @@ class Attempt:
             raise
 
     def _handle(self, message: Message) -> Ending | None:
-        """Handle a message of the fit process; its answer gives the ending."""
+        """Handle a message of the fit process; return the ending if the message is one."""
         match message["type"]:
             case "progress":
                 self._fit_progress = message["progress"]
@@ -153,7 +153,7 @@ class Attempt:
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
     def _complete(self, result: dict[str, Any]) -> JobState:
-        """Keep what the fit process has made; tried again, all of it, when the database was away."""
+        """Publish the result of the fit. All of it is repeated if the database was away."""
         published = execution.publish(self._blobs, self._claim, result)
         self._db.writing(execution.complete, self._claim, result, published)
         return JobState.WAITING if "fan_out" in result else JobState.SUCCEEDED
@@ -167,23 +167,23 @@ class Attempt:
             self._end_early_sent = True
         limit = self._memory_bytes
         if limit is not None and not self._is_loading and self._process.job_memory_bytes() > limit:
-            self._process.kill()  # asking would give it a second to take more
+            self._process.kill()  # a request would give it a second to take more
             return self._over_memory(limit)
         if time.monotonic() > self._deadline:
             return partial(self._db.writing, queue.time_out, self._claim)
         return None
 
     def _give_back(self) -> Ending:
-        """End the fit, for another worker to go on from where it is if it can; unless it ends by itself just now."""
+        """Stop the fit, with a checkpoint for another worker if it can make one. It may also end by itself just now."""
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
         return partial(self._db.writing, queue.give_back, self._claim)
 
     def _checkpoint_options(self) -> dict[str, Any]:
-        """What the fit process is told of checkpoints: `resume` is a path or None, `every` seconds, 0 for never.
+        """Return the instructions on checkpoints: `resume` is a path or None, `every` is in seconds, 0 for never.
 
-        A last attempt begins anew: should the checkpoint be why the others were lost, it must not be why the job fails.
+        The last of several attempts starts anew, in case the checkpoint was the cause of the losses.
         """
         claim, key = self._claim, self._checkpoint_key
         is_last = 1 < claim.attempt == claim.max_attempts
@@ -194,9 +194,9 @@ class Attempt:
         }
 
     def _keep_checkpoint(self, made: Message) -> None:
-        """Publish a checkpoint and name it in the job's row; the one before is of no more use.
+        """Publish a checkpoint, name it in the job's row, and remove the one before.
 
-        Without it the job is none the worse off: what goes wrong here ends no attempt.
+        The job does not need it: an error here ends no attempt.
         """
         try:
             key = self._blobs.publish(Path(made["path"]), CHECKPOINTS, made["sha256"])
@@ -208,12 +208,12 @@ class Attempt:
         self._drop_checkpoint(before)
 
     def _drop_checkpoint(self, key: str | None) -> None:
-        """Remove a checkpoint, unless the job's row names it. What is left behind, the sweeper removes."""
+        """Remove a checkpoint, unless the job's row names it. The sweeper removes what is left behind."""
         if key is None:
             return
         try:
             if key not in self._db.reading(blob_rows.named, [key]):
-                self._blobs.path(key).unlink(missing_ok=True)  # no other job has its like
+                self._blobs.path(key).unlink(missing_ok=True)  # no other job has the same
         except (OSError, Unavailable) as error:
             log.warning("%s: %s was not removed: %s", self._claim.job_id, key, error)
 
@@ -221,20 +221,20 @@ class Attempt:
         try:
             return self._db.reading(queue.poll_requests, self._claim)
         except Unavailable:
-            return Requests(cancel=False, keep=False)  # asked again in a moment
+            return Requests(cancel=False, keep=False)  # asked again soon
 
     def _keep_lease(self) -> None:
-        """Heartbeat when due; news of the fit goes along, at most once a second."""
+        """Send a heartbeat when due, and the fit's progress with it, at most once a second."""
         now = time.monotonic()
         news = self._progress is not None and now >= self._next_progress
         if not news and now < self._next_beat:
             return
-        # A fit that has told nothing for long is told of again with each heartbeat, so that its clock goes on.
+        # Each heartbeat repeats the last progress of a fit that reports nothing for long, so that its clock goes on.
         self._last_sent = progress = self._progress or self._last_sent
         if progress is not None:
             progress = clocked(progress, self._claim.spec, now - self._started)
         try:
-            # Two transactions: the first holds the child job's row, and the parent's is locked before a child's.
+            # Two transactions: the first locks the child job's row, and a parent's row must be locked before a child's.
             self._db.writing(queue.heartbeat, self._settings, self._claim, progress)
             failpoints.reach("beat")
             if progress is not None and self._claim.parent_id is not None:
@@ -249,12 +249,12 @@ class Attempt:
         self._next_beat = now + self._settings.heartbeat_seconds
 
     def _on_top(self, progress: dict[str, Any]) -> dict[str, Any]:
-        """The progress of the whole job, of which earlier attempts and stages have done a part."""
+        """Return the progress of the whole job, of which earlier attempts and stages have done a part."""
         done = self._claim.fraction_done
         return progress | {"fraction": done + (1.0 - done) * progress["fraction"]}
 
     def _failure(self, error: Exception) -> Ending:
-        """The ending for an exception of the steps in this process: the user's fault fails, all else is tried again."""
+        """Return the ending for an exception of the steps in this process: a user's error fails, others are retried."""
         problem, user_fault = execution.problem_of(error)
         if user_fault:
             return partial(self._db.writing, queue.fail, self._claim, problem)
@@ -281,7 +281,7 @@ class Attempt:
         return partial(self._db.writing, queue.fail, self._claim, problem)
 
     def _write(self, ending: Ending) -> str:
-        """Write the end; returns the job's state. While the database is away, keep the finished work and try again."""
+        """Write the end; return the job's state. While the database is away, keep the finished work and repeat."""
         failed = False
         while True:
             try:
@@ -289,7 +289,7 @@ class Attempt:
             except Unavailable as error:
                 log.warning("%s: cannot finish: %s", self._claim.job_id, error)
                 if self._stopping.wait(RETRY_SECONDS):
-                    return LOST  # the lease will expire, and the reaper hand the job out again
+                    return LOST  # the reaper will give the job to another worker
             except CancelRequested:
                 ending = self._cancelled()
             except LeaseLost:

@@ -63,11 +63,11 @@ log = logging.getLogger("workers.child")
 
 
 class Stopped(BaseException):
-    """The parent asked for the end of this fit. Not an Exception, so that no algorithm swallows it."""
+    """The parent asked for the end of this fit. It is no Exception, so that no algorithm catches it."""
 
 
 class Orders:
-    """What the parent asks of the job under way: to stop, and whether to keep what it has done; or to end early."""
+    """The parent's requests about the current job: to stop, and whether to keep what is done; or to end early."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -75,7 +75,7 @@ class Orders:
         self.end_early = False
 
     def clear(self) -> None:
-        """Forget what came after the last job's end: it was meant for that one."""
+        """Forget what came after the last job's end: it was meant for that job."""
         self.stop.clear()
         self.keep = self.end_early = False
 
@@ -94,7 +94,7 @@ class Inbox:
         return self._jobs.get()
 
     def is_empty(self) -> bool:
-        """Whether no job waits."""
+        """Return True if no job waits."""
         return self._jobs.empty()
 
     def _read(self) -> None:
@@ -102,7 +102,7 @@ class Inbox:
             try:
                 message = json.loads(self._connection.recv_bytes())
             except (EOFError, OSError):
-                os._exit(0)  # the worker is gone; whatever runs here belongs to nobody
+                os._exit(0)  # the worker is gone; nobody waits for what runs here
             if message["type"] == "stop":
                 self.orders.keep = message["keep"]
                 self.orders.stop.set()
@@ -132,13 +132,13 @@ class CheckpointWriter:
         self.checkpoints = Checkpoints(_read_checkpoint(asked["resume"], self.job_id))
 
     def due(self, now: float) -> bool:
-        """Whether it is time for one."""
+        """Return True if a checkpoint is due."""
         return self._every > 0.0 and now >= self._next
 
     def make(self) -> dict[str, Any] | None:
-        """Write a checkpoint of the fit that calls back; its file and hash, None where there is none to make.
+        """Write a checkpoint of the fit that calls back; return its file and hash, None if there is none to make.
 
-        Nothing that goes wrong here may harm the fit.
+        An error here must not harm the fit.
         """
         started = time.monotonic()
         made = None
@@ -163,7 +163,7 @@ class CheckpointWriter:
 
 
 def _read_checkpoint(path: str | None, job_id: str) -> bytes | None:
-    """What an earlier attempt has left; nothing where the file is gone or another job's."""
+    """Return the checkpoint of an earlier attempt; nothing if the file is gone or another job's."""
     if path is None:
         return None
     try:
@@ -175,7 +175,7 @@ def _read_checkpoint(path: str | None, job_id: str) -> bytes | None:
 
 
 class Progress:
-    """What a fit calls after every round: passes the news on now and then, and raises `Stopped` when told to."""
+    """Called by a fit after every round: it reports progress now and then, and raises `Stopped` when asked to."""
 
     def __init__(
         self, send: Callable[[Message], None], orders: Orders, writer: CheckpointWriter
@@ -188,7 +188,7 @@ class Progress:
         self._expensive: set[str] = set()
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Step `step` of `of` is done; `info` holds figures such as the loss. Without steps (of 0) something begins."""
+        """Report that `step` of `of` steps is done; `info` has figures such as the loss. `of` 0: work without steps."""
         from app.jobs.progress import Report
 
         job: Mapping[str, Any] = {}
@@ -218,7 +218,7 @@ class Progress:
         self._sent_at, self._under_way = now, under_way
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """Read the figures, none again that was expensive: the AUC of many rounds takes time, which is the fit's."""
+        """Read the figures. An expensive one is not read again: the AUC of many rounds takes the fit's time."""
         for name in info:
             if name in self._expensive:
                 continue
@@ -234,7 +234,7 @@ class Progress:
 
 
 def limit_memory(more_bytes: int | None) -> None:
-    """Let this process take so many bytes more than it holds now, and some slack; None lifts the limit.
+    """Limit this process to `room` bytes more than it holds now, and some slack; None lifts the limit.
 
     An allocation far beyond it then raises MemoryError and leaves the process usable. The limit itself is kept by
     the parent, which measures what was really touched.
@@ -262,7 +262,7 @@ def _data_bytes() -> int:
 
 
 class Loading:
-    """Tells the parent that a job waits for a library or a compiler, and keeps what that takes out of its memory."""
+    """Tells the parent that a job waits for a library or a compiler, and does not count their memory as the job's."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         self._send = send
@@ -271,7 +271,7 @@ class Loading:
         self._limit = self._data = self._private = 0
 
     def kernels(self, kernel: str | None) -> None:
-        """Before a kernel is compiled; with None after the last of those that a call needs."""
+        """Called before a kernel is compiled, and with None after the last one that a call needs."""
         if kernel is None:
             self.end()
             return
@@ -279,7 +279,7 @@ class Loading:
         self.begin(f"compiling kernels for this machine, once: {self._n_kernels} so far")
 
     def begin(self, detail: str | None) -> None:
-        """Lift the job's limit until `end`; `detail` is what the job's progress says of it."""
+        """Lift the job's limit until `end`; `detail` is shown in the job's progress."""
         if not self.under_way:
             self.under_way = True
             self._private = private_bytes("self")
@@ -289,7 +289,7 @@ class Loading:
         self._send({"type": "loading", "detail": detail})
 
     def end(self) -> None:
-        """Put the limit back, higher by what was taken meanwhile."""
+        """Set the limit again, raised by the memory taken meanwhile."""
         self.under_way = False
         if _HAS_LIMIT:
             hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -300,7 +300,7 @@ class Loading:
 
 
 def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
-    """Run one job and return the message that answers it; `send` takes those before it."""
+    """Run one job and return the last message about it; `send` sends those before it."""
     loading = Loading(send)
     is_cold = "core.kernels.compiled" not in sys.modules
     if is_cold:
@@ -356,14 +356,14 @@ def main(arguments: list[str]) -> None:
 
 
 def _go_first() -> None:
-    """Where the machine's memory runs out all the same, have the kernel end the fit, not the service or another's."""
+    """If the machine's memory runs out, have the kernel end the fit, not the service or another process."""
     with contextlib.suppress(OSError):  # not Linux
         score = Path("/proc/self/oom_score_adj")
         score.write_text(str(max(OOM_SCORE, int(score.read_text()))))
 
 
 def _prepare(inbox: Inbox) -> None:
-    """Use the time before the first job; it is waited for by none, but for an import that is under way."""
+    """Use the time before the first job. Nothing waits for it, except for an import that has begun."""
     from app.platform.logging import configure_logging
     from app.platform.settings import Settings
 
@@ -372,7 +372,7 @@ def _prepare(inbox: Inbox) -> None:
     if settings.warm_up:
         try:
             warm_up(lambda: not inbox.is_empty())
-        except Exception:  # the first job is slower, and says what is wrong
+        except Exception:  # the first job is slower, and reports the error
             log.warning("a fit process starts cold", exc_info=True)
 
 

@@ -50,7 +50,7 @@ PAUSE_SECONDS = 0.2
 
 
 def main(arguments: list[str]) -> int:
-    """Compile, tell of it where somebody waits, and leave a note that all is done."""
+    """Compile, report it if a job waits, and leave a note that all is done."""
     given = _options(arguments)
     if given.levels:
         return _compile_each(given)
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _compile_each(given: argparse.Namespace) -> int:
-    """Compile for each of the levels in a process of its own: numba's target is chosen once for a process."""
+    """Compile for each of the levels in a process of its own: numba chooses its target once per process."""
     for level in given.levels:
         options = ["--level", level, "--processes", str(given.processes)]
         process = get_context("fork").Process(target=_compile_level, args=(options,))
@@ -108,7 +108,7 @@ def _compile_level(options: list[str]) -> None:
 
 
 def all_kernels() -> list[Kernel]:
-    """Every kernel of the house, the most used first."""
+    """Return every kernel of this program, the most used first."""
     for path in _sources():
         if "core.kernels import" in path.read_text() and path.name != "compile.py":
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
@@ -123,7 +123,7 @@ def all_kernels() -> list[Kernel]:
 
 
 def compile_missing(kernels: list[Kernel]) -> None:
-    """Compile those that no cache holds; first those that no other process is compiling."""
+    """Compile the kernels that no cache holds; first those that no other process is compiling."""
     left = list(kernels)
     while left:
         busy = []
@@ -135,12 +135,12 @@ def compile_missing(kernels: list[Kernel]) -> None:
             else:
                 kernel.load()
         if len(busy) == len(left):
-            time.sleep(PAUSE_SECONDS)  # for one of them to be done, or its process dead
+            time.sleep(PAUSE_SECONDS)  # until one of them is done, or its process dead
         left = busy
 
 
 def is_complete() -> bool:
-    """Whether a process has noted that the cache holds every kernel of today's sources for this machine."""
+    """Return True if a process has noted that the cache holds every kernel of the present sources for this machine."""
     name = _note(_target())
     return any(os.path.exists(folder / name) for folder in folders())
 
@@ -157,7 +157,7 @@ def _note_completeness(target: str) -> None:
 
 @cache
 def _note(target: str) -> str:
-    """Name the note: by the sources, the versions and the processors that the code is for."""
+    """Return the note's name, made from the sources, the versions and the processors that the code is for."""
     whole = hashlib.sha256()
     for path in _sources():
         whole.update(path.read_bytes())
@@ -167,10 +167,10 @@ def _note(target: str) -> str:
 
 
 def _target() -> str:
-    """Which processors this machine's kernels are for: those of a level, or of its own model.
+    """Return the processors that this machine's kernels are for: those of a level, or of its own model.
 
-    By what Linux says of it, since LLVM takes as much memory as a worker. Should the two differ, a kernel is compiled
-    when it is called, and not before.
+    Linux is asked, because LLVM takes as much memory as a worker. If the two differ, a kernel is compiled at its first
+    call, and not before.
     """
     try:
         lines = CPUINFO.read_text().splitlines()

@@ -22,7 +22,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class FitProcessDied(Exception):
-    """The fit process ended by itself; the message says how."""
+    """The fit process ended by itself; the message says why."""
 
 
 class FitProcess:
@@ -48,7 +48,7 @@ class FitProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
+        """Return True if the process still runs."""
         return self._process.poll() is None
 
     def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
@@ -57,7 +57,7 @@ class FitProcess:
         self._send({"type": "job", "payload": payload, "memory_bytes": memory_bytes})
 
     def receive(self, timeout: float) -> Message | None:
-        """The next message, or None when none came in time. Raises `FitProcessDied`."""
+        """Return the next message, or None if none came in time. Raises `FitProcessDied`."""
         try:
             if not self._connection.poll(timeout):
                 return None
@@ -67,15 +67,15 @@ class FitProcess:
         return message
 
     def job_memory_bytes(self) -> int:
-        """Private memory that the process took since the job began. 0 where the system does not tell."""
+        """Return the private bytes that the process has taken since the job began; 0 where that is not known."""
         return max(0, private_bytes(self.pid) - self._memory_at_start)
 
     def leave_out(self, n_bytes: int) -> None:
-        """Count so much of what the process took as its own, not as the job's."""
+        """Count `memory` bytes as the process's own, not as the job's."""
         self._memory_at_start += n_bytes
 
     def end_early(self) -> None:
-        """Ask the running job to come to its end with the best that it has. One that ends by itself does not hear."""
+        """Ask the running job to end with the best that it has. A job that is ending by itself ignores this."""
         self._send({"type": "end_early"})
 
     def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
@@ -100,7 +100,7 @@ class FitProcess:
         return said
 
     def kill(self) -> None:
-        """End the process and its group now, and wait for it."""
+        """Kill the process and its group now, and wait for it."""
         if self.alive:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -113,7 +113,7 @@ class FitProcess:
             raise FitProcessDied(self._obituary()) from None
 
     def _obituary(self) -> str:
-        # The pipe is closed, so the end is near: a moment at most.
+        # The pipe is closed, so the process ends in a moment.
         try:
             code = self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -122,7 +122,7 @@ class FitProcess:
 
 
 def private_bytes(pid: int | str) -> int:
-    """Memory that a process shares with no other; 0 where the system does not tell."""
+    """Return the memory that a process shares with no other, in bytes; 0 where it is not known."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
@@ -131,7 +131,7 @@ def private_bytes(pid: int | str) -> int:
 
 
 def environment_of_fit(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
-    """The variables that numeric libraries read once, when they are imported."""
+    """Return the variables that numeric libraries read once, when they are imported."""
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     # `omp` kills forked children and `workqueue` aborts when two threads enter: here is one job, no fork.
     return (

@@ -36,7 +36,7 @@ Found = Literal["message", "look"]
 PAUSE_SECONDS = 1.0
 LEFT_BYTES = 512 * 1024**2
 LOOKS_TO_WORRY = 5
-READY_SECONDS = 0.1  # between two looks whether to give up waiting for a slot
+READY_SECONDS = 0.1  # between two checks whether to stop waiting for a slot
 
 
 class Slots:
@@ -57,7 +57,7 @@ class Slots:
         self.metrics = metrics or WorkerMetrics(CollectorRegistry())
         self.memory_bytes = memory_per_fit(settings)
         self.stopping = threading.Event()
-        self.ready = threading.Event()  # a slot was ready for work once
+        self.ready = threading.Event()  # a slot has been ready for work
         self.by_message = 0
         self.by_look = 0
         self.looks_in_a_row = 0
@@ -110,7 +110,7 @@ class Slots:
                 self._idle -= 1
 
     def note_found(self, found: Found) -> None:
-        """Count how a slot came to its work: looks that keep finding some mean that messages do not arrive."""
+        """Count how a slot found its work: finding it again and again by looking means that messages do not arrive."""
         with self._changed:
             if found == "message":
                 self.by_message += 1
@@ -129,7 +129,7 @@ class _Slot(threading.Thread):
         self._process: FitProcess | None = None
 
     def run(self) -> None:
-        """Serve until the worker stops. What goes wrong here costs a pause, never the slot."""
+        """Serve until the worker stops. An error here costs a pause, never the slot."""
         stopping = self._slots.stopping
         while not stopping.is_set():
             try:
@@ -160,7 +160,7 @@ class _Slot(threading.Thread):
             return
         first = True
         while (process := self._warm_process()) is not None:
-            resources.check(slots.settings)  # a job that is begun without room loses an attempt
+            resources.check(slots.settings)  # a job that is started without room loses an attempt
             started = time.perf_counter()
             claim = slots.db.writing(queue.claim, slots.settings, slots.worker_id, KINDS)
             if claim is None:
@@ -188,7 +188,7 @@ class _Slot(threading.Thread):
             slots.metrics.attempts.labels(claim.kind, outcome).inc()
 
     def _warm_process(self) -> FitProcess | None:
-        """This slot's process, started anew if it died; None when the worker stops meanwhile."""
+        """Return this slot's process, started anew if it died; None if the worker stops meanwhile."""
         if self._process is not None and self._process.alive:
             return None if self._slots.stopping.is_set() else self._process
         self._drop_process()
@@ -208,7 +208,7 @@ class _Slot(threading.Thread):
 
 
 class Presence(threading.Thread):
-    """Writes the row once a slot is ready, prolongs it every heartbeat, and removes it at the end."""
+    """Writes the worker's row once a slot is ready, renews it every heartbeat, and removes it at the end."""
 
     def __init__(self, slots: Slots) -> None:
         super().__init__(name="presence", daemon=True)
@@ -217,7 +217,7 @@ class Presence(threading.Thread):
         self._worried = False
 
     def run(self) -> None:
-        """Beat until `end`. What goes wrong is logged, and tried again at the next beat."""
+        """Send heartbeats until `end`. An error is logged, and the next heartbeat tries again."""
         while not self._slots.ready.wait(READY_SECONDS):
             if self._end.is_set():
                 return
@@ -232,7 +232,7 @@ class Presence(threading.Thread):
             self._end.wait(self._slots.settings.heartbeat_seconds)
 
     def end(self) -> None:
-        """Take the row away: this worker ends in good order."""
+        """Remove the row: this worker ends in good order."""
         self._end.set()
         self.join()
         try:
@@ -262,7 +262,7 @@ class Presence(threading.Thread):
             )
 
     def _note(self) -> str | None:
-        """Say, in the row and once in the log, that work is found but no messages come."""
+        """Report, in the row and once in the log, that work is found but no messages come."""
         looks = self._slots.looks_in_a_row
         worried, self._worried = self._worried, looks >= LOOKS_TO_WORRY
         if not self._worried:
@@ -276,20 +276,20 @@ class Presence(threading.Thread):
 
 
 def memory_per_fit(settings: Settings) -> int | None:
-    """Bytes that one job may take: the setting, or this worker's share of the memory that there is.
+    """Return the bytes that one job may take: the setting, or this worker's part of the available memory.
 
-    A quarter of it, and 512 MiB at least, is left to the processes themselves and to others.
+    A quarter of that memory, and at least 512 MiB, is left to the processes themselves and to others.
     """
     if settings.job_memory_bytes is not None:
         return settings.job_memory_bytes
     total = resources.total_bytes()
-    if total is None or not sys.platform.startswith("linux"):  # elsewhere no limit is kept
+    if total is None or not sys.platform.startswith("linux"):  # other systems have no limit
         return None
     return max(min(3 * total // 4, total - LEFT_BYTES), total // 4) // settings.worker_slots
 
 
 def threads_per_fit(settings: Settings) -> int:
-    """Threads of one fit: the setting, or this process's cores shared among the slots."""
+    """Return the threads of one fit: the setting, or this process's cores divided among the slots."""
     if settings.job_threads is not None:
         return settings.job_threads
     usable = getattr(os, "sched_getaffinity", None)  # Linux: the cores this process may run on

@@ -60,6 +60,6 @@ def consume(app: Celery, slots: Slots) -> None:
 
 
 def _keep_logging(**_: Any) -> None:
-    """Leave the logging as `app.platform.logging` set it up, without Celery's two lines a wake-up."""
+    """Leave the logging as `app.platform.logging` has set it up, without Celery's two lines per wake-up."""
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
