@@ -5,18 +5,18 @@ ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS builder
 COPY requirements.lock /tmp/requirements.lock
-# Hashes: what was tested is what is installed. Wheels only: the slim image has no compiler. The base's own pip installs,
+# With hashes, so that the tested packages are installed. Wheels only: the slim image has no compiler. The base's own pip installs,
 # so that the environment that is copied has none.
 RUN python -m venv --without-pip /opt/venv \
     && python -m pip --python /opt/venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes \
         -r /tmp/requirements.lock
-# What no process of ours loads: the packages' own tests, headers, and Arrow's clients of Flight and S3.
+# Parts that no process of ours loads: the packages' own tests, headers, and Arrow's clients of Flight and S3.
 RUN cd /opt/venv/lib/python3*/site-packages \
     && find numba numpy pyarrow scipy sklearn -type d -name tests -prune -exec rm -r {} + \
     && rm -r pyarrow/include pyarrow/src pyarrow/flight.py pyarrow/*_flight.* pyarrow/*_s3*
 
 FROM ${PYTHON_IMAGE}
-# PYTHONSAFEPATH: no process imports from the folder that it is started in.
+# PYTHONSAFEPATH: no process imports from its current folder.
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/app \
     PYTHONSAFEPATH=1 \
@@ -41,8 +41,8 @@ RUN python -m compileall -q /app
 
 WORKDIR /var/lib/rankwright
 
-# Every kernel is compiled here, once for each level of processors that RANKWRIGHT_KERNEL_CPU names, whatever this builder
-# is. A container reads them; on a processor below all levels it compiles for itself, into the state folder.
+# Compile every kernel, once for each level of processors in RANKWRIGHT_KERNEL_CPU, whatever processor builds the image.
+# A container loads them. On a processor below all levels it compiles for itself, into the state folder.
 RUN python -m workers.compile --every-level
 
 USER 10001:10001
@@ -51,7 +51,7 @@ EXPOSE 8000
 STOPSIGNAL SIGTERM
 CMD ["rankwright", "--help"]
 
-# Which build this is. At the end, so that another one has every layer before.
+# The build. It stands at the end, so that another build shares all layers before.
 ARG BUILD=unknown
 ENV RANKWRIGHT_BUILD=${BUILD}
 LABEL org.opencontainers.image.revision=${BUILD}

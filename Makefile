@@ -3,15 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
-# Processes of the tests: more than there are cores, for many tests wait for other processes.
+# Processes of the tests: more than there are cores, because many tests wait for other processes.
 WORKERS ?= 3
 # The other Pythons that `make pythons` tries: all, or newest.
 PYTHONS ?= all
 KILLS ?= 1200
 EACH ?= 20
 
-# Bytecode is written, whatever the environment says: pip leaves it to whoever imports a module first, and hundreds of
-# processes are started that would each compile all that they import.
+# Always write bytecode. pip compiles none, and the tests start hundreds of processes: without it, each would compile
+# every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC curve, score: five minutes' tour in one.
+demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC curve, score: the five-minute tour in one command.
 	@$(BIN)/python examples/demo.py
 
 serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
@@ -29,17 +29,17 @@ serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (sta
 secrets:  ## Make the passwords of docker-compose.yml, once: files in secrets/.
 	@docker/make-secrets
 
-# A file's tests stay in one process, which makes its fixtures once.
+# All tests of a file run in one process, so that its fixtures are made once.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# What does not wait for one another runs side by side: types beside the tests, other Pythons beside all.
+# Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=newest $(if $(CI),browser) lint tests $(if $(CI),pythons)
 
 tests: $(VENV)/.dev kernels $(if $(CI),browser)
 	$(PYTEST) $(PYTEST_ARGS)
 
-# Otherwise each process of the tests would compile all of them for itself.
+# Without this, each process of the tests would compile all kernels for itself.
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
@@ -63,15 +63,15 @@ lint: $(VENV)/.dev  ## Style, types and import rules only.
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
 	$(BIN)/python -m benchmarks
 
-smallest: $(VENV)/.dev  ## Run every benchmark once in its smallest form: whether it runs, not how fast.
+smallest: $(VENV)/.dev  ## Run every benchmark once in its smallest form, to check that it runs.
 	$(BIN)/python -m benchmarks --smallest
 
-peers: $(VENV)/.dev $(PEERS)/.peers  ## Make the environment of what `python -m benchmarks.auto` compares with: FLAML, AutoGluon and others.
+peers: $(VENV)/.dev $(PEERS)/.peers  ## Make the environment of the peers of `python -m benchmarks.auto`: FLAML, AutoGluon and others.
 
-chaos: $(VENV)/.dev  ## Kill everything the service is made of, KILLS times (1200), and see whether a job is lost; takes hours.
+chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and check that no job is lost; takes hours.
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
-long: $(VENV)/.dev kernels  ## The tests that do one thing many times, in their long form: corpus, artifacts, oracles, streams; takes minutes.
+long: $(VENV)/.dev kernels  ## Run the repeated tests in their long form: corpus, artifacts, oracles, streams; takes minutes.
 	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 tests/app/ingest/test_corpus.py tests/core/test_artifact_fuzz.py \
 	    tests/core/svm/test_svm_solver.py tests/core/boosting/test_pairs.py tests/core/trees/test_trees.py \
 	    tests/app/jobs/test_api_cut_streams.py $(PYTEST_ARGS)
@@ -79,7 +79,7 @@ long: $(VENV)/.dev kernels  ## The tests that do one thing many times, in their 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
 	$(BIN)/python -m fuzz
 
-clients: $(VENV)/.dev  ## Make clients of /openapi.json by openapi-python-client and openapi-typescript (needs node): no generator may warn.
+clients: $(VENV)/.dev  ## Make clients of /openapi.json by openapi-python-client and openapi-typescript (needs node); fail if one warns.
 	$(BIN)/python -m tests.clients
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
@@ -90,10 +90,10 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
 
-upgrade: $(VENV)/.dev  ## Replace older processes by today's, one by one, under load: a minute or two.
+upgrade: $(VENV)/.dev  ## Replace processes of older code by today's, one by one, under load: a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
 
-containers: $(VENV)/.dev  ## Build the image and prove the whole of docker-compose.yml, by Docker or podman; some minutes.
+containers: $(VENV)/.dev  ## Build the image and test all of docker-compose.yml, by Docker or podman; some minutes.
 	@docker compose version > /dev/null 2>&1 || test -x $(BIN)/podman-compose \
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
 	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
@@ -107,8 +107,8 @@ clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(PEERS) .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What pip warns of goes to a file, which is shown where pip fails: with package indexes that do not answer it warns of
-# each for every package. Nothing is compiled to bytecode before it is imported: most modules never are.
+# pip's warnings go to a file, which is shown if pip fails: for a package index that does not answer, pip warns once per
+# package. Bytecode is written at the first import: most modules are never imported.
 define pip_install
 @echo "pip install $(1)"
 @$(BIN)/pip install --quiet --disable-pip-version-check --no-compile $(1) 2> $(VENV)/pip.log \

@@ -19,7 +19,7 @@ WIDTH = 1100
 
 
 def main(address: str, key: str) -> None:
-    """Go from the sample table to a scored row, and take pictures on the way."""
+    """Go from the sample table to a scored row, and take the pictures."""
     with sync_playwright() as playwright:
         path = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -56,7 +56,7 @@ def main(address: str, key: str) -> None:
 
 
 def take(page: Page, name: str, part: str | None) -> None:
-    """A picture of a part of a page, or of what is seen of it first."""
+    """Take a picture of a part of a page, or of its beginning."""
     to = FIGURES / f"console-{name}.png"
     if part is None:
         page.screenshot(path=to)

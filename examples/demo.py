@@ -1,6 +1,6 @@
 """The five-minute tour: start the service, upload a real table, train a ranker, read its ROC curve, score, explain.
 
-Run by `make demo`. Everything lives in a temporary folder and is gone at the end, but for `demo-output/`.
+`make demo` runs it. Everything is in a temporary folder and is removed at the end, except `demo-output/`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from app.cli.train import wait_for_job
 from app.roc_plot import to_terminal
 
 OUTPUT = Path("demo-output")
-WAIT_SECONDS = 5.0  # between two words on what is waited for
+WAIT_SECONDS = 5.0  # between two messages while waiting
 console = Console(highlight=False, soft_wrap=True)
 
 
@@ -69,10 +69,10 @@ def running_service(
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], state: Path) -> str:
-    """Return the service's address once it says that it is ready; however long that takes, as long as it runs."""
+    """Return the service's address once it is ready. There is no time limit, as long as the process runs."""
     next_word = time.monotonic() + WAIT_SECONDS
     while process.poll() is None:
-        with contextlib.suppress(OSError):  # written when all is ready
+        with contextlib.suppress(OSError):  # written once the service is ready
             return (state / "address").read_text().strip()
         if time.monotonic() > next_word:
             console.print(f"  still starting; {OUTPUT / 'serve.log'} says what it waits for")
@@ -82,12 +82,12 @@ def wait_until_ready(process: subprocess.Popen[bytes], state: Path) -> str:
 
 
 def step(text: str) -> None:
-    """Announce a step."""
+    """Print the title of a step."""
     console.print(f"\n[bold blue]▸[/] [bold]{text}[/]")
 
 
 def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
-    """Upload the table, train RankBoost aiming at the top of the list, draw its curve; returns the model."""
+    """Upload the table, train RankBoost for the top of the list, draw its curve; return the model."""
     step("Upload the breast cancer table: 569 rows, malignant = positive")
     fields = {"name": "breast-cancer", "label": "diagnosis", "positive": "malignant"}
     dataset = client.upload(table, fields, lambda sent: None)
@@ -121,7 +121,7 @@ def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
 
 
 def score_and_explain(client: ApiClient, model: dict[str, Any], table: Path) -> dict[str, str]:
-    """Score the table's first row and say why it scores so; returns the row's features."""
+    """Score the table's first row, and print the reasons for its score; return the row's features."""
     with table.open(newline="") as file:
         row = next(csv.DictReader(file))
     diagnosis = row.pop("diagnosis")
@@ -164,7 +164,7 @@ def print_curl_lines(row: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Walk through the whole house once."""
+    """Run the whole tour once."""
     OUTPUT.mkdir(exist_ok=True)
     table = OUTPUT / "breast-cancer.csv"
     writing = threading.Thread(target=write_table, args=(table,))

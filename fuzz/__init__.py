@@ -1,1 +1,1 @@
-"""Requests made from the service's own description, by the thousand: `make fuzz`."""
+"""Requests made from the service's own description, by thousands: `make fuzz`."""

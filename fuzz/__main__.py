@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def ask_console(url: str, state: Path, rounds: int) -> ConsoleFuzzer:
-    """Ask every route of the console, as an owner who has what was made so far beside one who is not to be seen."""
+    """Ask every route of the console, as the owner of what was made so far; another owner's things must stay hidden."""
     db = Database(Settings(state_dir=state).sqlalchemy_url)
     secrets = [db.writing(keys.create, owner, "fuzz", keys.SCOPES)[1] for owner in OWNERS]
     db.close()
@@ -112,12 +112,12 @@ def ask_console(url: str, state: Path, rounds: int) -> ConsoleFuzzer:
 
 
 def too_few(fuzzer: Fuzzer, creates: int) -> list[str]:
-    """The operations that have made less."""
+    """Return the operations that have made less."""
     return [label for label in fuzzer.creating if fuzzer.tally.created[label] < creates]
 
 
 def processes() -> set[int]:
-    """The pids of broker, worker, dispatcher and API: the children of our only child."""
+    """Return the pids of broker, worker, dispatcher and API: the children of our only child."""
     (supervisor,) = _children(os.getpid())
     return _children(supervisor)
 
@@ -128,7 +128,7 @@ def _children(pid: int) -> set[int]:
 
 
 def table(fuzzer: Fuzzer) -> str:
-    """What was asked of each operation, what it answered, and how much it made."""
+    """Return a table: the requests to each operation, their statuses, and how much was made."""
     tally: Tally = fuzzer.tally
     lines = [f"{'operation':58} {'asked':>6} {'made':>5}  answers"]
     for label, counts in sorted(tally.statuses.items()):

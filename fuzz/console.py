@@ -95,7 +95,7 @@ NAMES = (
 
 @dataclass
 class Known:
-    """What exists: for parameters of addresses and fields by their names, and `spare` for what takes things away."""
+    """Existing things, for parameters of addresses and form fields by name; `spare` are things that may be deleted."""
 
     ids: Mapping[str, Sequence[str]]
     spare: Mapping[str, Sequence[str]]
@@ -128,7 +128,7 @@ class ConsoleFuzzer:
         self._client.close()
 
     def table(self) -> str:
-        """What was asked of each route, and what it answered."""
+        """Return the requests to each route, and their statuses."""
         lines = [
             f"{label:58} {counts.total():6}        "
             + "  ".join(f"{status}: {count}" for status, count in sorted(counts.items()))
@@ -137,7 +137,7 @@ class ConsoleFuzzer:
         return "\n".join(lines)
 
     def ask(self, rounds: int) -> None:
-        """Send so many requests of each route."""
+        """Send `rounds` requests to each route."""
         for _ in range(rounds):
             for method, path in ROUTES:
                 self.ask_one(method, path)
@@ -186,7 +186,7 @@ class ConsoleFuzzer:
         if status == 401 and "hx-redirect" in answer.headers:
             return None
         if status in (404, 405) and re.search("is nothing at|not offered here", answer.text):
-            return None  # the router's own words: it was no address of the route
+            return None  # the router's own words: the address belongs to no route
         if not media_type.startswith("text/html"):
             return f"no page, but {media_type}: {answer.text[:300]}"
         return None

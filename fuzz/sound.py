@@ -1,5 +1,5 @@
-"""Requests that succeed. A generator that knows the description alone never finds a table that can be read, or a model
-that exists: it is given both here, most of the time.
+"""Requests that succeed. A generator that knows only the description never makes a table that can be read, and never
+finds a model that exists. So most of the time it gets both from here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANSWERS = ("application/json", "text/csv", "application/x-ndjson", "*/*;q=0.1, t
 
 @dataclass
 class Request:
-    """What takes the place of what was generated."""
+    """Values that replace generated ones."""
 
     body: Any = None
     media_type: str | None = None
@@ -35,7 +35,7 @@ class Request:
 
 
 class World:
-    """What is known to exist, by kind, and the requests that can be made of it."""
+    """The things that are known to exist, by kind, and the requests that use them."""
 
     def __init__(self, random: Random, own_key: str) -> None:
         self.random = random
@@ -61,12 +61,12 @@ class World:
         }
 
     def request(self, label: str) -> Request | None:
-        """A sound request of the operation, if one is known and what it needs exists."""
+        """Return a valid request of the operation, if one is known and the things that it needs exist."""
         maker = self._makers.get(label)
         return maker() if maker is not None else None
 
     def parameter(self, label: str, name: str) -> str | None:
-        """Something that exists, for a parameter of the address."""
+        """Return something that exists, for a parameter of the address."""
         match name:
             case "dataset_id" if label.endswith("/pairs"):
                 return self._any("preferences")
@@ -90,7 +90,7 @@ class World:
                 return self._any(name.removesuffix("_id"))
 
     def learn(self, body: Any) -> None:
-        """Remember what an answer shows to exist."""
+        """Remember the things that an answer shows to exist."""
         listed = body.get("data") if isinstance(body, dict) else None
         for thing in listed if isinstance(listed, list) else [body]:
             if not (isinstance(thing, dict) and isinstance(thing.get("id"), str)):
@@ -114,7 +114,7 @@ class World:
                     self._add(name, thing["id"])
 
     def forget(self, identifiers: Iterable[Any], *, gone: bool) -> None:
-        """They were deleted just now, or were not there."""
+        """Forget things that were deleted just now, or did not exist."""
         for identifier in map(str, identifiers):
             if gone and not identifier.startswith("key_"):  # a revoked key can be read
                 self._gone.add(identifier)
@@ -123,7 +123,7 @@ class World:
                     known.remove(identifier)
 
     def is_gone(self, identifiers: Iterable[Any]) -> bool:
-        """Whether one of them was deleted."""
+        """Return True if one of them was deleted."""
         return not self._gone.isdisjoint(map(str, identifiers))
 
     def _add(self, kind: str, identifier: str) -> None:
