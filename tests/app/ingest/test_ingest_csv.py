@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from collections.abc import Callable
 
 import pytest
@@ -19,14 +18,6 @@ HINT = (
     ", as nearly all values are: name what stands for a missing value in missing, "
     "or the column in categorical"
 )
-
-
-def test_plain_table(ready: Read) -> None:
-    table = ready("a,b,y\n1,2.5,no\n3,-4e2,yes\n0,1,no\n")
-    assert table.columns == {"a": [1.0, 3.0, 0.0], "b": [2.5, -400.0, 1.0], "y": [0, 1, 0]}
-    assert table.result["rows"] == 3
-    assert (table.result["positives"], table.result["negatives"]) == (1, 2)
-    assert (table.result["positive"], table.result["negative"]) == ("yes", "no")
 
 
 def test_types_are_settled_over_all_rows(ready: Read) -> None:
@@ -58,38 +49,6 @@ def test_column_without_any_value_is_a_missing_numeric_column(ready: Read) -> No
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("cell", "detail"),
-    [
-        ("abc", "'abc' is not a number" + HINT),
-        ("1\0", "'1\\x00' is not a number" + HINT),
-        ("-nan", "'-nan' is not a number" + HINT),
-        ("x" * 50, f"'{'x' * 40}…' is not a number" + HINT),
-    ],
-)
-def test_not_numbers(refused: Callable[..., BadTable], cell: str, detail: str) -> None:
-    error = refused(f"a,y\n3,0\n{cell},1\n" + "2,1\n" * 9)
-    assert error.errors == [{"line": 3, "column": "a", "detail": detail}]
-    assert error.detail == f"line 3, column 'a': {detail}"
-
-
-def test_decimal_comma_between_semicolons(ready: Read, refused: Callable[..., BadTable]) -> None:
-    error = refused("a;b;y\n1;2;0\n1;2,5;1\n")
-    assert error.errors == [
-        {
-            "line": 3,
-            "column": "b",
-            "detail": "'2,5' is not a number; write the decimal point: '2.5', or say decimal=comma",
-            "suggestion": {"decimal": "comma"},
-        }
-    ]
-    assert ready("a;b;y\n1;2;0\n1;2.5;1\n").columns["b"] == [2.0, 2.5]
-
-
-def test_tabs_between_values(ready: Read) -> None:
-    assert ready("a\tb\ty\n1\t\t0\n1\t2.5\t1\n").columns["b"] == [None, 2.5]
-
-
 def test_many_errors_are_counted_and_the_first_are_told(
     refused: Callable[..., BadTable],
 ) -> None:
@@ -117,20 +76,6 @@ def test_reading_ends_when_there_are_errors_enough(
 
 
 # --- rows and quotes -----------------------------------------------------------------------------
-
-
-def test_unclosed_quote_in_the_last_cell(refused: Callable[..., BadTable]) -> None:
-    """Arrow's reader takes this for a value; an even number of quotes must not hide it either."""
-    for last in ('2,a"b,"x', '2,x,"x'):
-        error = refused(f"a,g,y\n1,x,y\n{last}", label="y", group="g")
-        assert error.errors == [
-            {"line": 3, "column": "y", "detail": "a quote is opened here and never closed"}
-        ]
-
-
-def test_quotes_within_a_value_are_text(ready: Read) -> None:
-    table = ready('a,g,y\n1,5" disk,0\n2,"a"b,1\n3,x"y",1\n', label="y", group="g")
-    assert table.columns["g"] == ['5" disk', "ab", 'x"y"']
 
 
 def test_unclosed_quote_does_not_swallow_the_memory(
@@ -178,20 +123,6 @@ def test_row_longer_than_the_fast_readers_block(
     assert table.columns["g"] == [long, "x"]
 
 
-# --- bytes and limits ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("codec", ["utf-32", "utf-32-le", "utf-32-be"])
-def test_utf_32(refused: Callable[..., BadTable], codec: str) -> None:
-    error = refused("a,y\n1,0\n2,1\n".encode(codec))
-    assert error.errors[0]["line"] == 1
-    if codec == "utf-32":
-        assert error.detail == "the file is not CSV but UTF-32 text; save it as UTF-8"
-
-
-# --- compression ---------------------------------------------------------------------------------
-
-
 # --- header and limits ---------------------------------------------------------------------------
 
 
@@ -237,31 +168,6 @@ def test_lines_beyond_the_last_row_are_not_looked_at(refused: Callable[..., BadT
 
 
 Refuse = Callable[..., BadTable]
-
-TOWNS = "town,a,y\nKöln,1,nein\nMünchen,2.5,jä\nKöln,3,jä\nMünchen,4,nein\n"
-
-
-@pytest.mark.parametrize(
-    ("codec", "said"),
-    [
-        ("utf-8-sig", None),
-        ("utf-8", "utf-8"),
-        ("utf-16", None),  # by its byte order mark
-        ("utf-16-le", None),  # by its zero bytes
-        ("utf-16-be", None),
-        ("utf-16", "utf-16"),
-        ("latin-1", "latin-1"),
-        ("cp1252", "windows-1252"),
-    ],
-)
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_encodings(
-    ready: Read, codec: str, said: str | None, pack: Callable[[bytes], bytes]
-) -> None:
-    table = ready(pack(TOWNS.encode(codec)), dialect={"encoding": said})
-    assert table.columns["town"] == ["Köln", "München", "Köln", "München"]
-    assert table.columns["a"] == [1.0, 2.5, 3.0, 4.0]
-    assert (table.result["negative"], table.result["positive"]) == ("jä", "nein")
 
 
 def test_characters_that_lie_across_pieces(ready: Read, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,8 @@ def quotes() -> Iterator[Case]:
         "the row after": ('"x\n1,0\nz"', "x\n1,0\nz"),
         "all": ('"x"', "x"),
         "a part": ('"x"z', "xz"),
+        "what is within a value": ('x"z"', 'x"z"'),
+        "an inch": ('5" disk', '5" disk'),
         "emoji and comma": ('"🦊,x"', "🦊,x"),
         "a formula": ('"=SUM(A1,B1)"', "=SUM(A1,B1)"),
     }
@@ -63,6 +66,7 @@ def quotes() -> Iterator[Case]:
         ("last row", '1,0\n2,"1', 4, "y"),
         ("after a quoted line break", '"1\n1","0\n2,1\n', 4, "y"),
         ("at the very end", '1,0\n2,1\n"', 5, "a"),
+        ("last cell after a quote within a value", 'x"z,"1', 3, "y"),
     ):
         body = "a,y\n5,1\n" + cells_of_row
         yield Case(
@@ -150,6 +154,11 @@ def bytes_and_codecs() -> Iterator[Case]:
         yield Case(f"{codec} with a mark", "UTF-16 is seen", marked.encode(codec), table)
     crlf = "a,y\r\n1,0\r\n2,1\r\n".encode("utf-16-le")
     yield Case("UTF-16 with CRLF", "UTF-16 is seen", crlf, PLAIN)
+    given = {"dialect": {"encoding": "utf-8"}}
+    yield Case("UTF-8 is said", "what is said of a CSV", text.encode(), table, said=given)
+    for codec in ("utf-8-sig", "utf-16"):
+        packed = gzip.compress(text.encode(codec))
+        yield Case(f"gzip around {codec}", "compression is seen", packed, table)
     said: list[tuple[str, str, str, list[str | None]]] = [
         ("latin-1", "latin-1", "é,ÿ,\x85,¤", ["é", "ÿ", "\x85", "¤"]),
         ("windows-1252", "cp1252", "€,œ,é,“", ["€", "œ", "é", "“"]),
@@ -207,6 +216,7 @@ def broken_bytes() -> Iterator[Case]:
         body = "\ufeffa,y\n1,0\n2,1\n".encode(codec)
         detail = "the file is not CSV but UTF-32 text; save it as UTF-8"
         yield Case(f"{codec} is named", "no other format", body, Refused(detail, 1))
+        yield Case(f"{codec} without a mark", "no other format", body[4:], Refused("", 1))
     others = {
         "Parquet": b"PAR1\x15\x04",
         "a ZIP archive or a spreadsheet": b"PK\x03\x04\x14\x00",

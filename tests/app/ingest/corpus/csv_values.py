@@ -9,15 +9,24 @@ from tests.app.ingest.corpus.case import Case, Refused, Table, column_of
 from tests.app.ingest.corpus.values import NO_NUMBERS, NUMBERS, SPACED, TOKENS
 
 MEANT: list[tuple[str, str]] = [
-    ("inf", "'inf' is not a finite number"), ("-inf", "'-inf' is not a finite"),
+    ("inf", "'inf' is not a finite number"),
+    ("-inf", "'-inf' is not a finite"),
     ("Infinity", "not a finite number"),
-    ("+INF", "'+INF' is not a finite number"), ("1e400", "'1e400' is beyond the range of a double"),
-    ("-1e400", "'-1e400' is beyond the range of a double"), ("1e999999999", "is beyond the range of a double"),
+    ("+INF", "'+INF' is not a finite number"),
+    ("1e400", "'1e400' is beyond the range of a double"),
+    ("-1e400", "'-1e400' is beyond the range of a double"),
+    ("1e999999999", "is beyond the range of a double"),
     ("9" * 400, "is beyond the range of a double"),
     ('"1,5"', "write the decimal point: '1.5', or say decimal=comma"),
-    ('"-0,5"', "write the decimal point: '-0.5'"), ('",5"', "write the decimal point: '.5'"),
+    ('"-0,5"', "write the decimal point: '-0.5'"),
+    ('",5"', "write the decimal point: '.5'"),
     ('"1,000"', "write thousands without commas: '1000'"),
-]  # fmt: skip
+]
+SLIPS = [
+    ("1\0", "'1\\x00' is not a number"),
+    ("-nan", "'-nan' is not a number"),
+    ("x" * 50, f"'{'x' * 40}…' is not"),
+]
 
 FORMULAS = [
     "=1+1", "=cmd|' /C calc'!A0", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "@SUM(A1)", "=HYPERLINK(0)",
@@ -50,6 +59,9 @@ def numbers() -> Iterator[Case]:
     for cell, detail in MEANT:
         body = column_of(["1", cell, "2"])
         yield Case(f"{cell[:24]} is meant", "meant as numbers", body, Refused(detail, 3, "a"))
+    for cell, detail in SLIPS:
+        body = column_of([*map(str, range(12)), cell])
+        yield Case(f"{cell[:24]!r} is a slip", "text is no slip", body, Refused(detail, 14, "a"))
     late = [*map(str, range(12)), "1.5"]
     expected = Table({"a": [float(cell) for cell in late]}, {"a": "numeric"})
     yield Case("decimals that come late", "numbers", column_of(late), expected)
