@@ -177,7 +177,7 @@ def app_factory() -> FastAPI:
     configure_logging(settings)
     check_files()
     app = create_app(settings)
-    # The libraries' hundreds of thousands of objects stay for good: the collector need not visit them again and
+    # The libraries' hundreds of thousands of objects are never freed: the collector need not visit them again and
     # again, each time between two answers.
     gc.collect()
     gc.freeze()

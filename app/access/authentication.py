@@ -189,7 +189,7 @@ class Authenticator:
         caller = self.keys.cached(digest)
         if caller is None:
             caller = await self.look_up(digest, request.get("client"))
-            self._background.add(preload)  # whoever has a key may want any of it next
+            self._background.add(preload)  # a caller with a key may need any of these modules next
         request["caller"] = caller
         if scope not in caller.scopes and not (
             scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
@@ -215,7 +215,7 @@ class Authenticator:
         raises for a secret that is not good, which counts.
         """
         address = _address(client)
-        # Before the answer, so that many at once are counted too.
+        # Counted before the answer, so that parallel requests count, too.
         self._unknown_key_rate.take(address)
         try:
             async with self._lookups:
@@ -252,7 +252,7 @@ class Authenticator:
                 raise _refusal()
             return key
 
-        if self._refused.get(digest):  # what has ended does not become good later
+        if self._refused.get(digest):  # an ended key does not become valid again
             return None
         try:
             if digest in self._met:
@@ -400,9 +400,7 @@ class GuardedRoute(APIRoute):
             owner=caller.owner,
             key_id=caller.key_id,
             action=f"{request.method} {self.path}",
-            path=request.scope[
-                "path"
-            ],  # not the URL's: that one is put together with the caller's Host
+            path=request.scope["path"],  # not the URL's path, which depends on the caller's Host
             request_id=request.scope.get("request_id"),
             client=client_address(request.scope),
             make_id=partial(new_id, "aud"),

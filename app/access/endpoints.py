@@ -108,7 +108,7 @@ async def _make(
         if answer.replayed:
             headers["Idempotent-Replayed"] = "true"
         else:
-            authenticator.keys.recent.clear()  # what was just rotated away is not remembered here
+            authenticator.keys.recent.clear()  # the rotated key must not stay in the cache
         secret = None if answer.replayed else secrets[-1]
         return JSONResponse(answer.response | {"secret": secret}, answer.status_code, headers)
 

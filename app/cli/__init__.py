@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line."""
-    commands()(prog_name="rankwright")  # also where it was started by `python -m app.cli`
+    commands()(prog_name="rankwright")  # also if started by `python -m app.cli`
 
 
 def commands() -> typer.Typer:

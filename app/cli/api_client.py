@@ -58,7 +58,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             response = self._http.request(method, path, **kwargs)
         except httpx.HTTPError as error:
             raise ClientError(f"no service answers at {self.url}: {error}") from error
-        except ValueError as error:  # NaN or infinity, for one, which JSON does not have
+        except ValueError as error:  # such as NaN or infinity, which JSON does not have
             raise ClientError(f"this cannot be sent: {error}") from error
         if response.is_success:
             return response

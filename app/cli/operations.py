@@ -143,7 +143,7 @@ def _holder(settings: Settings) -> int | None:
     try:
         with (settings.state_dir / "lock").open() as file:
             pid = int(file.read())
-            os.kill(pid, 0)  # first, so that the lock is hardly ever tried while somebody starts
+            os.kill(pid, 0)  # first, so that the lock is rarely tried while a service starts
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (PermissionError, BlockingIOError):
         return pid

@@ -69,7 +69,7 @@ def _tell_version(asked: bool) -> None:
     if asked:
         from app.platform.settings import checked_build
 
-        # Of all settings this one alone: whoever looks for what is faulty in the others is asked for the version.
+        # Only this setting is read: `--version` must also answer if another setting is wrong.
         try:
             build = checked_build(os.environ.get("RANKWRIGHT_BUILD", ""))
         except ValueError as error:
@@ -114,7 +114,7 @@ def api(
     """Run the API alone."""
     import gc
 
-    gc.disable()  # until all is imported: going through its objects again and again takes a seventh of the start
+    gc.disable()  # until all is imported: repeated collections take a seventh of the start
     from app.http.server import DrainingServer, server_config
     from app.main import app_factory
     from app.platform.installation import Incomplete
@@ -136,7 +136,7 @@ def api(
         timeout_graceful_shutdown=5,
     )
     server = DrainingServer(config, app.state.context.drain, settings.drain_seconds)
-    for number in (signal.SIGINT, signal.SIGTERM):  # one that comes before the start is no crash
+    for number in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is no crash
         signal.signal(number, server.end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
     if not server.started:
@@ -145,7 +145,7 @@ def api(
 
 def worker() -> None:
     """Run a worker: it claims jobs and fits rankers in processes of its own."""
-    settings_of()  # a faulty setting is told here, in a sentence
+    settings_of()  # reports a wrong setting in a sentence
     command = python_command("workers")
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
@@ -166,7 +166,7 @@ def dispatcher(gate: Gate = None) -> None:
     configure_logging(settings)
     if gate is not None:
         wait_until_closed(gate)
-    # From here on a signal is waited for: one that comes before the work begins must end it no less cleanly.
+    # From here on a signal is handled: also one that comes before the work begins must end it cleanly.
     with (
         SignalWaiter([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals,
         ExitStack() as stack,

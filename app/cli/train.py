@@ -90,7 +90,7 @@ def _read_answer(words: str, answers: str) -> str:
     while True:
         try:
             err.print(words, end="", markup=False)
-            # A Ctrl-C just before a blocking read would be heard only after it.
+            # A Ctrl-C just before a blocking read would be noticed only after it.
             while not select.select([sys.stdin], [], [], 0.1)[0]:
                 pass
             line = sys.stdin.readline()
@@ -116,7 +116,7 @@ def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
     console = Console(stderr=True, highlight=False)
     with Live(view, console=console, refresh_per_second=8, transient=True) as live:
         yield view.show
-        # What was found stays on the screen; what is being done is over.
+        # The results stay on the screen; the running work is removed.
         if view.job["state"] == "succeeded" and (board := leaderboard(view.job)) is not None:
             live.transient = False
             live.update(board)

@@ -221,7 +221,7 @@ def roc(plot: RocPlot, size: float = 520.0) -> Markup:
     hints = {f"data-{name}": f"{value:g}" for name, value in edges.items()}
     if plot.x.log:
         hints["data-decades"] = f"{math.log10(plot.x.low):.0f}"
-    # `draw` has escaped what others have named.
+    # `draw` has escaped all names.
     return picture(size, size, plot.title, Markup("".join(draw(plot, style))), **hints)  # noqa: S704
 
 
@@ -285,7 +285,7 @@ def dependence(
     end = width - 10 - beside if numbers else left
     if numbers:
         x = Scale(min(numbers), max(numbers), left + 10, end - 10)
-        # Round numbers are no round dates: those stand at values that were tried.
+        # Round numbers are no round dates: ticks of dates stand at values of the grid.
         ticks = x.ticks() if spell is None else numbers[:: math.ceil(len(numbers) / 6)]
         for tick in ticks:
             parts += [

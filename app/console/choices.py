@@ -69,7 +69,7 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = ()) -> Offer:
 async def _offer(
     page: Page, kind: Kind, chosen: Sequence[str], choices_of: Callable[[Json], list[Choice]]
 ) -> Offer:
-    # Two forms of a page may ask: one of them does.
+    # Two forms of a page may ask: use the one that does.
     asked = page.request.query_params.getlist(f"find_{kind}")
     sought = next(filter(None, (text.strip()[:255] for text in asked)), "")
     found, more = await _search(page, kind, sought)

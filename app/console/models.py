@@ -288,7 +288,7 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     model = await page.api.get(at("/v1/models", ref))
     label = _label(page, model)
     feature = page.asked("feature")
-    if feature is None:  # begin with what matters most
+    if feature is None:  # the most important feature first
         ranked, _ = await _or_words(page, at("/v1/models", model["id"], "importance"), label=label)
         named = (ranked or {"features": []})["features"] or model["features"]
         feature = named[0]["name"]
@@ -541,7 +541,7 @@ async def score_row(page: PageDep, ref: str) -> Response:
             raise
         status, problem = error.status, error.body
     if "hx-request" in page.request.headers:
-        status = 200  # the part of the page that asked is told; nothing has failed to load
+        status = 200  # the asking part of the page shows the problem; the page itself has loaded
     return await _show_score(page, model, entered, status, problem, answer, label)
 
 
@@ -640,7 +640,7 @@ def _value(text: str, kind: str) -> object:
             number = float(text)
         except ValueError:
             return text
-        return number if number - number == 0 else text  # infinite and NaN are no JSON
+        return number if number - number == 0 else text  # JSON has no infinity and no NaN
     return text
 
 

@@ -161,7 +161,7 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
     site can.
     """
     text = render(template, root=root_path_of(request.scope), **values)
-    # A caller's lone surrogates come back in the API's words; UTF-8 cannot hold them.
+    # The API's message may repeat a caller's lone surrogates, which UTF-8 cannot hold.
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
     return CompressedPage(text.encode("utf-8", "replace"), status, headers)
 
@@ -199,7 +199,7 @@ class ConsoleRoute(APIRoute):
             )
             try:
                 if request.method not in _SAFE:
-                    with context.requests.hold(key.owner):  # a slow body holds a place
+                    with context.requests.hold(key.owner):  # a slow body occupies a permit
                         page.check_scope(scope_of(self.endpoint))
                         check_site(request)
                         await self.check_sender(page)

@@ -60,7 +60,7 @@ async def send_form(page: Page, method: str, path: ApiPath) -> str:
     boundary = secrets.token_hex(16)
     headers = {"content-type": f"{FORM}; boundary={boundary}"}
     if (length := page.request.headers.get("content-length")) is not None:
-        headers["content-length"] = length  # about as long, which says early what does not fit
+        headers["content-length"] = length  # about right: too large is found early
     content = page.table.passed_on(boundary)
     answer = await page.api.call(method, path, content=content, headers=headers)
     made: str = answer.json()["id"]

@@ -147,7 +147,7 @@ def _read_lists(
     if kind == DatasetKind.MULTILABEL:
         lists.setdefault("labels", [""])
     else:
-        lists.pop("labels", None)  # refused by the kind already
+        lists.pop("labels", None)  # the kind has refused it already
     if "missing" in lists:  # the empty value is missing anyway
         lists["missing"] = [token for token in lists["missing"] if token]
     wrong = []

@@ -238,7 +238,7 @@ def _accept_pairs(
 
     def work(session: Session) -> dict[str, Any]:
         body = shown(datasets.accept_pairs(session, context.settings, owner, dataset_id, upload))
-        writer.commit()  # so late that a refusal leaves no blob behind
+        writer.commit()  # late, so that a refusal leaves no blob behind
         return body
 
     body = context.db.writing(work)
@@ -300,7 +300,7 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     context, owner = sending.context, sending.owner
     if (
         sending.key is None
-    ):  # under a key the first answer may be asked for, whatever has become of the version
+    ):  # under an Idempotency-Key the first answer is repeated, whatever has happened to the version
         await run_in_threadpool(
             context.db.reading, datasets.find_parent, owner, dataset_id, _likely_mode(sending)
         )

@@ -302,9 +302,7 @@ def accept_version(
 ) -> Dataset:
     """Write the version and the job that will read it into the caller's transaction."""
     parent = find(session, owner, parent_id, lock=True)
-    number = repository.next_version(
-        session, owner, parent.series_id
-    )  # from here on alone in the series
+    number = repository.next_version(session, owner, parent.series_id)  # this locks the series
     _check_takes_version(session, parent, new.mode)
     source = VersionSource(parent, number, appends=new.mode == VersionMode.APPEND)
     described = _describe_as(parent, new, upload.format)
@@ -536,7 +534,7 @@ def lineage_of(dataset: Dataset) -> DatasetLineage:
     """Name a version and its content, as they are when a job is handed in. `rows_from` is the version whose rows it
     begins with: versions that have it in common have these rows in common.
     """
-    assert dataset.sha256 is not None  # it is ready
+    assert dataset.sha256 is not None  # the dataset is ready
     return {
         "id": dataset.id,
         "name": dataset.name,

@@ -42,7 +42,7 @@ from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus
 
 _WRITE_BYTES = 1 << 20
-_LOOK_BYTES = 1 << 24  # that may come between two looks at free space and quota
+_LOOK_BYTES = 1 << 24  # between two checks of free space and quota
 
 Described = TypeVar("Described")
 
@@ -95,7 +95,7 @@ async def receive(
     with context.uploads.hold(owner) as permit:
         length = request.headers.get("content-length", "")
         known = int(length) if length.isascii() and length.isdigit() else 0
-        # One that is too large for any owner is refused as such, when it is read.
+        # An upload that is too large for any owner is refused as too large while it is read.
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
         await run_in_threadpool(admission.admit, replays, check_only)
@@ -113,7 +113,7 @@ class _AdmissionCheck:
         self._settings = context.settings
         self._owner = owner
         self._permit = permit
-        self._keeps = True  # whether the bytes will count: not those of a check or a replay
+        self._keeps = True  # whether the bytes will count: those of a check or a replay do not
         self._next_look = 0
 
     def admit(self, replays: tuple[str, str] | None, check_only: bool) -> None:
@@ -138,7 +138,7 @@ class _AdmissionCheck:
             resources.check(self._settings)
             self._check_quota()
         except ServiceError as error:
-            error.headers["Connection"] = "close"  # what is left of the body is not read
+            error.headers["Connection"] = "close"  # the rest of the body is not read
             raise
 
     def _check_quota(self) -> None:
@@ -149,7 +149,7 @@ class _AdmissionCheck:
             with self._context.db.read() as session:
                 access.check_bytes(session, self._settings, self._owner, adds)
         except Unavailable:
-            return  # a database that is away says nothing of the quota; whoever accepts the upload asks again
+            return  # without a database the quota is unknown; it is checked again when the upload is accepted
 
 
 async def _receive(
@@ -328,7 +328,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
 
 
 def _check(context: Context, handler: UploadHandler[Described], table: Received[Described]) -> Json:
-    with context.computation():  # it takes memory that nothing but its bounds limits
+    with context.computation():  # its memory is limited only by its bounds
         return handler.check(table)
 
 
@@ -359,7 +359,7 @@ def _accept(
     def work(session: Session) -> tuple[int, Json]:
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
         answer = handler.show(handler.accept(session, table, upload))
-        writer.commit()  # so late that a replay or a refusal leaves no blob behind
+        writer.commit()  # late, so that a replay or a refusal leaves no blob behind
         return 202, answer
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *handler.of])

@@ -481,7 +481,7 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
     return sentence
 
 
-# Rows of the table that were there in training: a copy under another name, an extract, a table that has grown since.
+# Rows of the table that were in training, too: a copy under another name, an extract, a table that has grown.
 
 MIN_SHARE = 0.01
 """Of the rows: fewer do not move a figure."""

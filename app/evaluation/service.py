@@ -119,7 +119,7 @@ def refuse_windows(dataset: Dataset) -> None:
 def seen_before(model: Model, dataset: Dataset) -> str | None:
     """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
     name, lineage = f"{model.name}:{model.version}", lineage_of(dataset)
-    # By id as well: a worker of a version without lineage names no more, and works on during an upgrade.
+    # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
     if model.dataset_id == dataset.id or shares_rows(model.dataset, lineage):
         return (
             f"{name} was trained on rows of this dataset: its figures here flatter it, "

@@ -99,7 +99,7 @@ def replay_or_run(
     simply runs.
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
-    # alone. So whoever inserts runs, and whoever finds a row finds a finished one.
+    # alone. So the inserting request runs, and a request that finds a row finds a finished one.
     if key is None or repository.reserve(session, owner, route, key, fingerprint):
         status_code, response = work(session)
         if key is not None:

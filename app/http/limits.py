@@ -61,7 +61,7 @@ class RateLimiter:
         self._buckets = {
             name: bucket for name, bucket in self._buckets.items() if now - bucket[1] < refilled_in
         }
-        if len(self._buckets) >= _MAX_BUCKETS:  # as many addresses as it takes are made up at will
+        if len(self._buckets) >= _MAX_BUCKETS:  # a caller can make up any number of addresses
             self._buckets.clear()
 
 

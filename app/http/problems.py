@@ -79,7 +79,7 @@ def problem(
     return Response(
         json.dumps(
             body, default=str
-        ),  # escapes what UTF-8 cannot hold: the caller's own lone surrogates
+        ),  # escapes the caller's lone surrogates, which UTF-8 cannot hold
         status_code=status,
         headers=dict(headers or {}),
         media_type=media_type,

@@ -78,7 +78,7 @@ MIN_COMPRESSED_BYTES = 1_000
 """Size in bytes from which a text is compressed."""
 _MIN_THREADED_BYTES = (
     1 << 18
-)  # more than this takes gzip several milliseconds: another thread does it
+)  # larger answers take gzip several milliseconds: another thread compresses them
 _LEVEL = 6
 
 

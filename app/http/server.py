@@ -294,7 +294,7 @@ class RequestMiddleware:
         except Exception:
             log.exception("unexpected error on %s %s", scope["method"], scope["path"])
             if status:
-                raise  # the answer is under way: only the connection's end can tell the caller
+                raise  # the answer has begun: only closing the connection can tell the caller
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
             self._open -= 1
@@ -393,7 +393,7 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
         nonlocal seen, seconds_left, complete
         if length is not None and length > limit:
             raise _too_large(limit)
-        if complete:  # nothing is to come but the connection's end
+        if complete:  # only the end of the connection is still to come
             return await receive()
         started = time.monotonic()
         try:
@@ -408,7 +408,7 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
             seen += size
             if seen > limit:
                 raise _too_large(limit)
-            # Not more than at first: a quick start buys no long silence.
+            # Never more than at first: a fast start must not allow a long silence later.
             seconds_left = min(seconds, seconds_left + size / min_body_rate(seen))
         return message
 
@@ -437,5 +437,5 @@ def _too_large(limit: int) -> HTTPException:
     return HTTPException(
         413,
         detail=f"the body may have at most {limit} bytes here",
-        headers={"Connection": "close"},  # do not read on what will be thrown away
+        headers={"Connection": "close"},  # do not read a body that will be thrown away
     )

@@ -64,7 +64,7 @@ def ingest(
     """
     missing = MissingTokens(payload["missing"])
     with ExitStack() as stack:
-        # Batches come and go: Arrow's own pools give their pages back each time, and are given new ones.
+        # Arrow's own pools would return their pages after each batch, and ask for new ones.
         stack.callback(pa.set_memory_pool, pa.default_memory_pool())
         pa.set_memory_pool(pa.system_memory_pool())
         build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
@@ -72,7 +72,7 @@ def ingest(
         features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
         folder = Path(payload["workdir"])
         _, whole = build.source.progress()
-        # All is read, and only the survey is left.
+        # Everything is read; only the survey is left.
         progress = partial(callback, whole, whole, {"rows": found["rows"]})
         with ThreadPoolExecutor(1) as aside:
             sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
@@ -111,7 +111,7 @@ class Build:
         self._errors = Errors()
         roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
         given = {role: payload[role] for role in roles}
-        # Who wrote no name above a column has mostly written none at all: a row index, or a comma at the end.
+        # A column without a name is mostly a row index, or comes from a comma at the end of lines.
         named = {
             name
             for value in given.values()
@@ -144,7 +144,7 @@ class Build:
             if self._errors.total:
                 self._check_value_errors(converter)
                 raise self._refusal(converter)
-            # All rows have had their say once: the types stay, or two readings could differ for ever.
+            # All rows were seen once: the types are final, or two readings could differ for ever.
             found = types if settled else self._settle_types(converter, self._roles.features)
             settled = True
             more = {
@@ -246,7 +246,7 @@ class Build:
                     writer = None
                 if writer is not None:
                     writer.write(arrays)
-                    if count == rows.batch.num_rows:  # the first rows tell what is not worth a look
+                    if count == rows.batch.num_rows:  # they show which columns to skip
                         self.survey = self._make_survey(converter)
                     names = (field.name for field in fields)
                     self.survey.add(dict(zip(names, arrays, strict=True)), len(arrays[0]))
@@ -331,7 +331,7 @@ class Build:
         if rows is None:
             return found
         for name in self.source.names:
-            with suppress(BadTable):  # a column that is no text
+            with suppress(BadTable):  # a column of another type than text
                 coded = encode(rows.batch.column(name), self._missing)
                 found[name] = coded.dictionary.drop_null().to_pylist()
         return found
@@ -385,7 +385,7 @@ class Build:
             shown = ", ".join(map(show, list(values)[:_LISTED])) + (
                 ", …" if len(values) > _LISTED else ""
             )
-            # A value in hardly any row is a slip, as a total or a second header is.
+            # A value in very few rows is an error, such as a total or a second header.
             common = [
                 value for value in values if values[value] > _MAX_MISTAKES * sum(values.values())
             ]
@@ -393,7 +393,7 @@ class Build:
                 suggestion = {"positive": order_pair(common, None)[1]}
             elif common:
                 suggestion = {"positive": min(common, key=lambda value: (values[value], value))}
-            else:  # it is a number to be predicted
+            else:  # the label is a number to be predicted
                 suggestion = {}
             refusal.suggest(
                 f"; its values are {shown}: positive names one of them, and all others are negative then",
@@ -707,7 +707,7 @@ class _AppendingConverter(Converter):
 
     def _feature(self, rows: Rows, name: str) -> Floats:
         column = rows.batch.column(name)
-        # The check of types lets no uploaded number pass for a date: this is one that was read before.
+        # The check of types accepts no uploaded number as a date, so this one was read before.
         if self.types[name] != DATETIME or not pa.types.is_floating(column.type):
             return super()._feature(rows, name)
         values: Floats = column.to_numpy()

@@ -53,7 +53,7 @@ MANY_WORDS = 20
 """Distinct words from which a column of mostly numbers is categorical: fewer may be mistakes."""
 _SHARE_OF_DISTINCT = 0.05
 _SHARE_OF_ROWS = 0.01
-# What is meant as a number: too large for a double or with a decimal comma too.
+# Texts that mean a number, also one too large for a double or with a decimal comma.
 _NUMBER_LIKE = (
     r"^[+-]?(([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 )

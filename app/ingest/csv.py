@@ -263,7 +263,7 @@ class CsvTable(Source):
         try:
             batch = self._by_arrow(block, wanted, tried)
         except pa.ArrowInvalid:
-            try:  # as text all is well, unless it is no row of the table
+            try:  # as text any value is valid; a wrong number of values is not
                 batch = self._by_arrow(block, wanted, ()) if tried else None
             except pa.ArrowInvalid:
                 batch = None
@@ -301,7 +301,7 @@ class CsvTable(Source):
                 decimal_point=self._layout.decimal,
             ),
         )
-        columns = [column.combine_chunks() for column in table.columns]  # none of blank lines alone
+        columns = [column.combine_chunks() for column in table.columns]  # none of blank lines
         for column in columns:
             if column.type == pa.float64() and pc.all(pc.is_finite(column)).as_py() is False:
                 raise pa.ArrowInvalid("nan and inf are no numbers here")
@@ -437,7 +437,7 @@ def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
     if rest:
         lines -= returned and rest.startswith(b"\n")
         quotes = stream.quotes - before
-        # An open quote swallows the rest of the file, and Arrow's reader would not say so.
+        # An open quote takes in the rest of the file, and Arrow's reader would not report it.
         yield _Block(rest if quotes % 2 == 0 else b"", offset, lines, quotes > 0)
 
 

@@ -82,7 +82,7 @@ def encoding_of(content_type: str) -> str | None:
 def _sniff_codec(head: bytes) -> str:
     """UTF-16 where the file says so, or where one of its first two bytes is zero, as in Latin letters; else UTF-8."""
     if head.startswith(_UTF32_MARKS):
-        return "utf-8"  # which it is not; the header's names will say so
+        return "utf-8"  # it is not; the header's names will show it
     in_turn = len(head) >= 2 and (head[0] == 0) != (head[1] == 0)
     return "utf-16" if head.startswith(_UTF16_MARKS) or in_turn else "utf-8"
 

@@ -78,7 +78,7 @@ class NdjsonTable(Source):
         self.names: list[str] = names.checked
         if errors.total >= MAX_COUNTED_ERRORS or not self.names:
             raise errors.summarise() if errors.total else _nothing()
-        if errors.total:  # which the second reading is to tell
+        if errors.total:  # the second reading reports it
             self._kept = None
 
     def progress(self) -> tuple[int, int]:

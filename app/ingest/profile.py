@@ -91,7 +91,7 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
     distinct = np.count_nonzero(counts)
     given = values.view(np.uint64)
     while row < len(values):
-        # At most three quarters full: the ways to a free slot stay short.
+        # At most three quarters full, so that searches for a free slot stay short.
         last, most = np.uint64(len(bits) - 1), min(3 * len(bits) >> 2, MAX_DISTINCT)
         while row < len(values) and distinct < most:
             value = values[row]
@@ -352,7 +352,7 @@ class Survey:
         The callback is called again and again; what it raises stops the survey. Returns `columns`, one entry a
         feature by its name, the number of `rows` that they were looked at in, and what `duplicates` there are.
         """
-        pa.default_memory_pool().release_unused()  # of what the reading of the table has left behind
+        pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
         chosen = _draw(self._rows)
         if not np.array_equal(chosen, self._drawn[: len(chosen)]):
             self._held = None
@@ -402,7 +402,7 @@ class Survey:
     def _count_duplicates(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
         if set(features) == set(self._features):
             return self._duplicates.count(with_classes=self._label is not None)
-        # What the first rows said of identifiers was wrong.
+        # The first rows were wrong about identifiers.
         duplicates = _Duplicates()
         with TableReader(path) as table:
             for group in range(table.groups):
@@ -554,10 +554,10 @@ def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
     cell = code + n_texts * half
     rows = np.bincount(cell, minlength=2 * n_texts).reshape(2, n_texts)
     hits = np.bincount(cell[is_positive], minlength=2 * n_texts).reshape(2, n_texts)
-    with np.errstate(invalid="ignore"):  # a half without a known row teaches nothing
+    with np.errstate(invalid="ignore"):  # nothing can be learnt from a half without a known row
         average = hits.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
     fractions = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
-    # The halves differ in their averages by chance: what counts is the distance to it.
+    # The halves' averages differ by chance, so a score is the distance to its half's average.
     scores = np.full(len(codes), np.nan)
     scores[known] = (fractions - average)[1 - half, code]
     return scores

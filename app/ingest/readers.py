@@ -38,7 +38,7 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
             )
         )
         return ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
-    dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs say nothing of it
+    dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
     bounds = (columns, limits["rows"], limits.get("cells"))
     return streamed_source(upload, content_type, dialect, bounds, missing)
 

@@ -109,7 +109,7 @@ class Parsed:
 
 def read_numbers(column: pa.Array, missing: MissingTokens, decimal: str = ".") -> Parsed:
     """Read a column of any type that numbers may have."""
-    if pa.types.is_dictionary(column.type):  # whose values may be long: each is read once
+    if pa.types.is_dictionary(column.type):  # its values may be long: each is read once
         own = read_numbers(column.dictionary, missing, decimal)
         at = column.indices.cast(pa.int64()).fill_null(len(own.values)).to_numpy()
         return Parsed(
@@ -168,7 +168,7 @@ def read_dates(text: pa.Array) -> tuple[Floats, Mask]:
         chosen = text.filter(rows)
         try:
             found = typed_seconds(chosen.cast(pa.timestamp("us", zone)))
-        except pa.ArrowInvalid:  # some day or hour that there is not
+        except pa.ArrowInvalid:  # a day or hour that does not exist
             found = np.array([_date_or_nan(one) for one in chosen.to_pylist()])
         seconds[rows.to_numpy(zero_copy_only=False)] = found
     return seconds, known & np.isnan(seconds)
@@ -234,7 +234,7 @@ MAX_DECODED_BYTES = 1 << 28
 text.
 """
 
-_BEYOND = "<value out of range"  # what Arrow writes for a date that no calendar has
+_BEYOND = "<value out of range"  # Arrow writes this for a date outside the calendar
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -296,7 +296,7 @@ def to_text(column: pa.Array) -> pa.Array:
         raise _no_text(kind)
     try:
         text = column.cast(pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # a zone that nobody knows
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # an unknown time zone
         raise _no_text(kind) from error
     if types.is_temporal(kind) and pc.any(pc.starts_with(text, _BEYOND)).as_py():
         raise BadTable("a date or time that is taken as text must be of the years 1 to 9999")

@@ -40,8 +40,8 @@ _BOOLEANS = {TRUE: 1.0, FALSE: 0.0}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY, _MICROSECONDS = 86_400, 10**6
 _LARGEST = sys.float_info.max
-_MAX_WHOLE = 2**53  # up to which every whole number is a double
-_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_MAX_WHOLE = 2**53  # up to here every whole number is a double
+_NUMBERS = frozenset({float, int})  # the types of numbers in JSON
 _CELLS = {
     NUMERIC: _NUMBERS | {type(None)},
     BOOLEAN: _NUMBERS | {type(None), bool},
@@ -59,7 +59,7 @@ def read_number(text: str) -> float | None:
 
 def read_date(text: str) -> float:
     """Return the seconds since 1970 of a date or time; raises ValueError for any other text."""
-    if not _is_date(text) or text[11:13] == "24":  # which only later Pythons take for midnight
+    if not _is_date(text) or text[11:13] == "24":  # midnight to later Pythons only
         raise ValueError(f"must be {DATE}")
     at = datetime.fromisoformat(text)
     since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH

@@ -26,7 +26,7 @@ from app.platform.tables import FINAL_STATES, Job, JobState
 
 PROGRESS_SECONDS = 1.0
 
-# What a job shows of the child job that was last heard of.
+# Members of the latest child job's progress that the job shows.
 _OF_CHILD = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
 DEFAULT_SHARE = 0.5
 
@@ -64,7 +64,7 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
     if job.cancel_requested_at is not None:
         raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
     if job.keep_requested_at is not None and not claim.keep_requested:
-        # The attempt did not know: the next one does, and asks for no more than it needs.
+        # This attempt did not know of the request; the next one does, and fans out only what it needs.
         queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
         return
     last = queue_repository.last_stage(session, job.id)

@@ -50,7 +50,7 @@ class Reaper:
         long are enqueued again.
         """
         reaped = ReapedJobs()
-        # Each job in a transaction of its own: none of them holds up the others.
+        # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
             self._reap_job(leased, reaped)
         for job_id in self._db.reading(child_jobs.stuck):
@@ -86,7 +86,7 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
     """Take a job from its silent worker; None when it moved since it was read, or is moving: a heartbeat, an end,
     another reaper.
     """
-    # Whoever stands still in the middle of a transaction must not hold up the taking of all other jobs.
+    # A process that hangs in the middle of a transaction must not block the recovery of all other jobs.
     job = queue_repository.lock(
         session, leased.job_id, leased.token, leased.parent_id, leased.heartbeat_count, wait=False
     )
@@ -100,8 +100,8 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
 
 
 def _delay_seconds(attempt: int, settings: Settings) -> float:
-    # The first loss costs no wait: machines die. A job that loses worker after worker may be why, and waits; what
-    # it has waited since its worker fell silent counts, so that by the default lease it runs again at once, too.
+    # After the first loss there is no wait: machines die. A job that loses worker after worker may be the cause, and
+    # waits. The time since its worker's last heartbeat counts, so by the default lease it runs again at once, too.
     if attempt == 1:
         return 0.0
     return max(0.0, backoff_seconds(attempt - 1) - settings.lease_seconds)
@@ -182,7 +182,7 @@ class Dispatcher:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. Outages of database and broker are waited out, and logged once each."""
-        # In a thread: a million old rows, or a slow disk, must not hold up a wake-up or a lost lease.
+        # In a thread: a million old rows, or a slow disk, must not delay wake-ups and lost leases.
         thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
         thread.start()
         try:
@@ -215,7 +215,7 @@ class Dispatcher:
                 log.warning("%s; accepted jobs wait in the database", error)
             self._broker_away = True
         else:
-            # Not where nothing is owed any more: then nobody has asked the broker.
+            # Without wake-ups to send, nobody has asked the broker.
             if self._broker_away and self._producer.sent > sent:
                 log.info("the broker is back")
                 self._broker_away = False

@@ -90,7 +90,7 @@ _MARK = (
     .where(
         Outbox.job_id == bindparam("owed_job_id"),
         Outbox.attempt == bindparam("owed_attempt"),
-        # Owed anew since it was read: that wake-up is still to be sent.
+        # A newer wake-up was written since this one was read: it is still to be sent.
         Outbox.created_at == bindparam("owed_created_at"),
     )
     .values(published_at=db_now(), tries=Outbox.tries + 1)
@@ -423,7 +423,7 @@ def _has_work_capped() -> Select[tuple[bool]]:
 
 _HAS_WORK_CAPPED = _has_work_capped()
 
-# A job with child jobs goes on where it was: its time counts from its first start, and its progress never falls.
+# A job with child jobs continues: its time counts from its first start, and its progress never falls.
 _HAS_CHILDREN = Job.deadline_at.is_not(None)
 
 
@@ -451,7 +451,7 @@ def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
 
 _CLAIM, _CLAIM_CAPPED = _claim(capped=False), _claim(capped=True)
 
-# Two claims at once would both count before either of them runs. The number is any that nobody else takes.
+# Two simultaneous claims would both count before either runs. The lock's number is arbitrary, but unused elsewhere.
 _CLAIM_TURN = text("SELECT pg_advisory_xact_lock(7236512904)")
 
 _BEAT = (

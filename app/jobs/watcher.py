@@ -17,7 +17,7 @@ from app.platform.tables import FINAL_STATES
 log = logging.getLogger(__name__)
 
 FASTEST, SLOWEST = 0.005, 0.25  # seconds between two polls
-SHARE = 0.05  # of the time waited so far: what a poll may be late by
+SHARE = 0.05  # delay of a poll, as a fraction of the time waited so far
 
 
 @dataclass(frozen=True, slots=True)

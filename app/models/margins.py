@@ -160,7 +160,7 @@ def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
         return None
     try:
         best = best_bipartite_margin(outputs[positive], outputs[~positive])
-    except Unsolved:  # a figure less, not a model less
+    except Unsolved:  # the model is stored without this figure
         return None
     return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
 
@@ -275,7 +275,7 @@ class Losses(NamedTuple):
 def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
     """Return the losses of a model that has margins, round by round."""
     combination = ranker.combination()
-    assert combination is not None  # else it had none
+    assert combination is not None  # otherwise there is no margin
     log_f_tilde, smooth = ranker.log_f_tilde_, np.full(len(ranker.f_), np.nan)
     if ranker.get_params(deep=False).get("early_stopping_rounds") is None and len(smooth):
         log_min_weight = log_f_tilde[-1] + row.smooth_margin * row.l1_norm  # by the last G̃
@@ -414,7 +414,7 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     """The VC dimension of what the algorithm chose from; or None, and why there is none."""
     from core.linear.ranker import LinearRanker
 
-    algorithm = ALGORITHMS.get(model.algorithm)  # none of one that has been removed
+    algorithm = ALGORITHMS.get(model.algorithm)  # None for a removed algorithm
     if algorithm is None or not issubclass(algorithm, LinearRanker):
         return None, [f"no VC dimension is known of what {model.algorithm} may learn"]
     categorical = [own["name"] for own in model.features if own["type"] == "categorical"]

@@ -265,7 +265,7 @@ def create(session: Session, owner: str, name: str, alias: str, model_id: str) -
     )
     if session.execute(statement).one_or_none() is None:
         return False
-    # By a statement of its own: this one sees what whoever removed the alias a moment ago has committed.
+    # A statement of its own sees the commit of a request that has just removed the alias.
     same = {"owner": owner, "name": name, "alias": alias}
     last = select(func.max(ModelAliasHistory.revision)).filter_by(**same).scalar_subquery()
     session.execute(

@@ -54,7 +54,7 @@ def write(path: Path) -> Iterator[Add]:
     if path.exists():
         raise FileExistsError(f"{path} is there already")
     partial = path.with_name(path.name + _PARTIAL)
-    remove(partial)  # of one that was cut off
+    remove(partial)  # of an interrupted backup
     try:
         if path.suffix == ".tar":
             with _new_file(partial) as file, tarfile.open(fileobj=file, mode="w") as tar:
@@ -166,7 +166,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
     blobs = BlobStore(settings.blob_dir)
     with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
         database = Path(folder) / DATABASE
-        with blobs.hold_sweeper(), write(target) as add:  # held first: then copy what must not go
+        with blobs.hold_sweeper(), write(target) as add:  # locked before the copy
             _copy_database(source, database)
             made = _write(add, settings, database, blobs)
     try:
@@ -245,7 +245,7 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     made = Backup(now, f"rankwright {__version__}", revision or "", files, missing)
     manifest = json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode()
-    add_file(MANIFEST, io.BytesIO(manifest), len(manifest))  # last: a backup without it is none
+    add_file(MANIFEST, io.BytesIO(manifest), len(manifest))  # last: it marks a whole backup
     return made
 
 

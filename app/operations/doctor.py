@@ -327,7 +327,7 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
         if key in good:
             continue
         if not blobs.path(key).is_file():
-            if housekeeping.is_named(db, key):  # else it was deleted while we looked
+            if housekeeping.is_named(db, key):  # otherwise it was deleted meanwhile
                 missing.append(row)
         elif deep and not blobs.is_sound(key):
             broken.append(row)

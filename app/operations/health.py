@@ -55,7 +55,7 @@ def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
         return Check(name, True, probe())
     except ServiceError as error:
-        return Check(name, False, error.detail)  # anybody may ask, who is told no host or user
+        return Check(name, False, error.detail)  # names no host or user: anybody may ask
     except (_Unhealthy, OtherTables, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 

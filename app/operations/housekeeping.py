@@ -54,7 +54,7 @@ class Housekeeper:
         self._stop = stop
         self._events_pruned = (
             repository.FIRST
-        )  # of the jobs that ended before, no event is left to prune
+        )  # jobs that ended before this have no event left to prune
 
     def run(self) -> None:
         """Run until `stop` is set. After an error the next round starts as usual."""
@@ -131,7 +131,7 @@ class Housekeeper:
         total, after = 0, repository.FIRST
         while age is not None and (page := self._ended(age, after, unneeded=True)):
             ids, after = [job.id for job in page], page[-1]
-            self._prune_events_of(ids, spare_last=False)  # they may be thousands: not all at once
+            self._prune_events_of(ids, spare_last=False)  # there may be thousands: not all at once
             with self._db.write() as session:
                 total += repository.prune_jobs(session, ids)
             if self._stop.wait(REST_SECONDS):
@@ -162,7 +162,7 @@ class Housekeeper:
         return total
 
     def _delete(self, dataset: OwnedDataset, conditions: Conditions) -> int:
-        # With all that reads tables, which a dispatcher needs for nothing else.
+        # Imported here: it loads the readers of tables, which a dispatcher does not need otherwise.
         from app.datasets import service as datasets
 
         def check(session: Session) -> None:
@@ -191,7 +191,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
         keys = stored[start : start + _KEYS_PER_QUERY]
         with db.read() as session:
             named = repository.named(session, keys)
-        # Asked after the query: a backup that begins now copies rows that name none of these either.
+        # Checked after the query: a backup that starts later copies rows that do not name these blobs either.
         if blobs.sweeper_is_held(grace):
             break
         removed += _remove(blobs, [key for key in keys if key not in named], grace)

@@ -164,7 +164,7 @@ def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
             execution_options={"synchronize_session": False},
         )
     )
-    for (kind, state), jobs in sorted(removed.items()):  # in one order, whoever prunes
+    for (kind, state), jobs in sorted(removed.items()):  # one order, against deadlocks
         statement = upsert_into(session, PrunedJobs).values(kind=kind, state=state, jobs=jobs)
         session.execute(
             statement.on_conflict_do_update(
@@ -200,7 +200,7 @@ def _unneeded() -> ColumnElement[bool]:
             for table in (Model, Evaluation, Comparison, BatchScore)
         ),
         ~exists().where(Dataset.id == Job.dataset_id, Dataset.job_id == Job.id),
-        Job.id.not_in(select(DatasetPairs.job_id)),  # those that a later version took over as well
+        Job.id.not_in(select(DatasetPairs.job_id)),  # also of a later version
         ~exists().where(part.parent_id == Job.id),  # its parts go first, by themselves
     )
 
@@ -293,7 +293,7 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
     if any(key.startswith("checkpoints/") for key in keys):
         checkpoints = select(Job.checkpoint_key).where(
             Job.checkpoint_key.in_(keys),
-            Job.state.not_in(FINAL_STATES),  # a worker of an earlier version clears nothing
+            Job.state.not_in(FINAL_STATES),  # a worker of an earlier version does not clear it
         )
         found |= {key for key in session.scalars(checkpoints) if key is not None}
     return found

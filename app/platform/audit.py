@@ -67,10 +67,10 @@ def _note_statement(state: ORMExecuteState) -> None:
     if acting.get() is None or not (state.is_insert or state.is_update or state.is_delete):
         return
     if state.bind_mapper is not None and state.bind_mapper.class_ is Idempotency:
-        return  # that an answer was asked for again is no change
+        return  # a replayed answer is no change
     made = state.session.info.setdefault(_MADE, [])
     if state.is_insert:
-        # A statement built once takes its values apart; one built for the occasion holds them.
+        # A prepared statement gets its values separately; another contains them.
         statement = cast(Insert, state.statement)
         given = state.parameters or statement.compile(state.session.get_bind()).params
         made += _ids(given if isinstance(given, Mapping) else {})
@@ -94,7 +94,7 @@ def _write_entry(session: Session) -> None:
     actor = acting.get()
     if actor is None:
         return
-    session.flush()  # what has yet to be written is a change as well
+    session.flush()  # an unwritten row is a change, too
     made = session.info.pop(_MADE, None)
     if made is None:
         return

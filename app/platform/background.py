@@ -25,7 +25,7 @@ class BackgroundTasks:
 
     def __init__(self, name: str) -> None:
         self._works: queue.Queue[Callable[[], object] | None] = queue.Queue(MAX_WAITING_TASKS)
-        # A daemon: a broker that hangs must not hold up the end of the process.
+        # A daemon: a hanging broker must not delay the end of the process.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 

@@ -50,7 +50,7 @@ def make_celery(broker_url: str) -> Celery:
         # Standard streams and the root logger are ours.
         worker_redirect_stdouts=False,
         worker_hijack_root_logger=False,
-        # Nobody asks workers over the broker: the database knows who is alive.
+        # Workers are not asked over the broker: the database knows which are alive.
         worker_send_task_events=False,
         worker_enable_remote_control=False,
         # No ETA and no countdown anywhere: a job's `not_before` does that, in the database's time.

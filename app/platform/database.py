@@ -33,7 +33,7 @@ IDLE_SECONDS = 60
 DEADLOCK_PAUSES = (0.05, 0.25)
 _READ_ONLY = {"sqlite": {"read_only": True}, "postgresql": {"postgresql_readonly": True}}
 _PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
-# Why a file is of no use, whoever waits.
+# Reasons for which waiting for a file does not help.
 _USELESS_FILE = {
     sqlite3.SQLITE_READONLY: "cannot be written",
     sqlite3.SQLITE_PERM: "may not be opened by this user",
@@ -132,7 +132,7 @@ class Database:
                 # PostgreSQL's own words: SQLAlchemy's have the statement's values, which are the callers'.
                 reason = getattr(error.__cause__, "orig", error)
                 log.warning("%s is tried again: %s", getattr(work, "__qualname__", "it"), reason)
-            # PostgreSQL wakes the other transaction in its own time: who is quicker takes the lock from it once more.
+            # PostgreSQL takes a moment to wake the other transaction: a faster one takes the lock again.
             time.sleep(pause)
         with self.write() as session:
             return work(session, *args, **kwargs)
@@ -183,7 +183,7 @@ class Database:
             if _is_locked(error.orig):
                 raise Unavailable("the database is locked", code="database_unavailable") from error
             if read_only and _is_a_change(error.orig):
-                raise  # a fault of ours, like one in our SQL
+                raise  # our own error, like one in our SQL
             if (reason := self.refusal(error)) is not None:
                 raise Refused(reason) from error
             if error.connection_invalidated or _is_outage(error.orig):
@@ -260,7 +260,7 @@ def _is_postgres(error: BaseException | None, name: str) -> bool:
 def _refusal(error: BaseException | None, database: str | None) -> str | None:
     if isinstance(error, sqlite3.DatabaseError):
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-        # It may also be a disk that is full, or a folder that is made in a moment.
+        # It may also be a full disk, or a folder that will exist in a moment.
         if code == sqlite3.SQLITE_CANTOPEN and database and _may_open(Path(database)):
             return None
         why = _USELESS_FILE.get(code)
@@ -291,7 +291,7 @@ def _to_json(value: Any) -> str:
 
 
 def _postgres_connect(connection: Any, _record: Any) -> None:
-    # Told at the start of every connection, so it costs no question. In another encoding the driver would return bytes
+    # Reported at the start of every connection, so it costs no query. In another encoding the driver would return bytes
     # for text, or PostgreSQL would refuse names that callers may choose.
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":

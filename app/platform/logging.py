@@ -12,7 +12,7 @@ import orjson
 
 from app.platform.settings import Settings
 
-# Control characters, and those that Unicode takes for the end of a line.
+# Control characters, and those that end a line in Unicode.
 _ESCAPES = {
     code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
     for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)

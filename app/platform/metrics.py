@@ -16,7 +16,7 @@ from app import __version__
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 FIT_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
-# They would be a second series for each, of no use to who scrapes.
+# They would be a second, useless series for each metric.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 

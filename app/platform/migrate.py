@@ -81,7 +81,7 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
                 broken = connection.execute(text("PRAGMA foreign_key_check")).first()
                 if broken is not None:
                     raise RuntimeError(f"a migration left a reference to nothing: {tuple(broken)}")
-        connection.invalidate()  # with the switch as it is, it must serve nobody else
+        connection.invalidate()  # with this switch the connection must not be used again
 
 
 def current(database_url: str) -> str | None:

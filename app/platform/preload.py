@@ -88,7 +88,7 @@ def _import_all() -> None:
     defer_scipy_stats()
     from core.registry import ALGORITHMS
 
-    for algorithm in ALGORITHMS:  # first what a submission is checked against
+    for algorithm in ALGORITHMS:  # first the modules that check a submission
         ALGORITHMS[algorithm]
     for name in _MODULES:
         import_module(name)

@@ -110,7 +110,7 @@ class SignalWaiter:
         self._writer.setblocking(False)
 
     def __enter__(self) -> Self:
-        # A lost wake-up would be one of thousands unread ones, so a full buffer is nothing to warn of.
+        # The buffer is full only after thousands of unread wake-ups, so a lost one needs no warning.
         self._former_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         self._former = {n: signal.signal(n, lambda *_: None) for n in self._numbers}
         return self

@@ -34,7 +34,7 @@ def folders(settings: Settings) -> list[Path]:
 
 def free_bytes(folder: Path) -> int:
     """Return the free bytes for this process on the folder's disk. A missing folder counts as its parent."""
-    while not os.path.exists(folder):  # also where this user may not look
+    while not os.path.exists(folder):  # also if this user may not read it
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
@@ -66,7 +66,7 @@ def keep_reserve(folder: Path, spare: int = 0) -> None:
     path = folder / RESERVE
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
         missing = min(RESERVE_BYTES - file.tell(), free_bytes(folder) - spare)
-        while missing > 0:  # not zeros, for which some file systems take no room
+        while missing > 0:  # not zeros: some file systems store them without space
             missing -= file.write(os.urandom(min(missing, MIB)))
 
 

@@ -105,7 +105,7 @@ def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
     """Return the range around a window, with a margin on both sides."""
     margin = (fpr_max - fpr_min) * MARGIN
     start = fpr_min - margin
-    if start < margin:  # so near to 0 that the corner may as well be seen
+    if start < margin:  # so near to 0 that the axis may begin at 0
         start = 0.0
     return round(start, 12), round(min(1.0, fpr_max + margin), 12)
 

@@ -156,7 +156,7 @@ _PICTURE_WIDTH = 1000
 _BAR = 20
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
-# What begins something else than words: emphasis, links, code, cells, tags, entities. An underscore does so only at the
+# Characters with a meaning in Markdown: emphasis, links, code, cells, tags, entities. An underscore has one only at the
 # edge of a word.
 _SPECIAL = re.compile(r"[\\`*\[\]<|~&]|(?<![^\W_])_|_(?![^\W_])")
 # At the start of a line these would be a heading, a quote, a list or a rule.

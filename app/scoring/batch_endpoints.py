@@ -114,7 +114,7 @@ async def create_batch_score(
         return await _of_dataset(sending, caller)
     context = sending.context
     model = sending.request.query_params.get(_MODEL)
-    if model is not None:  # said before the body is read
+    if model is not None:  # checked before the body is read
         await run_in_threadpool(context.db.reading, batch_scores.find_model, sending.owner, model)
     lenient = is_lenient(sending.request)
 

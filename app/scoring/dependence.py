@@ -111,7 +111,7 @@ def average(
     ]
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
     averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
-    # They lie in random order, so the first of them are a sample, too.
+    # They are in random order, so the first of them are a sample, too.
     scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
         scores = scores[..., position]

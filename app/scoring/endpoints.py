@@ -281,7 +281,7 @@ class ScoreRow:
     """
 
     needs = "score"
-    path = SCORE_PATH  # for the figures, as other routes have it
+    path = SCORE_PATH  # sets the route for the metrics, as the framework does for other routes
 
     def __init__(self, authenticator: Authenticator, models: ModelCache) -> None:
         self._authenticator = authenticator
@@ -315,7 +315,7 @@ class ScoreRow:
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
             if if_none_match is not None and etag_matches(if_none_match.decode("latin-1"), tag):
                 status = 304
-        else:  # what the name means may change at any time
+        else:  # the name may point to another model at any time
             out = [(b"cache-control", b"no-cache")]
         if lenient:
             out.append((b"preference-applied", b"handling=lenient"))

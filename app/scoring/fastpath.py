@@ -40,7 +40,7 @@ EIGHTS = numba.types.Array(numba.uint64, 1, "A", readonly=True, aligned=False)
 NUMBER, BOOLEAN, WORD = range(3)
 """What a feature holds."""
 
-_OTHER = -1  # where something is not plain
+_OTHER = -1  # if something is not plain
 _OPEN, _SHUT, _COMMA, _END, _MINUS, _PLUS, _POINT, _0, _9, _E, _e = b"[],}-+.09Ee"
 _SPACE, _TAB, _LINE, _RETURN, _QUOTE, _AND, _IS, _PERCENT = b' \t\n\r"&=%'
 _ASCII_END = 0x80
@@ -140,7 +140,7 @@ _START, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _SEVEN, _TOP_BYTE = np.uint64(7), np.uint64(56)
 _EACH, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _QUOTES, _ESCAPES, _SPACES = (_EACH * np.uint64(byte) for byte in b'"\\ ')
-# What JSON escapes: a body has such a word in no plain form.
+# Characters that JSON escapes: a plain body cannot contain such a word.
 _NOT_PLAIN = re.compile(r'[\x00-\x1f"\\]')
 
 
@@ -368,7 +368,7 @@ _MAX_EXPONENT = 999
 _NULL, _TRUE, _FALSE = (np.frombuffer(said, np.uint8) for said in (b"null", b"true", b"false"))
 _TEN = np.uint64(10)
 _MAX_WHOLE = 18  # digits of a number that is an integer to every reader
-_FEW_ROWS = 50  # for which room is no matter
+_FEW_ROWS = 50  # for which space does not matter
 _NO_EIGHTS = _by_eights(bytes(16))
 
 
@@ -516,7 +516,7 @@ def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-
     float64 of shape (rows, columns).
     """
     n, width = len(body), X.shape[1]
-    row = np.int64(0)  # a literal 0 would have all that take it compiled once more
+    row = np.int64(0)  # with a literal 0, all functions that take it would be compiled again
     at = _skip(body, at)
     if at < n and body[at] == _SHUT:
         at += 1
@@ -600,7 +600,7 @@ class PlainRows:
         # A row has a character and a comma or bracket for each value: what is no more than brackets gets no room.
         max_rows = (len(body) - head.end()) // (2 * len(columns) + 1)
         text = np.frombuffer(body, dtype=np.uint8)
-        if max_rows > _FEW_ROWS:  # and often too many: bytes.count would be slower
+        if max_rows > _FEW_ROWS:  # often too many, but bytes.count would be slower
             max_rows = min(max_rows, int(np.count_nonzero(text[head.end() :] == _OPEN)))
         X = np.empty((max_rows, len(columns)))
         eights = _by_eights(body) if self._has_words else _NO_EIGHTS
@@ -670,7 +670,7 @@ def _find_word(word, start, stop, text, starts, low, high):  # type: ignore[no-u
 @numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _code_of_word(word, length, text, starts, low, high):  # type: ignore[no-untyped-def]
     """Return the position of a word among those of its feature, NaN for any other, or -1 if it may not be UTF-8."""
-    first = np.int64(0)  # a literal 0 would have the search compiled twice
+    first = np.int64(0)  # with a literal 0 the search would be compiled twice
     found = _find_word(word, first, length, text, starts, low, high)
     if found < 0:
         while first < length and (word[first] == _SPACE or word[first] == _TAB):
@@ -693,7 +693,7 @@ def _read_row(query, text, starts, features, row):  # type: ignore[no-untyped-de
     `starts` is where each word begins in `text`: first the names, then the categories. Those of a feature are the
     words features[0] to features[1] - 1; a feature without any takes numbers. `row` is float64 of shape (1, features).
     """
-    at, first_row = 0, np.int64(0)  # a literal 0 would have the reader compiled once more
+    at, first_row = 0, np.int64(0)  # with a literal 0 the reader would be compiled again
     for feature in range(features.shape[1]):
         if feature > 0:
             if at == len(query) or query[at] != _AND:

@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 _ABSENT = object()
 _RULES = {NUMERIC: "a finite number", BOOLEAN: "true or false", DATETIME: DATE}
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
-_NUMBERS = frozenset({float, int})  # what JSON's numbers are read as
+_NUMBERS = frozenset({float, int})  # the types of numbers in JSON
 _TEXTS = frozenset({str, type(None)})
 _MANY_DATES = 150  # cells from which Arrow reads dates faster than Python, one import aside
 
@@ -78,7 +78,7 @@ class FeatureIndex:
         self._is_plain = not odd and all(texts is None or texts for texts in known)
         self._all_numeric = not odd and not any(self.categories)
         self._n_features = len(self.names)
-        # Of one name alone it would give the bare value.
+        # For a single name it would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
@@ -98,7 +98,7 @@ class FeatureIndex:
             plain = PlainQuery([quote_plus(name) for name in self.names], self._known)
             plain.read(b"")  # a kernel is loaded when it is first called
             self._plain = plain
-        if DATETIME not in self.types:  # which has many spellings
+        if DATETIME not in self.types:  # it has many spellings
             kinds = [
                 fastpath.WORD
                 if texts is not None
@@ -176,7 +176,7 @@ class FeatureIndex:
             except ValueError:
                 if b"+" not in raw or b"%" in raw:
                     raise
-            # `+` is a space in a form, but in 1e+5 it is what it looks like.
+            # `+` is a space in a form, but a plus sign in 1e+5.
             return read_text(kind, raw.decode()), None
         except ValueError:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
@@ -229,7 +229,7 @@ class FeatureIndex:
         """Return rows given as lists under one list of names."""
         errors: list[dict[str, str]] = []
         given: set[str] = set()
-        # every name beyond the features is an error, so that this ends soon whatever comes
+        # every other name is an error, so this ends soon for any input
         for number, name in enumerate(columns):
             if len(errors) >= MAX_ERRORS:
                 break
@@ -268,7 +268,7 @@ class FeatureIndex:
                 for i, values in zip(indices, zip(*table, strict=True), strict=False):
                     X[:, i] = self._read_cells(i, values)
             return X
-        except (ValueError, TypeError):  # as a list is not to be looked up among categories
+        except (ValueError, TypeError):  # a list cannot be looked up among categories
             pass
         self._refuse_cells(table, columns, indices, pointer, by_name)
         raise AssertionError("a cell that does not fit float64 is named above")

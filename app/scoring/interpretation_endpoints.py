@@ -29,7 +29,7 @@ from core.bounds import MIN_THETA
 if TYPE_CHECKING:
     from core.bounds import Bound
 
-# A picture holds names that somebody else chose: escaped, and besides nothing in it may run or be fetched.
+# A picture holds users' names. They are escaped, and nothing in it may run or be fetched.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)

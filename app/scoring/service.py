@@ -193,10 +193,10 @@ class ModelCache:
         ):
             key, gone = self._served.popitem(last=False)
             n_bytes -= gone.n_bytes
-            self.recent.drop(key)  # which would hold it for longer
+            self.recent.drop(key)  # it would keep it alive for longer
 
     def _load_blob(self, model: Model, curve: ModelCurve | None) -> Served:
-        preload()  # the background may be at it since the key was seen: an import beside it would fail
+        preload()  # the background thread may be importing it already: a second import beside it would fail
         from core import artifact
 
         try:

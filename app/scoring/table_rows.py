@@ -205,7 +205,7 @@ class RowReader:
                 break
             if not errors.total:
                 kept = [rows.batch.column(name) for name in self._options.keep]
-                if source.schema is None:  # text, which every reader of a format is to give alike
+                if source.schema is None:  # text, which every reader of a format must return alike
                     kept = [self._missing.tidy(column) for column in kept]
                 yield Batch(rows.batch.num_rows, values, kept)
         if errors.total:

@@ -37,7 +37,7 @@ def prepare(settings: Settings, *, link: bool) -> Prepared:
         env=child_environment() | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        process_group=0,  # a Ctrl-C must not leave a migration half done
+        process_group=0,  # a Ctrl-C must not interrupt a migration
         check=False,
     )
     try:

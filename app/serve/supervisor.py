@@ -29,7 +29,7 @@ ADDRESS = "address"
 TICK_SECONDS = 0.05
 READY_SECONDS = 0.05
 ANSWER_SECONDS = 30.0
-WAIT_SECONDS = 10.0  # between two words on what is waited for
+WAIT_SECONDS = 10.0  # between two messages about what is waited for
 GRACE_SECONDS = 10.0
 HURRIED_GRACE_SECONDS = 0.5
 DEATHS_AT_START = 5
@@ -49,7 +49,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
         stops.add(signal.SIGHUP)
     with ExitStack() as stack:
-        # Order matters backwards: the lock is dropped when everything else is gone.
+        # They end in reverse order: the lock is released when everything else has ended.
         stack.enter_context(state_lock(state_dir))
         (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
         signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
@@ -225,7 +225,7 @@ class Supervisor:
         would begin, it is enough that the API can answer: scores need no worker.
         """
         start = _ReadyCheck(address)
-        # In a thread, because an answer may take its time, and the dead and Ctrl-C should not wait for it.
+        # In a thread, because an answer may be slow, and dead processes and Ctrl-C must not wait for it.
         threading.Thread(target=start.await_ready, daemon=True).start()
         next_word = time.monotonic() + WAIT_SECONDS
         while not start.ready.is_set():
@@ -301,7 +301,7 @@ class Supervisor:
         return [service for service in found if service is not None]
 
     def _service(self, name: str, command: list[str], *pass_fds: int) -> Service:
-        # For people: what goes well is not worth a line here, unless they ask for it.
+        # For people: successes are not logged here, unless they ask for it.
         environment = (
             {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
             | child_environment()

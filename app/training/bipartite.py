@@ -120,7 +120,7 @@ class BipartiteTable:
         if scope is None:
             return self.served
         if self._latest is None or self._latest[0] != scope:
-            self._latest = None  # its memory goes before the next one's comes
+            self._latest = None  # free its memory before the next one's is allocated
             whole = self.served.train
             self._latest = (scope, self._split_data(*divide(whole, *self.row_split(scope)), scope))
         return self._latest[1]

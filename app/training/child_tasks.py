@@ -65,7 +65,7 @@ def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
     context = FitContext(payload, reporter)
     results: list[Outcome] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        warnings.simplefilter("ignore", UserWarning)  # the model gets the warnings of its own fit
         for number, fit in enumerate(fits):
             folder = Path(payload["workdir"]) / str(number)
             folder.mkdir()

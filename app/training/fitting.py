@@ -271,7 +271,7 @@ class FitContext:
                 raise _TooSlow
 
         try:
-            if rows is not None:  # that kernels are loaded is not to count
+            if rows is not None:  # loading kernels must not count
                 _fit(members, split_data.thinned(min(1.0, WARM_UP_ROWS / of), seed), step)
             ranker, outcome["seconds"], _ = _fit(members, learning, step)
         except _TooSlow:

@@ -108,7 +108,7 @@ class Leaderboard:
     """
 
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
-        known = cast(BoardState, state or {})  # which others write into, too: keys may be absent
+        known = cast(BoardState, state or {})  # others write into it, too: keys may be absent
         self._spec = spec
         self._rows = list(known.get("leaderboard") or ())
         self._partial = list(known.get("partial") or ())
@@ -189,7 +189,7 @@ class Leaderboard:
             "trial": number,
             "algorithm": trial["algorithm"],
             "parameters": parameters,
-            "rows": result.get("rows"),  # a worker of an earlier version does not say
+            "rows": result.get("rows"),  # a worker of an earlier version does not report it
             "value": sums[index] / candidate["n"],
             "seconds": candidate["seconds"],
         }

@@ -155,7 +155,7 @@ class BaselinePart(TypedDict):
 Part = TrialPart | ShardPart | FitPart | BaselinePart
 
 
-# What a part has found
+# Results of a part
 
 
 class PartResult(TypedDict):

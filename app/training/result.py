@@ -101,7 +101,7 @@ def put_together(
     spec, workdir = payload["spec"], Path(payload["workdir"])
     served = fit_of_served(finished)["result"]
     for name, path in served["files"].items():
-        if not name.endswith(".npy"):  # scores are read where they lie
+        if not name.endswith(".npy"):  # scores are read in place
             shutil.copyfile(path, workdir / name)
     parts, out_of_fold, scores = dict(served["parts"]), None, None
     if plan.folds:

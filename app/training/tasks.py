@@ -169,7 +169,8 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
     least_pieces = payload.get("fan_out_from", math.inf)
     least_fits = 2 if finished else least_pieces
     if ended or (search.budget_of(payload["spec"], 1) is not None and not plan.folds):
-        least_fits = math.inf  # a queue keeps no budget, and who wants an end wants no more parts
+        # A budget cannot be kept across the queue; and after a request to end, no parts are needed.
+        least_fits = math.inf
     begun = stage = finished[-1]["stage"] + 1 if finished else 0
     done = 0.0
     while stage_parts := plan.next(finished, least_pieces if stage == begun else math.inf):
@@ -226,11 +227,11 @@ def _run_stage(
         reporter.send(step, of, info)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the model hears of those of its own fit
+        warnings.simplefilter("ignore", UserWarning)  # the model gets the warnings of its own fit
         while todo := [number for number in range(len(stage_parts)) if number not in results]:
             fits = [run_part(number, stage_parts[number]) for number in todo]
             try:
-                # who wants an end wants no more tries than it takes
+                # after a request to end, no more trials than needed
                 at_once = context.at_once if trials and not reporter.ended else 1
                 fit_together(fits, report, at_once)
             except EndEarly:
