@@ -22,7 +22,7 @@ def spent() -> float:
 
 
 class Meter:
-    """What was spent since it was read last."""
+    """Return the CPU time since the last reading."""
 
     def __init__(self) -> None:
         self._before = spent()

@@ -1,4 +1,4 @@
-"""What the tests of workers and recovery share: tables to train on, jobs, and worker processes to be cruel to."""
+"""Helpers of the tests of workers and recovery: tables to train on, jobs, and worker processes to kill."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Shop:
         return told
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Return the connections to the pool."""
         self.db.close()
 
 

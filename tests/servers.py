@@ -36,7 +36,7 @@ def eventually(condition: Callable[[], Any], *, seconds: float = 30.0, every: fl
 
 
 def _leash() -> Callable[[], object]:
-    """What a server's process does before it starts: tie its life to ours."""
+    """Run in a server's process before it starts: end it together with ours."""
     return functools.partial(die_with_parent, os.getpid())
 
 

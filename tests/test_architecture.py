@@ -1,4 +1,4 @@
-"""The rules of docs/architecture.md that a program can read, but who imports whom: lint-imports holds that."""
+"""The rules of docs/architecture.md that a program can check, except the layers, which lint-imports checks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nothing_runs_what_it_is_given() -> None:
 
 
 def dangerous(source: str) -> set[str]:
-    """The modules that it imports and the functions that it calls of those that run what they are given."""
+    """Return the imported modules and called functions of a source that run code from their input."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -61,7 +61,7 @@ def test_what_runs_what_it_is_given_is_found() -> None:
     assert dangerous(source) == {"pickle", "joblib", "eval"}
 
 
-# What is handed a session: the transaction is opened at the edge (docs/architecture.md).
+# Modules whose functions take a session: the transaction is opened at the edge (docs/architecture.md).
 HANDED = (
     "service",
     "repository",
@@ -90,7 +90,7 @@ def test_services_are_handed_a_session_and_never_end_it() -> None:
 
 
 def calls_on_sessions(source: str) -> set[str]:
-    """The methods that are called on what is named as a database or a session."""
+    """Return the methods that are called on names of a database or a session."""
     return {
         node.func.attr
         for node in ast.walk(ast.parse(source))
@@ -100,7 +100,7 @@ def calls_on_sessions(source: str) -> set[str]:
     }
 
 
-# What a POST is answered by: each opens the one transaction that the answer is written in.
+# Functions that answer a POST: each opens the one transaction in which the answer is written.
 ANSWERING = {"answer_once", "create", "accept_upload"}
 SEVERAL = {
     "put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",

@@ -26,7 +26,7 @@ def check_figures(printed: str) -> None:
 
 
 def measure(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a benchmark prints in its smallest form."""
+    """Return what a benchmark prints in its smallest form."""
     monkeypatch.setattr(sys, "argv", [name, *BENCHMARKS[name].smallest])
     importlib.import_module(f"benchmarks.{name}").main()
     printed = capsys.readouterr().out

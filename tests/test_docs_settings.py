@@ -48,7 +48,7 @@ def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
 
 
 def _allowed(name: str, field: FieldInfo) -> str:
-    """What the annotation permits: `A`, `Annotated[A, bound]`, or either of them `| None`."""
+    """Return the values that the annotation permits: `A`, `Annotated[A, bound]`, or either of them `| None`."""
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
     kind: Any = kinds[0] if type(None) in get_args(field.annotation) else field.annotation
     if get_origin(kind) is Literal:

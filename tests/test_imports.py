@@ -1,4 +1,4 @@
-"""What each process does not import. Weight creeps in by imports, so that is where it is held; no clock is asked."""
+"""Modules that each process must not import. Memory and start-up time grow by imports, so imports are tested."""
 
 from __future__ import annotations
 

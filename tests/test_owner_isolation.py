@@ -1,4 +1,4 @@
-"""What belongs to an owner is looked for with the owner: no query that a caller can reach could find another's."""
+"""Every query that a caller can reach takes the owner, so none can find another owner's rows."""
 
 from __future__ import annotations
 

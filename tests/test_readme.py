@@ -1,4 +1,4 @@
-"""What the README shows runs as it stands there."""
+"""The README's example runs as it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the application share: running services, workers without processes, uploads."""
+"""Fixtures of the application's tests: running services, workers without processes, uploads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ready(tmp_path: Path) -> Callable[..., Ready]:
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Callable[..., BadTable]:
-    """Read a CSV that must be refused, by a strict caller unless it is said, and return the refusal."""
+    """Read a CSV that must be refused, by default for a strict caller, and return the refusal."""
 
     def attempt(body: bytes | str, *rest: Any, strict: bool = True, **roles: Any) -> BadTable:
         with pytest.raises(BadTable) as caught:
@@ -147,7 +147,7 @@ def model_id(small: Service, dataset_id: str) -> str:
 
 @pytest.fixture
 def nothing_is_left(small: Service, dataset_id: str, model_id: str) -> Iterator[None]:
-    """Whatever the test asked of the small service, no row and no blob came of it."""
+    """Check after the test that no request to the small service has left a row or a blob."""
     before = everything(small)
     yield
     assert everything(small) == before

@@ -1,4 +1,4 @@
-"""Holds a document of JSON against its TypedDict: every key that is there, and every value."""
+"""Compare a JSON document with its TypedDict: every key and every value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import (
 
 
 def misfits(value: Any, kind: Any, at: str = "$") -> list[str]:
-    """Return where the value is not of the kind; of a union, where it is not of the member that it fits best."""
+    """Return the places where the value is not of the type; for a union, of the member that fits best."""
     origin, args = get_origin(kind), get_args(kind)
     if kind is Any or kind is object:
         return []

@@ -36,7 +36,7 @@ class People:
         return "\n".join(["a,b,c,w,g,left", *lines, ""])
 
     def scores(self, bench: Workbench, model: Model) -> np.ndarray:
-        """What the artifact gives these rows."""
+        """Return the artifact's scores of these rows."""
         ranker = artifact.load(bench.blobs.path(artifact_key(model)).read_bytes())
         return ranker.decision_function(
             pa.table({name: self.X[:, i] for i, name in enumerate("abc")})

@@ -92,7 +92,7 @@ def add_dataset(db: Database, job_id: str | None = None, **values: Any) -> Datas
 
 
 def model_values(**changes: Any) -> dict[str, Any]:
-    """What a model's row needs."""
+    """Return the values that a model's row needs."""
     values = {
         "id": new_id("mdl"),
         "owner": OWNER,

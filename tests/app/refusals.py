@@ -1,4 +1,4 @@
-"""What the tests of bad input share."""
+"""Helpers of the tests of bad input."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def addresses(client: httpx.Client) -> Iterator[str]:
 
 
 def answers(client: httpx.Client) -> dict[str, Any]:
-    """What the service tells, by address; a status where it refuses, whose words may change."""
+    """Return the service's answers by address; for a refusal only the status, since its words may change."""
     found = {}
     for address in addresses(client):
         answer = client.get(address)
@@ -285,7 +285,7 @@ def test_it_answers_as_it_did_and_does_what_was_queued(
 
 
 def _same(now: Any, before: Any, where: str) -> None:
-    """What was told is told still; a field may have been added."""
+    """Check that every stored answer is still given; a field may have been added."""
     if isinstance(before, dict):
         assert now.keys() >= before.keys(), where
         for key, value in before.items():

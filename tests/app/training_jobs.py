@@ -62,7 +62,7 @@ def run(job: TrainPayload, callback: Callback = quiet) -> Any:
 
 
 def payload_of(bench: Workbench, dataset: Dataset, **spec: Any) -> TrainPayload:
-    """What the fit process gets of a dataset, for a job that never runs."""
+    """Return the fit process's part of a dataset, for a job that never runs."""
     asked = {"seed": 0, "validation": {"method": "holdout", "fraction": 0.25}} | spec
     features = [{"name": c["name"]} for c in dataset.columns if c["role"] == "feature"]
     pairs = dataset.pairs.table_key if dataset.pairs else None

@@ -48,7 +48,7 @@ def halves(table: pa.Table, content_type: str) -> bytes:
 
 @dataclass
 class Ready:
-    """What came of an upload: the result and the typed table."""
+    """The outcome of an upload: the result and the typed table."""
 
     result: dict[str, Any]
     columns: dict[str, list[Any]]

@@ -51,7 +51,7 @@ def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Data
 
 
 def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str:
-    """What is wrong with a version that is invalid."""
+    """Return the errors of an invalid version."""
     version = make(bench, parent, body, **given)
     job = bench.work()
     assert bench.db.reading(datasets.find, OWNER, version.id).status == "invalid"

@@ -1,4 +1,4 @@
-"""What a worker does with a job, in one process: claim, prepare, run, complete."""
+"""A worker's steps with a job, in one process: claim, prepare, run, complete."""
 
 from __future__ import annotations
 

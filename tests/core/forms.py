@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     pairs: np.ndarray
 
     def take(self, places: np.ndarray) -> Rows:
-        """Give the rows at these places, with no pairs."""
+        """Return the rows of these indices, without pairs."""
         rows = self.table.iloc[places].reset_index(drop=True)
         return Rows(rows, self.y[places], self.labels[places], self.pairs[:0])
 
@@ -88,7 +88,7 @@ def draw_rows(n: int = 240, seed: int = 3) -> Rows:
 
 
 def numbers_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Give the columns of numbers, for those who take no words."""
+    """Return the columns of numbers, for rankers that take no words."""
     return table[["age", "size", "same"]]
 
 

@@ -1,4 +1,4 @@
-"""What every registered ranker keeps, whatever its algorithm."""
+"""The contract that every registered ranker keeps."""
 
 import json
 import re
@@ -245,7 +245,7 @@ def test_clone_fits_alike(algorithm: type[Any]) -> None:
 
 
 def refusal(algorithm: type[Any], *data: Any) -> str:
-    """What a fit says of data that it must refuse."""
+    """Return the message of a fit that must refuse its data."""
     with pytest.raises(InvalidData) as caught:
         algorithm().fit(*data)
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""What each form of each ranker keeps: its artifact, its score of a row, its parts, its weights, its words."""
+"""The contract of each form of each ranker: artifact, score of a row, parts, weights, words."""
 
 import json
 import warnings
@@ -146,7 +146,7 @@ def test_words_that_fit_has_not_seen_are_missing(fitted: Any) -> None:
 
 
 def test_a_code_beyond_all_categories_counts_as_missing(fitted: Any) -> None:
-    """Who scores unchecked rows may read nothing beyond what a cut, or a table, holds."""
+    """Scoring unchecked rows never reads beyond the arrays of a cut or a table."""
     _, ranker, table = fitted
     if not ranker.takes_categories():
         pytest.skip("it takes numbers only")

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def on_one_thread_and_on_all(work: Callable[[], T]) -> tuple[T, T]:
-    """What it gives on one thread, and on as many as there are."""
+    """Return the results on one thread, and on all available threads."""
     most = numba.get_num_threads()
     found = []
     try:

@@ -89,7 +89,7 @@ class Host:
         return re.sub(rf"(?<![\w.])(?:{paths})(?!\w)", lambda found: str(self.path(found[0])), text)
 
     def path(self, path: str) -> Path:
-        """Where a path of the image is on this machine."""
+        """Return the path on this machine of a path of the image."""
         venv = "/opt/venv/bin"
         return Path(sys.executable).parent if path == venv else self.root / path.lstrip("/")
 
@@ -124,7 +124,7 @@ class Host:
         return self.path(self.image.environment[FOLDERS].split(":")[0])
 
     def _compile(self) -> None:
-        """What the Dockerfile runs of ours. It finds what this run of the tests has compiled already."""
+        """Run our commands of the Dockerfile. They find the kernels that this run of the tests has compiled."""
         give_kernels(self.kernels)
         runs = [one.text for one in self.image.all("RUN")]
         sources, kernels = (
@@ -160,7 +160,7 @@ class Container:
 
     @property
     def address(self) -> str:
-        """Where the API is published, whichever container this is."""
+        """Return the API's published address, whichever container this is."""
         return f"http://127.0.0.1:{self.host.ports['8000']}"
 
     def changed(self, service: Service) -> Self:

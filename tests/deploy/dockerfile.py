@@ -41,7 +41,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Image:
-    """What the last stage fixes for every container, and the instructions of all stages."""
+    """The settings of the last stage for every container, and the instructions of all stages."""
 
     instructions: tuple[Instruction, ...]
     environment: dict[str, str]
@@ -72,7 +72,7 @@ class Image:
 
 
 def variables(instruction: Instruction) -> dict[str, str]:
-    """What an ENV or ARG instruction sets."""
+    """Return the variables of an ENV or ARG instruction."""
     return dict(pair.split("=", 1) for pair in shlex.split(instruction.text))
 
 

@@ -131,7 +131,7 @@ class Running:
     address: str
 
     def inspect(self) -> Any:
-        """What the engine knows of it."""
+        """Return the engine's description of it."""
         return json.loads(self.engine.run("inspect", self.id).stdout)[0]
 
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -153,7 +153,7 @@ class Running:
 
 
 class Engine:
-    """What Docker and podman have in common. Everything that is made is of the project `PROJECT`."""
+    """The common part of Docker and podman. Everything that is made belongs to the project `PROJECT`."""
 
     program: str
     prefix = ""
@@ -430,7 +430,7 @@ class Podman(Engine):
 
 
 def _podman_configuration() -> str:
-    """What podman needs without systemd, and where it may not raise limits or has cgroups of the first version."""
+    """Return podman's options without systemd, where it may not raise limits, or with cgroups version 1."""
     lines = [
         "[containers]",
         'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]',

@@ -61,7 +61,7 @@ class Api(Protocol):
 
     @property
     def address(self) -> str:
-        """Where the API is published."""
+        """Return the API's published address."""
 
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run another command in the same container."""

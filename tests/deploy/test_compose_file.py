@@ -63,7 +63,7 @@ def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.D
 
 
 def make_secrets(folder: Path, **environment: str) -> dict[str, str]:
-    """What is in the passwords' files, and each line that was said, after `docker/make-secrets`."""
+    """Return the passwords in the files, and the printed lines, after `docker/make-secrets`."""
     done = subprocess.run(
         [ROOT / "docker" / "make-secrets"],
         cwd=folder,

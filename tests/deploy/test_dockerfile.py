@@ -1,4 +1,4 @@
-"""What the Dockerfile says can be built: its files are there, its dependencies are pinned, its user is not root."""
+"""The Dockerfile can be built: its files exist, its dependencies are pinned, its user is not root."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_dependencies_come_from_the_lock_with_hashes(image: dockerfile.Image) ->
 def test_each_step_finds_the_commands_that_it_calls_on_the_path_that_it_has(
     image: dockerfile.Image,
 ) -> None:
-    """Of a slim image of Python: its own PATH holds until an ENV sets another."""
+    """The PATH of a slim image of Python: its own until an ENV sets another."""
     path = BASE_PATH.split(":")
     for one in image.instructions:
         if one.name == "FROM":

@@ -34,7 +34,7 @@ BUILD = (
 
 
 def tracked() -> list[str]:
-    """What git has of the packages; what is new and not ignored belongs to them."""
+    """Return the packages' files in git, with new files that are not ignored."""
     listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PACKAGES]
     done = subprocess.run(["git", *listed], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -270,7 +270,7 @@ def test_what_no_installer_has_listed_is_looked_for(
 
 
 def one_sentence(said: subprocess.CompletedProcess[str]) -> str:
-    """What a command that failed said: a line without a traceback."""
+    """Return the message of a command that failed: a line without a traceback."""
     assert said.returncode == 1, said.stderr
     assert "Traceback" not in said.stderr
     (line,) = [line for line in said.stderr.splitlines() if line]

@@ -1,4 +1,4 @@
-"""What the chaos harness decides by itself: who is armed with what, and when an outage begins."""
+"""The chaos harness's own decisions: which process gets which fault, and when an outage begins."""
 
 from __future__ import annotations
 

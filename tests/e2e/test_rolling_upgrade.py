@@ -61,7 +61,7 @@ def old_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def git(*words: str) -> bytes:
-    """What git says of this checkout; nothing where it has nothing to say."""
+    """Return git's output for this checkout; empty if git fails."""
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=False)
     return b"" if done.returncode else done.stdout
 

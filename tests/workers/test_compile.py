@@ -117,7 +117,7 @@ def on_machine(house: Path, name: str, lacks: list[str]) -> str:
 def test_an_image_is_for_every_processor_of_its_levels(
     house: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever builds it, nothing is compiled on another model, nor looked for, down to the least level."""
+    """On any processor down to the lowest level, an image from any builder compiles nothing, and looks for nothing."""
     monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", IMAGE)
     builder = "import llvmlite.binding as llvm\nllvm.get_host_cpu_features = dict\n"
     program = builder + PROGRAM.format(

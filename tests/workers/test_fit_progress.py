@@ -1,4 +1,4 @@
-"""What a fit tells of itself: once a second at most, and seldom what takes long to find."""
+"""A fit's progress: at most once a second, and expensive figures seldom."""
 
 from __future__ import annotations
 

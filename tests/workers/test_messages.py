@@ -1,4 +1,4 @@
-"""What may lie in the broker beside wake-ups, and must not keep them from a worker."""
+"""Foreign messages in the broker, which must not keep wake-ups from a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker tells Prometheus, where it is asked to."""
+"""A worker's figures for Prometheus."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
 
 
 def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) -> None:
-    """The limit is the address's: keys that are good, or were, and other addresses do not feel it."""
+    """The limit is per address: valid keys, ended keys and other addresses are not limited."""
     with running(settings.model_copy(update={"max_unknown_keys": 3})) as service:
         known, new = (service.client(service.key()) for _ in range(2))
         assert known.get("/v1/jobs").status_code == 200
@@ -183,7 +183,7 @@ def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) ->
 
 
 def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(settings: Settings) -> None:
-    """Not even where so many keys were met meanwhile that its own is forgotten."""
+    """Not even after so many other keys that its own was forgotten."""
     with running(settings.model_copy(update={"max_unknown_keys": 1})) as service:
         context = service.context
         ring = service.app.state.authenticator.keys

@@ -174,7 +174,7 @@ def world(start: Callable[..., Service]) -> World:
 
 
 def test_each_route_takes_the_scope_that_the_contract_says(world: World) -> None:
-    """The code says it once, docs/api.md a second time; a route without a scope is one of the open ones."""
+    """The scopes in the code are those in docs/api.md; a route without a scope is an open one."""
     documented = {
         (method, path): None if scope == "none" else scope
         for method, path, scope in re.findall(

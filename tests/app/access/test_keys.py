@@ -18,7 +18,7 @@ from app.platform.tables import ApiKey
 
 
 def digest(secret: bytes) -> bytes:
-    """What a key ring knows a key by."""
+    """Return the hash by which a key ring finds a key."""
     return hashlib.sha256(secret).digest()
 
 

@@ -1,4 +1,4 @@
-"""What a model has learnt, from a shell."""
+"""Commands that show what a model has learnt."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ CLI = [sys.executable, "-m", "app.cli"]
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """An environment with these settings and no others."""
+    """Return an environment with these settings and no others."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RANKWRIGHT_")}
     return kept | ours(settings)
 
@@ -107,7 +107,7 @@ def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def wrong_password(postgres: PostgresServer) -> str:
-    """The URL of a database that will never let us in."""
+    """Return the URL of a database that always refuses us."""
     postgres.require_password("mistaken", "right")
     return f"postgresql://mistaken:wr0ng@/postgres?host={postgres.folder}"
 

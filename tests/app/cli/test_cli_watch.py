@@ -46,7 +46,7 @@ SEARCH = {"method": "grid", "space": {"max_bins": [2, 4, 8]}}
 
 
 def search_under_way(service: Service) -> tuple[str, Claim]:
-    """A search that tells of itself once and then stands still; this test is its worker."""
+    """A search that reports once and then waits; this test is its worker."""
     client = service.client(service.key())
     dataset_id = service.upload(client)
     asked = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}, "search": SEARCH}

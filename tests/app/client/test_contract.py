@@ -1,4 +1,4 @@
-"""What /openapi.json has, the client has: every object, every operation, every query parameter."""
+"""The client has all of /openapi.json: every object, every operation, every query parameter."""
 
 from __future__ import annotations
 

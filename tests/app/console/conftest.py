@@ -83,7 +83,7 @@ class Visit:
             self.complaints.append(f"request to another host: {request.url}")
 
     def unexpected(self) -> list[str]:
-        """What went wrong and was not to."""
+        """Return the unexpected complaints of the page."""
         return [
             complaint
             for complaint in self.complaints

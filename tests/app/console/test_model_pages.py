@@ -108,7 +108,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     slider = page.get_by_role("slider")
 
     def agrees(**terms: Any) -> dict[str, Any]:
-        """What stands on the page is what the API says of the threshold on the page."""
+        """The figures on the page are the API's for the threshold on the page."""
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
         threshold = page.locator("[data-threshold] .limits").inner_text()
         cut: dict[str, Any] = world.ask("operating-point", threshold=threshold, **terms)

@@ -1,4 +1,4 @@
-"""What may be said about an upload, and what may be done with it."""
+"""The fields of an upload, and what a caller may do with a dataset."""
 
 from __future__ import annotations
 

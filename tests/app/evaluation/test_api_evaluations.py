@@ -97,7 +97,7 @@ def test_a_comparison(world: World) -> None:
 
 @pytest.mark.parametrize("kind", ["evaluations", "comparisons"])
 class TestBothKinds:
-    """What a client does with either."""
+    """Create, read, list and delete, as a client does with both kinds."""
 
     def test_waiting(self, world: World, kind: str) -> None:
         with world.service.at_work():

@@ -1,4 +1,4 @@
-"""Bad questions: rows, things and parameters that are not there. Each gets a problem, and nothing is left behind."""
+"""Requests for rows, things and parameters that do not exist. Each gets a problem, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is told to end: it says so, lets go who waits, and answers until its time is up."""
+"""A process that is told to end: it says so, releases waiting callers, and answers until its time is up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import eventually
 
 @pytest.fixture
 def lingering(settings: Settings) -> Iterator[Service]:
-    """A service that goes on answering until it is told a second time to end."""
+    """A service that answers until it is told a second time to end."""
     with running(settings.model_copy(update={"drain_seconds": 1000.0})) as service:
         yield service
 
@@ -77,7 +77,7 @@ def service(settings: Settings) -> Iterator[Service]:
 
 
 def test_what_is_not_done_in_time_may_come_again(service: Service) -> None:
-    """An upload that dawdles while the process ends: 503 and Retry-After, not a broken connection or a 500."""
+    """A slow upload while the process ends: 503 and Retry-After, not a broken connection or a 500."""
     secret = service.key()
     host, port = service.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:

@@ -1,4 +1,4 @@
-"""HTTP as an enemy speaks it: each time one clear refusal or a closed connection, and the server lives."""
+"""Hostile HTTP: each case gets one clear refusal or a closed connection, and the server goes on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def connect(service: Service) -> socket.socket:
 
 
 def say(service: Service, pieces: Iterable[bytes]) -> bytes:
-    """Send the pieces one by one, and hear all that comes until the server hangs up."""
+    """Send the pieces one by one, and return everything that comes until the server hangs up."""
     heard = b""
     with connect(service) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -267,7 +267,7 @@ def test_who_never_comes_to_the_end(hurried: Service, key: bytes, name: str) -> 
 def test_the_least_rate_of_a_body_grows_with_its_size(
     monkeypatch: pytest.MonkeyPatch, size: int, rate: int, comes: bool
 ) -> None:
-    """By a clock that the body moves."""
+    """The clock is moved by the body."""
     now, left, chunk = 0.0, size, 1 << 10
 
     async def receive() -> dict[str, Any]:
@@ -340,7 +340,7 @@ def test_a_second_head_that_never_ends(hurried: Service) -> None:
 
 
 def test_one_byte_at_a_time(patient: Service, key: bytes) -> None:
-    """Slow, but it comes: the request is served."""
+    """A slow request that keeps coming is served."""
     head = request(UPLOAD, CSV, key, CHUNKED)
     table = b"age,left\n" + b"1,yes\n2,no\n" * 20
     chunks = [b"1\r\n%c\r\n" % byte for byte in table] + [b"0\r\n\r\n"]
@@ -349,7 +349,7 @@ def test_one_byte_at_a_time(patient: Service, key: bytes) -> None:
 
 
 def test_a_flood_of_requests_on_one_line(patient: Service) -> None:
-    """Some are answered; what queues up beyond reason ends the connection."""
+    """Some are answered; too many waiting requests end the connection."""
     heard = say(patient, [b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n" * 3000])
     assert heard.count(b"HTTP/1.1 200") <= MAX_PIPELINED + 1
     lives(patient)
@@ -418,7 +418,7 @@ def test_json_that_nobody_means(patient: Service) -> None:
 
 
 def test_as_many_levels_as_can_be_read(patient: Service) -> None:
-    """What the reader still takes, something behind it may not: each depth around that bound is refused like others."""
+    """Each depth of nesting around the reader's bound is refused like any other, also if only later code refuses it."""
     client = patient.client(patient.key(), **{"Content-Type": "application/json"})
     for depth in range(860, 1000, 7):
         deep = "[" * depth + "]" * depth

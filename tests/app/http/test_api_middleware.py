@@ -1,4 +1,4 @@
-"""What holds for every answer: request ids, headers, its format, the last safety net, an outage of the database."""
+"""Rules for every answer: request ids, headers, its format, the last safety net, an outage of the database."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_who_reads_the_description_alone_can_send_its_examples(document: dict[st
 
 
 def test_generators_can_read_what_is_sent(document: dict[str, Any]) -> None:
-    """What openapi-python-client and openapi-typescript stumble over; `make clients` runs both."""
+    """The document avoids what openapi-python-client and openapi-typescript cannot read; `make clients` runs both."""
     schemas, seen = document["components"]["schemas"], set()
     told: dict[str, object] = {}
 
@@ -191,7 +191,7 @@ def test_algorithms_tell_their_defaults_as_json_schema_has_it(shared: Service) -
 
 
 def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
-    """What the page shows as a request is accepted, with an id that exists."""
+    """Every example request of the page is accepted, with an id that exists."""
     client = shared.client(shared.key())
     schemas = document["components"]["schemas"]
     dataset_id = client.get("/v1/datasets").json()["data"][0]["id"]

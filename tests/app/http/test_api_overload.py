@@ -1,4 +1,4 @@
-"""Overload: what cannot be taken now is refused at once, says why and when to come back, and leaves nothing behind."""
+"""Overload: the service refuses at once what it cannot take, says why and when to retry, and keeps nothing of it."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_disk_that_is_nearly_full_refuses_before_the_body(
 
 
 class Growing:
-    """An upload that comes bit by bit, and does not say how long it will be."""
+    """An upload of unknown length that comes bit by bit."""
 
     def __init__(self, client: httpx.Client, query: str = "label=left", **headers: str) -> None:
         address = urlsplit(str(client.base_url))
@@ -245,7 +245,7 @@ class Growing:
         self._socket.sendall(b"%x\r\n" % n_bytes + b"\n" * n_bytes + b"\r\n")
 
     def refusal(self) -> bytes:
-        """What is answered though more might come, until the service hangs up."""
+        """Return the answer to a body that is not complete, until the service hangs up."""
         heard = b""
         with self._socket, suppress(ConnectionError):
             while more := self._socket.recv(1 << 16):

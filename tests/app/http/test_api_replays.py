@@ -1,4 +1,4 @@
-"""Shapes of flaws that were published of services like this one, each tried here by its name."""
+"""Published flaws of services like this one, each tried here by its name."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_sql_in_every_parameter(small: Service, client: httpx.Client, dataset_id
 
 
 class Payload:
-    """What runs when it is unpickled."""
+    """Return an object that runs code when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -126,7 +126,7 @@ class Payload:
 
 
 def test_a_pickle_as_a_table(small: Service, client: httpx.Client, tmp_path: Path) -> None:
-    """Bytes are read as what the caller says that they are, and as nothing that could run."""
+    """Bytes are read as the declared type, and never as code."""
     ran = tmp_path / "ran"
     arrays = io.BytesIO()
     np.savez(arrays, x=np.array([Payload(ran)], dtype=object))
@@ -189,7 +189,7 @@ def test_a_host_of_the_caller_s_choice(small: Service, client: httpx.Client) -> 
 
 
 def test_another_site_s_page_in_a_browser(small: Service, client: httpx.Client) -> None:
-    """No preflight is granted, no answer may be read, and what needs no preflight is not taken."""
+    """No preflight is granted, no answer may be read, and requests that need no preflight are refused."""
     origin = {"Origin": "https://evil.example"}
     asked = origin | {
         "Access-Control-Request-Method": "POST",
@@ -210,7 +210,7 @@ def test_another_site_s_page_in_a_browser(small: Service, client: httpx.Client) 
 
 
 def test_more_fields_than_there_are(client: httpx.Client, dataset_id: str, model_id: str) -> None:
-    """Mass assignment: what the service decides cannot be said by a caller."""
+    """Mass assignment: a caller cannot set members that the service decides."""
     sound = {
         "/v1/jobs": job(dataset_id),
         "/v1/evaluations": {"model": model_id, "dataset_id": dataset_id},
@@ -255,7 +255,7 @@ def test_ranges_without_end(client: httpx.Client, model_id: str) -> None:
 
 
 def test_lines_forged_in_the_log(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
-    """What callers choose stays within its line: paths, ids and whatever else is written down."""
+    """Callers' text cannot break a line of the log: paths, ids and everything else that is logged."""
     caplog.set_level(logging.INFO)
     forged = "x%0d%0a2026-01-31T12:00:00.000Z%20INFO%20rankwright.access%20forged%1b[31m%e2%80%a8"
     client.get(f"/v1/jobs/{forged}", headers={"User-Agent": "a\tb", "X-Request-ID": "r\tb"})
@@ -270,7 +270,7 @@ def test_lines_forged_in_the_log(client: httpx.Client, caplog: pytest.LogCapture
 
 
 def test_formulas_in_a_spreadsheet(small: Service, client: httpx.Client) -> None:
-    """Text in a CSV that is answered is no formula; curves and out-of-fold scores hold numbers alone."""
+    """No text in a CSV answer is a formula; curves and out-of-fold scores hold only numbers."""
     formula = "=HYPERLINK(0)"
     table = f"age,{formula}\n" + "".join(
         f"{i}.5,{formula if (i * 7) % 11 > i % 5 + 3 else '@x'}\n" for i in range(60)

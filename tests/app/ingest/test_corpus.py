@@ -72,7 +72,7 @@ def spoilt(body: bytes, rng: np.random.Generator) -> Iterator[bytes]:
 
 @families
 def test_a_spoilt_file_is_read_or_refused(family: str, tmp_path: Path) -> None:
-    """Whatever the bytes, there is a table or a reason, and no other error."""
+    """Any bytes become a table or are refused with a reason; there is no other error."""
     wrong = {}
     for case in FAMILIES[family][::EVERY]:
         rng = np.random.default_rng(sum(case.name.encode()))

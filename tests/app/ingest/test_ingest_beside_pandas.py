@@ -79,7 +79,7 @@ def test_the_same(ready: Read, name: str) -> None:
 
 
 class Told(str):
-    """What a refusal says."""
+    """Return the words of a refusal."""
 
     __slots__ = ()
 

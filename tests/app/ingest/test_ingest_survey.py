@@ -119,7 +119,7 @@ def test_rows_that_come_twice(tmp_path: Path) -> None:
 
 
 def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a large table a sample of rows is looked at, and duplicates are counted among a share of all hashes."""
+    """A large table is surveyed by a sample of its rows, and duplicates are counted among a fraction of all hashes."""
     monkeypatch.setattr(survey, "MAX_SAMPLED_ROWS", 20_000)
     monkeypatch.setattr(survey, "MAX_HASHES", 10_000)
     rng = np.random.Generator(np.random.Philox(9))
@@ -141,7 +141,7 @@ def test_more_rows_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_is_not_held_is_read_back(
     tmp_path: Path, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, most: str
 ) -> None:
-    """Where a table has too many cells to be held, or the first rows misjudged which columns matter."""
+    """The survey of a table with too many cells for memory, or whose first rows misjudged which columns matter."""
     rng = np.random.Generator(np.random.Philox(5))
     a = rng.integers(0, 40, 1000) / 4
     texts = words([None if v < 1 else f"t{v:g}" for v in a])

@@ -62,7 +62,7 @@ COMPILED = {kind: index_of(kind, compiled=True) for kind in KINDS}
 
 
 def meant(kind: str, X: np.ndarray[Any, Any]) -> float | str | None:
-    """What the only cell of a matrix stands for."""
+    """Return the value of a matrix's only cell."""
     assert X.shape == (1, 1)
     value = float(X[0, 0])
     if np.isnan(value):
@@ -202,7 +202,7 @@ DOORS: dict[str, tuple[str, Callable[[str, str], float | str | None]]] = {
 
 
 def differences(carrier: str, door: Callable[[str, str], float | str | None]) -> dict[str, str]:
-    """What a door makes of a spelling, where it is not what the corpus says."""
+    """Return the readings of a spelling that differ from the corpus."""
     wrong = {}
     for value in VALUES:
         if value.carrier == carrier:

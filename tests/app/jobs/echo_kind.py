@@ -22,7 +22,7 @@ ECHOES = Output(BatchScore, "bat", "echo")
 
 @dataclass(frozen=True)
 class EchoRequest:
-    """What a caller asked for."""
+    """The request, as it is stored."""
 
     text: str
 
@@ -48,13 +48,13 @@ class Echo(Resource):
 
 
 class Payload(TypedDict):
-    """What `run` is given."""
+    """The argument of `run`."""
 
     text: str
 
 
 class Result(TypedDict):
-    """What `run` returns."""
+    """The result of `run`."""
 
     length: int
 

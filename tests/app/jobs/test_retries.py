@@ -1,4 +1,4 @@
-"""What a job makes belongs to one job at a time: retries, races of them, and jobs that come too late."""
+"""A job's output belongs to one job at a time: retries, races of them, and jobs that come too late."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 
 class Output(NamedTuple):
-    """What a job makes: its kind, its name in messages, whose it is, its status, and its row."""
+    """A job's output: its kind, its name in messages, its owner, its status, and its row."""
 
     kind: str
     name: str

@@ -220,7 +220,7 @@ def client(small: Service) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def bounds(small: Service, client: httpx.Client) -> str:
-    """Where the bounds of a linear model are."""
+    """Return the address of a linear model's bounds."""
     dataset = small.upload(client, table(400))
     job = small.train(client, dataset, algorithm=LINEAR, objective=WINDOW)
     return f"/v1/models/{job['model_id']}/bounds"
@@ -228,7 +228,7 @@ def bounds(small: Service, client: httpx.Client) -> str:
 
 @pytest.fixture(scope="module")
 def margins(small: Service, client: httpx.Client) -> str:
-    """Where the margins of a boosted model are."""
+    """Return the address of a boosted model's margins."""
     job = small.train(client, small.upload(client, table(400)))
     return f"/v1/models/{job['model_id']}/margins"
 

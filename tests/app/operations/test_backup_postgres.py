@@ -58,7 +58,7 @@ def test_the_order_matters(
 
 
 def trouble(url: str, blobs: Path) -> dict[str, str]:
-    """What the doctor finds wrong, beside the broker and the workers that are not there."""
+    """Return what the doctor finds wrong, except the missing broker and workers."""
     settings = Settings(database_url=SecretStr(url), blob_url=f"file://{blobs}")
     found = examine(settings, {}, broker_url=f"redis+socket://{blobs}/none", runs=False, deep=True)
     return {finding.part: finding.detail for finding in found if finding.level == Level.FAIL}

@@ -1,4 +1,4 @@
-"""What the doctor says of a sound state, and of each thing that can be wrong with one."""
+"""The doctor's findings for a sound state, and for each thing that can be wrong with one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Doctor:
         return list(examine(settings, environment or {}, **given | asked))
 
     def finds(self, settings: Settings, *rest: Any, **asked: Any) -> dict[str, tuple[Level, str]]:
-        """What is not well, by part; everything that is not must come with advice."""
+        """Return the findings that are not well, by part; each must come with advice."""
         unwell = [found for found in self(settings, *rest, **asked) if found.level != Level.OK]
         assert all(found.advice for found in unwell)
         return {found.part: (found.level, found.detail) for found in unwell}
@@ -185,7 +185,7 @@ def test_a_database_that_takes_no_changes(
 
 
 class TestOnSqlite:
-    """What has to do with no other database."""
+    """Return the checks that concern no other database."""
 
     @pytest.fixture
     def database_url(self, sqlite_url: str) -> str:

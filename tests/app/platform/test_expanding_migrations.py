@@ -17,7 +17,7 @@ TAKES_AWAY = ("drop_", "rename_", "alter_column")
 
 
 def calls(source: str) -> Iterator[tuple[str, ast.Call]]:
-    """What `upgrade` calls, itself or by its helpers: the method's name, and the call."""
+    """Return the calls of `upgrade`, its own and its helpers': the method's name, and the call."""
     for function in ast.parse(source).body:
         if isinstance(function, ast.FunctionDef) and function.name != "downgrade":
             for node in ast.walk(function):
@@ -26,7 +26,7 @@ def calls(source: str) -> Iterator[tuple[str, ast.Call]]:
 
 
 def breaks(source: str) -> list[str]:
-    """What an older process would stumble over."""
+    """Return the changes that would break an older process."""
     found = []
     for name, call in calls(source):
         if name.startswith(TAKES_AWAY):

@@ -272,7 +272,7 @@ def counts(url: str) -> dict[str, int]:
 
 
 def statements(url: str, postgres: PostgresServer) -> set[tuple[str, ...]]:
-    """What makes the tables, in the database's own words; the order of columns is of no matter."""
+    """Return the definitions of the tables in the database's own words; the order of columns does not matter."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
             found = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql]

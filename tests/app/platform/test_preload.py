@@ -1,4 +1,4 @@
-"""What is imported in advance is imported by one thread, and whoever asks meanwhile waits for it."""
+"""One thread imports modules in advance, and a caller that needs one meanwhile waits for it."""
 
 from __future__ import annotations
 

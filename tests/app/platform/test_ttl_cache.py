@@ -1,4 +1,4 @@
-"""What is remembered is used, refreshed before it runs out, and forgotten in time."""
+"""Entries of the cache are used, refreshed before they expire, and forgotten in time."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ TAGS = {
 
 
 class Page(HTMLParser):
-    """What a browser sees: tags, attributes and words."""
+    """A page as a browser sees it: tags, attributes and words."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -61,7 +61,7 @@ def client(shared: Service) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def expected(client: httpx.Client, model_id: str) -> dict[str, list[float]]:
-    """What POST score gives for the rows."""
+    """Return the answer of POST score for the rows."""
     rows = [{name: row[name] for name in FEATURES} for row in ROWS]
     found = client.post(f"/v1/models/{model_id}/score", json={"rows": rows}).json()
     return {name: found[f"{name}s"] for name in ("score", "fpr", "tpr")}

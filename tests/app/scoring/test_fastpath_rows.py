@@ -12,7 +12,7 @@ NAMES = ["a", "b c", "d"]
 
 
 def read_plain(text: bytes, names: list[str]) -> np.ndarray | None:
-    """What is read for a model of numbers."""
+    """Return the reading of a body for a model of numbers."""
     return PlainRows(names, [NUMBER] * len(names), lay_out([None] * len(names))).read(text)
 
 
@@ -21,7 +21,7 @@ def body(rows: list[list[float | None]], names: list[str] = NAMES) -> bytes:
 
 
 def number(text: str) -> float | None:
-    """What one number is read as."""
+    """Return the reading of one number."""
     found = read_plain(b'{"columns":["a"],"data":[[' + text.encode() + b"]]}", ["a"])
     return None if found is None else float(found[0, 0])
 
@@ -109,7 +109,7 @@ def test_other_bodies_are_left_undone(text: bytes) -> None:
 
 
 def test_damaged_bodies_are_never_read_as_what_they_are_not() -> None:
-    """Where the compiled reader reads something, JSON says the same."""
+    """If the compiled reader reads a body, the general reader of JSON reads the same."""
     rng = np.random.default_rng(2)
     whole = body(rng.normal(size=(4, 3)).round(3).tolist())
     read = 0

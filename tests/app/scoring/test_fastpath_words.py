@@ -50,7 +50,7 @@ ONE = index_of({"colour": FEATURES["colour"]})
 
 
 def by_the_rules(features: FeatureIndex, body: bytes) -> np.ndarray:
-    """What the general reader makes of a body."""
+    """Return the general reader's result for a body."""
     given = orjson.loads(body)
     assert given.keys() == {"columns", "data"}
     return features.matrix_of_table(given["columns"], given["data"])
@@ -69,7 +69,7 @@ def bodies(cells: list[list[bytes]], columns: list[str], gap: bytes = b"") -> by
 
 
 def read_one(cell: bytes) -> np.ndarray | None:
-    """What a colour is read as."""
+    """Return the reading of a colour."""
     return ONE.matrix_of_plain(bodies([[cell]], ["colour"]))
 
 

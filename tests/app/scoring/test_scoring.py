@@ -45,7 +45,7 @@ class Bench:
 
 @pytest.fixture
 def db(sqlite_url: str) -> Database:
-    """What a process keeps does not depend on the database."""
+    """A loaded model is served even if the database is away."""
     return Database(sqlite_url)
 
 

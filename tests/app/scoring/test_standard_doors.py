@@ -34,7 +34,7 @@ def client(shared: Service, model: str) -> httpx.Client:
 
 @pytest.fixture
 def scores(client: httpx.Client) -> list[float]:
-    """What our own door answers."""
+    """Return the answer of our own route."""
     body = {"columns": NAMES, "data": ROWS}
     found: list[float] = client.post("/v1/models/churn/score", json=body).json()["scores"]
     return found

@@ -57,7 +57,7 @@ class Serve:
 
     @property
     def output(self) -> str:
-        """What it printed so far."""
+        """Return what it has printed so far."""
         if self.screen is not None:
             with self.log.open("ab") as log:
                 while select.select([self.screen], [], [], 0)[0]:
@@ -96,7 +96,7 @@ class Serve:
         return found
 
     def headers(self) -> dict[str, str]:
-        """What a request with the first key says."""
+        """Return the answer to a request with the first key."""
         key = (self.state / "api-key").read_text().strip()
         return {"Authorization": f"Bearer {key}"}
 

@@ -286,7 +286,7 @@ def test_a_dataset_that_is_not_there(client: httpx.Client, dataset_id: str, bad:
 
 
 def test_a_body_that_is_no_job(client: httpx.Client) -> None:
-    """What else a body may be, tests/app/http/test_api_hostile.py sends to every route."""
+    """Bad specifications of jobs. tests/app/http/test_api_hostile.py sends other bad bodies to every route."""
     for body in (b"{", b'{"a": nope}', b'{"a": 1} x'):
         refused(client.post("/v1/jobs", content=body, headers=JSON), 400, "malformed_json")
     for body in (b"[]", b"3", b'"job"'):

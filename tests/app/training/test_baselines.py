@@ -41,7 +41,7 @@ def spec_of(validation: Json = HOLDOUT, share: float | None = TIME_FRACTION, **g
 
 
 class Rows:
-    """So many rows in each scope, of which nothing else is asked."""
+    """Scopes with a given number of rows, and nothing else."""
 
     def __init__(self, n: int) -> None:
         self._n = n

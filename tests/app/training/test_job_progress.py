@@ -1,4 +1,4 @@
-"""What a running job tells, and what becomes of it when its owner asks for the best so far."""
+"""The progress of a running job, and its end when its owner asks for the best so far."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ROUNDS = 23  # more than histograms go on without being filled anew
 
 
 class Stop(BaseException):
-    """What stops a fit: no Exception, as in the fit process."""
+    """Stops a fit; like that of the fit process, it is no Exception."""
 
 
 ROWS = draw_rows(N)

@@ -182,7 +182,7 @@ def test_what_is_missing_is_refused_by_name() -> None:
 
 
 class Computed:
-    """What is kept in another form than it is used in."""
+    """Fields that are stored in another form than they are used in."""
 
     def __init__(self) -> None:
         self.halves = [0.5, 1.0]

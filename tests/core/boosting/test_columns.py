@@ -211,7 +211,7 @@ def test_one_thread_or_two_same_bits(algorithm: type[Any], binary: bool) -> None
 
 
 def test_rounds_do_not_hold_the_rows() -> None:
-    """What the search of a step takes per row is given back: else memory would grow by it with every round."""
+    """The memory that the search of a step takes per row is freed: otherwise memory would grow with every round."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(4_000, 2))
     y = X.sum(axis=1) + rng.normal(size=len(X)) > 0

@@ -1,4 +1,4 @@
-"""What a booster of stumps tells of its weak rankers, and what margins come of it."""
+"""A booster's description of its stumps, and the margins that follow from it."""
 
 from typing import Any
 

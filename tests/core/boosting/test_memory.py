@@ -1,4 +1,4 @@
-"""What a fit holds beside its input, counted by the allocator: at most twice the binned table."""
+"""A fit's memory beside its input, counted by the allocator: at most twice the binned table."""
 
 import tracemalloc
 from typing import Any

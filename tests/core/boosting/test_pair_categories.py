@@ -78,7 +78,7 @@ def test_what_a_round_says_of_itself_is_what_the_pairs_say(algorithm: type[Any])
 
 
 def test_a_believed_category_is_cut_where_its_slope_is_greatest() -> None:
-    """Of all 2^K sets of categories, with so many pairs that shares are what they seem."""
+    """Compare with the best of all 2^K sets of categories, with enough pairs that shares are exact."""
     X, worth = table(n=3000, n_categories=6)
     X = X[["place"]]
     pairs = pairs_by(worth, 30_000)

@@ -18,7 +18,7 @@ def loss_of(scores: np.ndarray, pairs: np.ndarray, weight: np.ndarray) -> float:
 
 
 def roles(scores: np.ndarray, pairs: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Of each item the weight of its pairs as the better one and as the worse one."""
+    """Return for each item the weight of its pairs as the better one and as the worse one."""
     terms = weight * np.exp(scores[pairs[:, 1]] - scores[pairs[:, 0]])
     mass = np.zeros((len(scores), 2))
     for (better, worse), term in zip(pairs, terms / terms.sum(), strict=True):
@@ -33,7 +33,7 @@ def unit_of(mass: np.ndarray) -> float:
 
 
 def tree_of(ranker: RankBoost, t: int, X: np.ndarray) -> np.ndarray:
-    """What tree t alone adds to each item."""
+    """Return the part of tree t in each item's score."""
     stages = [np.full(len(X), 0.0), *ranker.staged_decision_function(X)]
     return stages[t + 1] - stages[t]
 

@@ -113,7 +113,7 @@ def test_weight_k_is_k_rows_and_scale_does_not_matter() -> None:
 
 
 def test_threshold_in_a_gap_between_negatives() -> None:
-    """Where no negative is near, the threshold's place means nothing, and nothing is divided by 0."""
+    """If no negative is near, the threshold's position has no effect, and nothing is divided by 0."""
     positive = np.array([True, False, True, False])
     scores = np.array([300.0, 200.0, 0.0, -100.0])
     at = SmoothArea(positive, np.ones(4), 0.0, 0.5).at(scores)

@@ -302,7 +302,7 @@ def test_a_level_that_is_none_is_refused() -> None:
 
 
 def test_code_for_a_level_has_no_instruction_beyond_it(run: Run) -> None:
-    """Of vectors that is, which are where an unlucky processor would meet one first."""
+    """Check the vector instructions: another processor would fail at one of these first."""
     program = """
 import platform
 import numba

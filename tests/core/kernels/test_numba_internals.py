@@ -1,4 +1,4 @@
-"""What `core.kernels.numba_internals` needs of numba's inside: of a numba that has changed, which part and what it did.
+"""The private parts of numba in `core.kernels.numba_internals`. A failure names the part that changed, and its purpose.
 
 Each test tries one part with nothing of ours around it, and says in its message what to look for in the new numba.
 """

@@ -1,4 +1,4 @@
-"""What is the same to the last bit, by each of the kernels that OpenBLAS chooses by the processor.
+"""Results that are equal to the last bit with each of the kernels that OpenBLAS chooses by the processor.
 
 `OPENBLAS_CORETYPE` stands for the processor: it is read when the library is loaded, so each has a process of its own.
 """

@@ -94,7 +94,7 @@ def test_a_prevalence_of_ones_own_moves_precision_and_lift() -> None:
 
 @pytest.mark.parametrize(("n_positive", "n_negative"), [(40, 60), (300, 700)])
 def test_coverage(n_positive: int, n_negative: int) -> None:
-    """Of the least cost, of its threshold, of a rate's threshold, and of the precision at another prevalence."""
+    """Coverage for the least cost, its threshold, a rate's threshold, and the precision at another prevalence."""
     rng = np.random.default_rng(n_negative)
     costs, share, repeats = Costs(1, 9), 0.1, 400
     grid = np.linspace(-3, 5, 4001)

@@ -67,7 +67,7 @@ def test_both_bands_cover_what_they_say(n_positive: int, n_negative: int) -> Non
 
 
 def test_the_threshold_has_a_variance_of_its_own() -> None:
-    """Where the curve is steep, binomial intervals of the TPR alone would be far too short."""
+    """On a steep curve, binomial intervals of the TPR alone would be far too short."""
     rng = np.random.default_rng(1)
     covered = alone = 0
     rate = 0.02

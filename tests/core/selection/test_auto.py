@@ -361,7 +361,7 @@ def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**33, 1.0, True, "0", None])
 def test_a_seed_is_one_thing_everywhere(seed: Any) -> None:
-    """Whoever takes a seed refuses what an estimator in its service would refuse later, one trial after the other."""
+    """A bad seed is refused at once; otherwise each trial's estimator would refuse it later."""
     X, y = RNG.normal(size=(30, 1)), np.arange(30) % 2
     says = pytest.raises(InvalidParameter, match=r"random_state must be .*, got")
     with says:

@@ -41,7 +41,7 @@ def noisy_table(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def worth(trial: Trial, value_of: Callable[..., Any], along: str = "n_rounds") -> TrialResult:
-    """What a trial would give if a ranker were worth what `value_of` says of its parameters."""
+    """Return the result of a trial whose value is `value_of` its parameters."""
     steps = trial.path or (None,)
     full = [{**trial.parameters, **({} if k is None else {along: k})} for k in steps]
     values = tuple(float(value_of(parameters, trial)) for parameters in full)

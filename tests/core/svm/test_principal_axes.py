@@ -90,7 +90,7 @@ def test_no_axes_where_products_are_beyond_numbers() -> None:
 def test_programs_on_words_take_few_iterations(
     ranker: AUCSVM | PAUCSVM, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So many are enough, to the minimum that is found without the metric."""
+    """A few iterations are enough to reach the minimum that is found without the metric."""
     table, y = words()
     found = ranker.fit(table, y)
     n_iter, objective, gap = found.n_iter_, found.objective_, found.gap_

@@ -125,7 +125,7 @@ def test_weight_k_is_k_rows(seed: int, is_naive: bool) -> None:
 
 
 def test_fractions_of_rows_are_taken_as_they_are() -> None:
-    """Where weights are not whole, the window's ends are masses, and may lie within a row."""
+    """With weights that are not whole numbers, the window's ends are masses, and may lie within a row."""
     q = np.array([0.5, 0.5, 0.5])
     assert window_of(q, 0.0, 0.5) == (0.0, 0.75, 1.5)
     s, z = np.array([0.0]), np.array([2.0, 1.0, 0.0])

@@ -63,7 +63,7 @@ def test_categories_equal_brute_force_over_all_sets(seed: int) -> None:
 
 
 def shrunk_gains(rows: Rows, least: float) -> dict[tuple[bool, ...], float]:
-    """Of every set of categories the gain of its shrunk masses; none where chance explains the shares."""
+    """Return each category set's gain by its shrunk masses; none where chance explains the shares."""
     mass = np.array([rows.positive, ~rows.positive]) * 1.0
     mass /= mass.sum(axis=1, keepdims=True)
     masses_of = np.array([mass[:, rows.X[:, 0] == c].sum(axis=1) for c in np.unique(rows.X[:, 0])])

@@ -1,4 +1,4 @@
-"""What boosted trees keep, whatever the data: bits, artifacts, explanations, refusals."""
+"""Rules that boosted trees keep for any data: bits, artifacts, explanations, refusals."""
 
 from collections.abc import Callable
 from typing import Any

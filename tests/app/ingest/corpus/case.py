@@ -1,4 +1,4 @@
-"""A case of the corpus: a file, what is said of it, the rule that it is about, and what has to come of it."""
+"""A case of the corpus: a file, the fields sent with it, the rule that it tests, and the expected outcome."""
 
 from __future__ import annotations
 

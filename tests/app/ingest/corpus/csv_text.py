@@ -229,7 +229,7 @@ def broken_bytes() -> Iterator[Case]:
 
 
 def dialects() -> Iterator[Case]:
-    """What stands between values and before decimals, seen or said."""
+    """Delimiters and decimal marks, detected or given."""
     marks = {"semicolon": ";", "tab": "\t", "pipe": "|"}
     for name, mark in marks.items():
         body = column_of(["1", "2"], mark)

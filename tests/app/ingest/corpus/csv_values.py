@@ -47,7 +47,7 @@ ALIKE = [
 
 
 def numbers() -> Iterator[Case]:
-    """What is a number, what is none, and what was meant as one."""
+    """Numbers, other texts, and texts that were meant as numbers."""
     some = [*NUMBERS, *SPACED]
     expected = Table({"a": [value for _, value in some]}, {"a": "numeric"})
     yield Case("all numbers", "numbers", column_of([cell for cell, _ in some]), expected)

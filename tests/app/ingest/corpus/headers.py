@@ -168,7 +168,7 @@ def limits() -> Iterator[Case]:
 
 
 def emptiness() -> Iterator[Case]:
-    """Nothing, nearly nothing, and a header alone."""
+    """Empty files, nearly empty ones, and a header alone."""
     nothing = Refused("the file is empty: a header line and rows are needed", 1)
     yield Case("no bytes", "not empty", b"", nothing)
     for title, body in (

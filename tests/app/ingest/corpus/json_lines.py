@@ -23,7 +23,7 @@ def values_of(*values: str) -> str:
 
 
 def values() -> Iterator[Case]:
-    """What a value may be."""
+    """Values of a line."""
     kept: Sequence[tuple[str, list[str], list[Any], str]] = [
         ("numbers", ["1", "-2.5", "1e3", "0.1"], [1.0, -2.5, 1000.0, 0.1], "numeric"),
         ("zeros", ["0", "-0.0", "0.0"], [0.0, -0.0, 0.0], "numeric"),
@@ -66,7 +66,7 @@ def values() -> Iterator[Case]:
 
 
 def lines() -> Iterator[Case]:
-    """What a line may be."""
+    """Forms of a line."""
     two = Table({"a": [1.0, 2.0], "y": [0, 1]})
     first, second = '{"a": 1, "y": 0}', '{"a": 2, "y": 1}'
     blank = "blank lines do not count"
@@ -140,7 +140,7 @@ def bad_lines(first: str, second: str) -> Iterator[Case]:
 
 
 def keys() -> Iterator[Case]:
-    """What a key may be, and how often it may come."""
+    """Keys of a line, and repeated keys."""
     twice = "keys come once"
     for name, line, key, times in (
         ("twice", '{"a": 1, "y": 0, "a": 2}', "a", 2),

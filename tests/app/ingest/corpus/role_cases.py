@@ -67,7 +67,7 @@ def label() -> Iterator[Case]:
 
 
 def odd_labels() -> Iterator[Case]:
-    """What is no number, and what is said to be positive."""
+    """Labels that are no numbers, and `positive`."""
     for one, other, positive in (("1_0", "2", "2"), ("nan", "1", "nan"), ("٣", "2", "٣")):
         codes = [int(one == positive), int(other == positive)]
         expected = Table({"y": codes}, {"y": "categorical"}, result={"positive": positive})

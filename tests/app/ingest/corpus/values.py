@@ -1,4 +1,4 @@
-"""What each spelling of a value is, by the way it comes: the grammar of `app.ingest.values` as a list."""
+"""The reading of each spelling of a value, by route: the grammar of `app.ingest.values` as a list."""
 
 from __future__ import annotations
 
